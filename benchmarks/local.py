@@ -32,8 +32,9 @@ from local_parts.peer import Peer
 from local_parts.works import WORKS, Work, make_model
 from unswayed.backends import Backend, BackendSettings, open_backend
 from unswayed.backends.huggingface import HuggingFaceBackend
+from unswayed.backends.local_jobs import CPU_TOKENS
 from unswayed.backends.local_models import LoadedModel
-from unswayed.backends.local_plans import CPU_TOKENS, plan
+from unswayed.backends.local_plans import plan
 from unswayed.calls import Query, Request, Response
 from unswayed.items import ItemSet
 from unswayed.presentation import Ask, Presentation, presentations
@@ -132,7 +133,7 @@ class Ours:
 
     def logprobs(self, queries: Sequence[Query], label_ids: Sequence[int]) -> np.ndarray:
         """Log-probability of some tokens after each prompt, through the same batches."""
-        written = self.loaded.writer.write(
+        written = self.loaded.plan.writer.write(
             [one.request.messages for one in queries], thinking=False
         )
         prompts = [one.tokens for one in written]
@@ -141,7 +142,7 @@ class Ours:
         for batch in plan(
             prompts,
             [one.item.id for one in queries],
-            costs=self.loaded.costs,
+            costs=self.loaded.plan.costs,
             cap=8192,
             cap_apart=CPU_TOKENS,
             pads=True,
@@ -190,7 +191,7 @@ def measured(
     queries = list(queries_of(backend, work.item_set(given.share), shown, work.settings()))
     labels = queries[0].request.labels
     ours, plain = Ours(backend, loaded, True), Ours(backend, loaded, False)
-    written = loaded.writer.write([one.request.messages for one in queries], thinking=False)
+    written = loaded.plan.writer.write([one.request.messages for one in queries], thinking=False)
     tokens = statistics.mean(len(one.tokens) for one in written)
     ids = [loaded.tokenizer.convert_tokens_to_ids(label) for label in labels]
     expected = plain.logprobs(queries, ids)

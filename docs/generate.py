@@ -97,16 +97,17 @@ def _shown(default: object) -> str:
 
 
 def descriptions(method: type[Method]) -> dict[str, str]:
-    """What the `Attributes` section of a class says about each of its fields."""
-    text = inspect.getdoc(method) or ""
-    _, _, section = text.partition("Attributes:\n")
-    section = re.split(r"\n\S", section, maxsplit=1)[0]
+    """What the `Attributes` sections of a class and its bases say about its fields."""
     found: dict[str, str] = {}
-    for entry in re.split(r"\n(?=    \S)", section):
-        names, colon, meaning = textwrap.dedent(entry).strip().partition(":")
-        if colon:
-            said = " ".join(meaning.split())
-            found |= {key.strip(): said for key in names.split(",")}
+    for kind in reversed(method.__mro__):
+        text = inspect.cleandoc(kind.__dict__.get("__doc__") or "")
+        _, _, section = text.partition("Attributes:\n")
+        section = re.split(r"\n\S", section, maxsplit=1)[0]
+        for entry in re.split(r"\n(?=    \S)", section):
+            names, colon, meaning = textwrap.dedent(entry).strip().partition(":")
+            if colon:
+                said = " ".join(meaning.split())
+                found |= {key.strip(): said for key in names.split(",")}
     return found
 
 

@@ -14,7 +14,7 @@ import unswayed as us
 from unswayed.auditing.audit import AuditRecord
 from unswayed.auditing.flips import FlippedItem, Flips, Shown
 from unswayed.auditing.recorded import audit_decisions
-from unswayed.auditing.records import Metrics, Run
+from unswayed.auditing.records import Metrics, RunRecord
 from unswayed.auditing.rows import as_json, converted
 from unswayed.auditing.settings import AuditSettings
 from unswayed.backends.simulated import simulated_items
@@ -67,7 +67,7 @@ def spans_in(messages: tuple[Message, ...], texts: tuple[str, ...]) -> Spans:
     )
 
 
-def run_json(n: int, seed: int = 0) -> Run:
+def run_json(n: int, seed: int = 0) -> RunRecord:
     record = {
         "version": "0.1.0",
         "created": "2026-11-20T09:30:00+00:00",
@@ -80,7 +80,7 @@ def run_json(n: int, seed: int = 0) -> Run:
         "time_s": 12.4,
         "labels": [chr(65 + label) for label in range(n)],
     }
-    return msgspec.convert(record, Run)
+    return msgspec.convert(record, RunRecord)
 
 
 def figures(run: RunData) -> dict[str, Any]:

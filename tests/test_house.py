@@ -139,24 +139,12 @@ ONCE: Final = {
 
 SAME_CLASS_NAMES: Final = frozenset(
     {
-        "Answered",
-        "Answers",
         "Batch",
-        "Block",
-        "Calls",
-        "Cell",
-        "Costs",
-        "Data",
         "Estimate",
         "Example",
-        "Groups",
-        "Place",
         "Prompt",
         "Question",
-        "Reply",
         "Row",
-        "Run",
-        "Scale",
     }
 )
 """Public class names that still mean two things. This list only shrinks."""

@@ -57,7 +57,7 @@ def test_a_name_that_is_built_in_stays_built_in_and_is_said(tmp_path: Path) -> N
 
 def test_a_method_is_registered_under_its_own_name(tmp_path: Path) -> None:
     source = """
-    from unswayed.methods.vote import Vote
+    from unswayed.methods.over_orders import Vote
 
     class X(Vote):
         name = "other"

@@ -16,7 +16,7 @@ import numpy as np
 
 import unswayed as us
 from claim_rates.rate import Rate
-from unswayed.auditing.comparison import Answers, answers_of, changes
+from unswayed.auditing.comparison import SingleCalls, answers_of, changes
 from unswayed.backends.simulated import simulated_items
 from unswayed.report.claims import changes_of
 from unswayed.report.intervals import above, below
@@ -58,7 +58,7 @@ SETTINGS = (
 
 
 @cache
-def answers(judge: str, candidates: int, *, seed: int) -> Answers:
+def answers(judge: str, candidates: int, *, seed: int) -> SingleCalls:
     """What a run directory keeps of one run over all items."""
     record = us.audit(
         f"simulated/judge?{judge}&seed={seed}",
@@ -66,10 +66,12 @@ def answers(judge: str, candidates: int, *, seed: int) -> Answers:
         methods="direct",
         resamples=100,
     ).record
-    return answers_of(record.plan, record.tables)[0]
+    return answers_of(record.plan)[0]
 
 
-def of_rows(run: Answers, other: Answers, rows: list[int], swapped: list[bool]) -> Answers:
+def of_rows(
+    run: SingleCalls, other: SingleCalls, rows: list[int], swapped: list[bool]
+) -> SingleCalls:
     """The answers of a run to some items, of those that are swapped the other run's."""
     pairs = list(zip(rows, swapped, strict=True))
     return msgspec.structs.replace(

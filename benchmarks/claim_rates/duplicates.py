@@ -17,7 +17,7 @@ import numpy as np
 from claim_rates.answers import estimation_answers
 from claim_rates.changes import POPULATION, RESAMPLES, answers, of_rows
 from claim_rates.rate import Rate
-from unswayed.auditing.comparison import Answers, changes
+from unswayed.auditing.comparison import SingleCalls, changes
 from unswayed.decisions import DecisionTable
 from unswayed.methods.drift import drift
 from unswayed.methods.estimation import MethodWarning
@@ -58,7 +58,7 @@ def drift_alarm(spec: str, filed: int, asked: int, trial: int, **changed: float)
     return any(number.moved for number in compared)
 
 
-def copied_run(run: Answers) -> Answers:
+def copied_run(run: SingleCalls) -> SingleCalls:
     """A run on items that each have copies of the same unit."""
     return msgspec.structs.replace(
         run,

@@ -114,6 +114,8 @@ def _closed_if_refused(backend: Backend) -> Iterator[None]:
 
 
 def _write(directory: Path, record: AuditRecord) -> None:
+    if record.answers is not None:
+        write_lines(directory / "decisions.jsonl", record.answers.lines(record.plan))
     write_record(directory, record)
     write_report(directory, record)
     write_sums(directory)
@@ -223,7 +225,6 @@ def audit_recorded(
         check_kind(directory, recorded=True, model=who, data=data)
         check_kept(directory, record.plan, answers=record.run.calls.answered)
         prepare_directory(directory)
-        write_lines(directory / "decisions.jsonl", record.answers.lines(record.plan))
         _write(directory, record)
     return AuditResult(record, directory)
 

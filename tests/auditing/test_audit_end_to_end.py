@@ -237,7 +237,7 @@ def test_sampled_probabilities_are_an_explicit_choice(pairs: ItemSet) -> None:
     # each of 2 presentations: the greedy call and 5 samples
     assert record.metrics["calls"]["made"] == 50 * 2 * 6
     assert record.metrics["methods"]["average"]["accuracy"]["n"] == 50
-    table = record.record.tables[0]
+    table = record.record.plan.strata[0].table
     greedy = [column for column, ask in enumerate(table.asks) if ask.sample == 0]
     assert table.probs is not None
     steps = table.probs[:, greedy] * 6 - 0.5  # (count + 1/2) / 6

@@ -2,14 +2,14 @@
 
 import pytest
 
-from unswayed.auditing.comparison import Answers, changes
+from unswayed.auditing.comparison import SingleCalls, changes
 
 SWAP = ((0, 1), (1, 0))
 OWN = ((0, 1), (0, 1))
 
 
-def answers(choices: dict[str, tuple[int, int]], gold: int = 0) -> Answers:
-    return Answers(
+def answers(choices: dict[str, tuple[int, int]], gold: int = 0) -> SingleCalls:
+    return SingleCalls(
         label_set=("A", "B"),
         orders=SWAP,
         labels=OWN,
@@ -35,13 +35,13 @@ def test_differences_are_those_of_the_shared_items_whatever_their_order() -> Non
 def test_runs_without_a_common_item_or_presentation_are_not_compared() -> None:
     one = answers({"a": (0, 1)})
     assert changes([one], [answers({"b": (0, 1)})]) == {}
-    other = Answers(("X", "Y"), SWAP, OWN, ("a",), ((0, 1),), ((0,),), (1,), (True,))
+    other = SingleCalls(("X", "Y"), SWAP, OWN, ("a",), ((0, 1),), ((0,),), (1,), (True,))
     assert changes([one], [other]) == {}
 
 
 def test_what_two_candidates_define_is_not_compared_for_three() -> None:
     turned = ((0, 1, 2), (1, 2, 0), (2, 0, 1))
-    run = Answers("ABC", turned, turned[:1] * 3, ("a",), ((0, 1, 1),), ((0,),), (1,), (True,))
+    run = SingleCalls("ABC", turned, turned[:1] * 3, ("a",), ((0, 1, 1),), ((0,),), (1,), (True,))
     found = changes([run], [run])
     assert "consistency" in found
     assert "recall_difference" not in found

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 import pytest
 
 from unswayed.auditing.design import strata_of
-from unswayed.auditing.pool import Remembered, build_tables, sampled
+from unswayed.auditing.pool import Remembered, sampled, with_answers
 from unswayed.decisions import MISSING, Decision, DecisionTable
 from unswayed.errors import ShapeError
 from unswayed.items import Item
@@ -37,7 +37,8 @@ def test_a_streamed_table_equals_one_built_from_a_list() -> None:
         decision("elsewhere", X0, 0),
     ]
     strata = strata_of(ITEMS, orders="swap", protocols=("coupled",), seed=0)
-    (streamed,) = build_tables(strata, iter(made))
+    (stratum,) = with_answers(strata, iter(made))
+    streamed = stratum.table
     listed = DecisionTable.of(strata[0].items, made)
     assert streamed.asks == listed.asks
     assert streamed.choices.tolist() == listed.choices.tolist()
@@ -49,15 +50,15 @@ def test_a_streamed_table_equals_one_built_from_a_list() -> None:
 
 def test_content_free_decisions_stay_out_of_the_pool() -> None:
     strata = strata_of(ITEMS, orders="swap", protocols=("coupled",), seed=0)
-    (table,) = build_tables(strata, [decision("a", substitute=("N/A", "N/A"))])
-    assert table.asks == ()
+    (stratum,) = with_answers(strata, [decision("a", substitute=("N/A", "N/A"))])
+    assert stratum.table.asks == ()
 
 
 def test_label_sets_must_agree() -> None:
     strata = strata_of(ITEMS, orders="swap", protocols=("coupled",), seed=0)
     other = Decision(item_id="b", order=(0, 1), labels=("X", "Y"), label_set=("X", "Y"), choice=0)
     with pytest.raises(ShapeError, match="b: label set"):
-        build_tables(strata, [decision("a"), other])
+        with_answers(strata, [decision("a"), other])
 
 
 def test_sampled_probabilities_are_laplace_shares_of_parsed_samples() -> None:

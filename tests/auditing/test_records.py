@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 import unswayed as us
-from unswayed.auditing.records import Metrics, Run, check_kind, read_metrics, read_run
+from unswayed.auditing.records import Metrics, RunRecord, check_kind, read_metrics, read_run
 from unswayed.auditing.rows import as_json, converted
 from unswayed.backends.simulated import simulated_items
 from unswayed.decisions import Estimate
@@ -114,8 +114,8 @@ def test_a_number_that_cannot_be_is_refused_with_its_place(
 
 
 def test_recorded_decisions_say_nothing_about_calls() -> None:
-    assert "fatal" not in Run(recorded=True).to_json()
-    assert "recorded" not in Run().to_json()
+    assert "fatal" not in RunRecord(recorded=True).to_json()
+    assert "recorded" not in RunRecord().to_json()
 
 
 def test_a_directory_of_another_kind_is_refused(run: Path) -> None:

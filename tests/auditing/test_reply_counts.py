@@ -9,7 +9,7 @@ from unswayed.auditing.audit import unread_replies
 from unswayed.auditing.export import export_decisions
 from unswayed.auditing.flips import flips_of
 from unswayed.auditing.recorded import audit_decisions
-from unswayed.auditing.records import Calls, Metrics, Reread
+from unswayed.auditing.records import CallsRecord, Metrics, Reread
 from unswayed.auditing.rows import as_json, converted
 from unswayed.auditing.settings import AuditSettings
 from unswayed.decisions import Decision
@@ -40,7 +40,7 @@ DECISIONS = [
 ]
 
 
-def calls_of(decisions: object) -> Calls:
+def calls_of(decisions: object) -> CallsRecord:
     settings = AuditSettings(resamples=100)
     return audit_decisions(decisions, None, settings, command="test").metrics.calls  # type: ignore[arg-type]
 
@@ -84,7 +84,7 @@ def test_probabilities_that_second_calls_lack_are_told() -> None:
 
 
 def test_unread_endings_are_told_with_a_remedy() -> None:
-    assert list(unread_replies(Calls(refused=1, broken={"tool_calls": 5}))) == [
+    assert list(unread_replies(CallsRecord(refused=1, broken={"tool_calls": 5}))) == [
         "1 answer refused by the model or a filter: unparsed, whatever the text. "
         "Reword the prompt, or relax the provider's filter.",
         "5 answers with an unknown finish reason (tool_calls 5): unparsed, whatever the text. "

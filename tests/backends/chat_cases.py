@@ -10,7 +10,7 @@ from fake_server import FakeServer
 from unswayed.backends import BackendSettings
 from unswayed.backends.addresses import Address, Secret
 from unswayed.backends.client import HttpBackend
-from unswayed.backends.faults import Reply
+from unswayed.backends.faults import HttpReply
 from unswayed.backends.openai_compatible import OpenAIDialect
 from unswayed.backends.pacing import Clock
 from unswayed.backends.prices import FREE, Price
@@ -116,10 +116,10 @@ class SimulatedClock:
 class FakeWire:
     """A transport without a network; `answer` makes the reply."""
 
-    answer: Callable[[bytes], Awaitable[Reply]]
+    answer: Callable[[bytes], Awaitable[HttpReply]]
     closed: bool = False
 
-    async def post(self, body: bytes) -> Reply:
+    async def post(self, body: bytes) -> HttpReply:
         return await self.answer(body)
 
     async def close(self) -> None:
@@ -129,8 +129,8 @@ class FakeWire:
         self.closed = True
 
 
-def good_reply(body: bytes) -> Reply:
-    return Reply(200, {}, FakeServer().completion(body))
+def good_reply(body: bytes) -> HttpReply:
+    return HttpReply(200, {}, FakeServer().completion(body))
 
 
 def backend_at(

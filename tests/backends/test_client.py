@@ -28,7 +28,7 @@ from fake_server import ASKED, FakeServer, Fault, answer_of
 
 from unswayed.backends import transport, workers
 from unswayed.backends.client import HttpBackend
-from unswayed.backends.faults import LostError, Reply, UnreachableError
+from unswayed.backends.faults import HttpReply, LostError, UnreachableError
 from unswayed.backends.patience import FIRST_CONTACT_S
 from unswayed.backends.protocol import Wait
 from unswayed.calls import Failure, Query, Response
@@ -185,7 +185,7 @@ def test_call_losing_every_connection_ends_while_others_succeed() -> None:
     async def work() -> None:
         jump = JumpClock()
 
-        async def answer(body: bytes) -> Reply:
+        async def answer(body: bytes) -> HttpReply:
             if b'question 3"' in body:
                 raise LostError("the connection was reset")
             return good_reply(body)
@@ -308,7 +308,7 @@ def test_an_outage_after_an_answer_is_waited_for_and_loses_no_call() -> None:
         jump = JumpClock()
         n = 0
 
-        async def answer(body: bytes) -> Reply:
+        async def answer(body: bytes) -> HttpReply:
             nonlocal n
             n += 1
             if n > 20 and jump.time < 1030.0:
@@ -328,7 +328,7 @@ def test_a_server_that_was_never_reached_is_given_up_within_seconds() -> None:
     async def work() -> None:
         jump = JumpClock()
 
-        async def answer(body: bytes) -> Reply:
+        async def answer(body: bytes) -> HttpReply:
             raise UnreachableError("cannot connect")
 
         backend = backend_at("http://x/v1", clock=jump.clock(), connect=lambda: FakeWire(answer))
@@ -344,8 +344,8 @@ def test_patience_begins_anew_with_the_next_run_of_the_same_backend() -> None:
     async def work() -> None:
         jump = JumpClock()
 
-        async def answer(body: bytes) -> Reply:
-            return Reply(503, {}, b"")
+        async def answer(body: bytes) -> HttpReply:
+            return HttpReply(503, {}, b"")
 
         backend = backend_at("http://x/v1", clock=jump.clock(), connect=lambda: FakeWire(answer))
         outcomes = await collect(backend, [query()])
@@ -353,10 +353,10 @@ def test_patience_begins_anew_with_the_next_run_of_the_same_backend() -> None:
         jump.time += 3600.0
         asked = 0
 
-        async def recovers(body: bytes) -> Reply:
+        async def recovers(body: bytes) -> HttpReply:
             nonlocal asked
             asked += 1
-            return Reply(503, {}, b"") if asked == 1 else good_reply(body)
+            return HttpReply(503, {}, b"") if asked == 1 else good_reply(body)
 
         backend._connect = lambda: FakeWire(recovers)
         assert not failures(await collect(backend, [query()]))
@@ -373,9 +373,9 @@ def test_what_is_waited_for_can_be_asked() -> None:
             waits.append(backend.waiting)
             await jump.sleep(seconds)
 
-        async def answer(body: bytes) -> Reply:
+        async def answer(body: bytes) -> HttpReply:
             if len(waits) < 2:
-                return Reply(503, {"retry-after": "12"}, b"\x1b[31mbusy")
+                return HttpReply(503, {"retry-after": "12"}, b"\x1b[31mbusy")
             return good_reply(body)
 
         clock = replace(jump.clock(), sleep=sleep)
@@ -598,12 +598,12 @@ def test_a_rate_limit_holds_up_all_calls_not_one() -> None:
         jump = JumpClock()
         starts: list[float] = []
 
-        async def answer(body: bytes) -> Reply:
+        async def answer(body: bytes) -> HttpReply:
             starts.append(jump.time)
             number = len(starts)
             await asyncio.sleep(0)
             if number == 1:
-                return Reply(429, {"retry-after": "30"}, b"{}")
+                return HttpReply(429, {"retry-after": "30"}, b"{}")
             return good_reply(body)
 
         backend = backend_at(
@@ -637,7 +637,7 @@ def test_pulling_is_lazy_and_bounded_even_when_the_caller_is_slow() -> None:
 
 def test_pulling_stays_bounded_when_workers_wait_in_line_and_the_caller_is_slow() -> None:
     async def work() -> None:
-        async def answer(body: bytes) -> Reply:
+        async def answer(body: bytes) -> HttpReply:
             return good_reply(body)
 
         asked = Counted(50)
@@ -674,7 +674,7 @@ def test_concurrency_is_cut_when_the_server_pushes_back() -> None:
         most = 0
         under_way = 0
 
-        async def answer(body: bytes) -> Reply:
+        async def answer(body: bytes) -> HttpReply:
             nonlocal under_way, most
             under_way += 1
             await asyncio.sleep(0)
@@ -682,7 +682,7 @@ def test_concurrency_is_cut_when_the_server_pushes_back() -> None:
             refused = under_way > 6  # the server copes with six at a time
             under_way -= 1
             if refused:
-                return Reply(503, {}, b"overloaded")
+                return HttpReply(503, {}, b"overloaded")
             most = max(most, under_way + 1)
             return good_reply(body)
 
@@ -702,7 +702,7 @@ def test_many_queries_are_never_many_tasks() -> None:
     async def work() -> None:
         most = 0
 
-        async def answer(body: bytes) -> Reply:
+        async def answer(body: bytes) -> HttpReply:
             nonlocal most
             most = max(most, len(asyncio.all_tasks()))
             await asyncio.sleep(0)
@@ -797,7 +797,7 @@ def test_an_error_of_the_iterable_is_raised_after_what_is_under_way() -> None:
 
 
 def test_a_defect_is_raised_and_not_swallowed() -> None:
-    async def answer(body: bytes) -> Reply:
+    async def answer(body: bytes) -> HttpReply:
         raise ZeroDivisionError
 
     async def work() -> None:
@@ -880,7 +880,7 @@ def test_one_backend_serves_one_event_loop_after_another() -> None:
 def test_the_connections_of_an_ended_loop_are_let_go() -> None:
     wires: list[FakeWire] = []
 
-    async def answer(body: bytes) -> Reply:
+    async def answer(body: bytes) -> HttpReply:
         return good_reply(body)
 
     def connect() -> FakeWire:
@@ -903,7 +903,7 @@ def test_one_backend_serves_event_loops_of_several_threads_at_once() -> None:
     wires: list[FakeWire] = []
     together = threading.Barrier(3)
 
-    async def answer(body: bytes) -> Reply:
+    async def answer(body: bytes) -> HttpReply:
         await asyncio.to_thread(together.wait, 10)  # a call of every loop is under way
         return good_reply(body)
 
@@ -994,8 +994,8 @@ def test_the_key_is_not_kept_among_the_generated_tokens(
         {"choices": [{"message": {"content": "A"}, "logprobs": {"content": content}}]}
     )
 
-    async def answer(_: bytes) -> Reply:
-        return Reply(200, {}, body)
+    async def answer(_: bytes) -> HttpReply:
+        return HttpReply(200, {}, body)
 
     backend = backend_at("http://x/v1", key=KEY, connect=lambda: FakeWire(answer))
     (response,) = asyncio.run(collect(backend, [query(top_logprobs=20)])).values()
@@ -1066,7 +1066,7 @@ def test_one_call_fails_as_one_of_many_does() -> None:
 def test_calls_wait_for_their_turn_and_a_closed_backend_sends_no_more() -> None:
     under_way: list[bytes] = []
 
-    async def hang(body: bytes) -> Reply:
+    async def hang(body: bytes) -> HttpReply:
         under_way.append(body)
         await asyncio.sleep(0.02)
         return good_reply(body)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from unswayed.backends.addresses import Address, Secret
 from unswayed.backends.faults import (
-    Reply,
+    HttpReply,
     TimedOutError,
     UnreachableError,
     fault_of,
@@ -90,14 +90,14 @@ def test_the_servers_words_are_found_in_every_form_of_error(body: bytes, expecte
 
 @given(status=st.integers(100, 599).filter(lambda status: status != 200), body=st.binary())
 def test_every_status_is_a_fault_with_a_message(status: int, body: bytes) -> None:
-    fault = fault_of(Reply(status, {}, body), ADDRESS, model="openai/m", wall=WALL)
+    fault = fault_of(HttpReply(status, {}, body), ADDRESS, model="openai/m", wall=WALL)
     assert fault is not None
     assert str(status) in fault.message
     assert not (fault.again and fault.fatal)
 
 
 def test_200_is_no_fault() -> None:
-    assert fault_of(Reply(200, {}, b"anything"), ADDRESS, model="openai/m", wall=WALL) is None
+    assert fault_of(HttpReply(200, {}, b"anything"), ADDRESS, model="openai/m", wall=WALL) is None
 
 
 @given(before=st.integers(0, 500), after=st.integers(0, 50))
@@ -105,7 +105,7 @@ def test_no_part_of_the_key_is_left_however_the_message_is_shortened(
     before: int, after: int
 ) -> None:
     body = b"x" * before + b" " + KEY.encode() + b" " + b"y" * after
-    fault = fault_of(Reply(500, {}, body), ADDRESS, model="openai/m", wall=WALL)
+    fault = fault_of(HttpReply(500, {}, body), ADDRESS, model="openai/m", wall=WALL)
     assert fault is not None
     assert "0123456789" not in fault.message
     assert KEY[:9] not in fault.message
@@ -114,7 +114,7 @@ def test_no_part_of_the_key_is_left_however_the_message_is_shortened(
 def test_a_key_of_someone_else_is_hidden_too() -> None:
     body = b"Incorrect API key provided: sk-proj-abcdefgh12345678. See Bearer abc.def"
     address = Address(url="https://host/v1", key=Secret(), is_loopback=False, is_own=False)
-    fault = fault_of(Reply(401, {}, body), address, model="openai/m", wall=WALL)
+    fault = fault_of(HttpReply(401, {}, body), address, model="openai/m", wall=WALL)
     assert fault is not None
     assert "abcdefgh" not in fault.message
     assert "abc.def" not in fault.message

@@ -14,7 +14,7 @@ from random_llama import HEADS, INNER, LAYERS, WIDTH, make_random_llama
 
 from unswayed.backends import local_costs
 from unswayed.backends.huggingface import HuggingFaceBackend
-from unswayed.backends.local_costs import MIXING, READ, START, Costs
+from unswayed.backends.local_costs import MIXING, READ, START, PassCosts
 from unswayed.calls import Failure, Response
 from unswayed.errors import UsageError
 
@@ -28,11 +28,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def costs(folder: Path) -> Costs:
-    return replace(opened(folder)._load().costs, budget=1e9)
+def costs(folder: Path) -> PassCosts:
+    return replace(opened(folder)._load().plan.costs, budget=1e9)
 
 
-def test_costs_are_those_of_the_models_sizes(costs: Costs) -> None:
+def test_costs_are_those_of_the_models_sizes(costs: PassCosts) -> None:
     layer = 4 * WIDTH * WIDTH + 3 * WIDTH * INNER + 2 * WIDTH
     weights = LAYERS * layer + WIDTH  # embeddings are looked up, the output layer is counted apart
     assert costs.token == 2 * weights + MIXING * LAYERS
@@ -45,12 +45,12 @@ def test_costs_are_those_of_the_models_sizes(costs: Costs) -> None:
 def test_eager_attention_holds_the_scores_of_all_heads(folder: Path) -> None:
     eager = opened(folder, replace(CPU, attn_implementation="eager"))._load()
     assert eager.model.config._attn_implementation == "eager"
-    assert eager.costs.scores == HEADS * 12
+    assert eager.plan.costs.scores == HEADS * 12
     assert eager.scorer.takes_trees
 
 
-def test_a_pass_costs_what_its_parts_cost(costs: Costs) -> None:
-    by_hand = Costs(
+def test_a_pass_costs_what_its_parts_cost(costs: PassCosts) -> None:
+    by_hand = PassCosts(
         token=100, pair=1, call=7, hidden=10, cached=3, repeated=2, scores=0, logits=50, budget=900
     )
     assert by_hand.work(4) == 4 * 100 + 0.9 * 16 + 7
@@ -58,15 +58,14 @@ def test_a_pass_costs_what_its_parts_cost(costs: Costs) -> None:
     assert by_hand.memory(4) == 4 * 10 + 4 * 2
     assert by_hand.memory(4, 6, masked=True, caches=True, held=6) == 40 + 20 + 200 + 30 + 18
     assert by_hand.memory(1, scored=5) == 250
-    assert by_hand.fits(4, 6, masked=True)
-    assert not by_hand.fits(4, 6, masked=True, rows=4)
 
 
 MEASURE = """
 import itertools, json, pathlib, random, sys
+from dataclasses import replace
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
-from unswayed.backends.local_costs import Costs
+from unswayed.backends.local_costs import PassCosts
 from unswayed.backends.local_passes import LabelScorer
 from unswayed.backends.local_plans import plan
 
@@ -76,7 +75,9 @@ config = LlamaConfig(
     num_attention_heads=1, num_key_value_heads=1, max_position_embeddings=8192,
 )
 model = LlamaForCausalLM(config).eval()
-scorer, costs = LabelScorer(model, pad=0), Costs.of(model, budget=float(sys.argv[1]))
+scorer, costs = LabelScorer(model, pad=0), replace(
+    PassCosts.of(model, memory_gb=None, device=model.device), budget=float(sys.argv[1])
+)
 chance = random.Random(0)
 text = lambda length: [chance.randrange(3, 300) for _ in range(length)]
 question, texts = text(2400), [text(400) for _ in range(4)]
@@ -140,4 +141,4 @@ def test_a_budget_that_is_not_there_is_refused(
     with pytest.raises(UsageError, match=r"memory_gb=3 is more than the 2\.0 GB .* free on cpu"):
         ask(opened(folder, replace(CPU, memory_gb=3)), [query(chat(3))])
     backend: HuggingFaceBackend = opened(folder)
-    assert backend._load().costs.budget == 1e9
+    assert backend._load().plan.costs.budget == 1e9

@@ -13,8 +13,6 @@ from random_llama import make_random_llama
 
 from unswayed.backends import BackendSettings, open_backend
 from unswayed.backends.huggingface import HuggingFaceBackend
-from unswayed.backends.local_costs import Costs
-from unswayed.backends.local_plans import Batch, Step
 from unswayed.calls import Query
 from unswayed.cli import main
 from unswayed.errors import UsageError
@@ -92,21 +90,6 @@ def test_texts_and_prompts_that_are_too_long_are_counted(bare: Path) -> None:
     assert "plain 1; " in scored
     assert "1 prompts are answered with text" in written
     assert "1 prompts are longer than the model or the memory allows" in refused
-
-
-def test_the_memory_of_a_batch_is_that_of_its_largest_pass() -> None:
-    costs = Costs(
-        token=1, pair=1, call=1, hidden=10, cached=3, repeated=2, scores=0, logits=1, budget=1e9
-    )
-    prompts = [[1, 2, 3, 4, 5], [1, 2, 3, 6], [9] * 7]
-    assert Batch([2, 0], 12).memory(prompts, costs) == 2 * (7 * 10 + 7 * 2)
-    whole = Batch([0, 1], 6, (Step(((0, 2),)),))
-    assert whole.memory(prompts, costs) == 6 * 10 + 6 * 2 + 5 * 36
-    # three tokens are read and kept; then two go on, with those three in the cache and held
-    walk = Batch([0, 1], 6, (Step(((0, 1),), 0, 3), Step(((0, 1),), 3), Step(((1, 2),), 3)))
-    trunk = 3 * 10 + 3 * 2 + 3 * 3
-    longer = 2 * 10 + 5 * 2 + 5 * 2 * 5 + 5 * 3 + 3 * 3
-    assert walk.memory(prompts, costs) == max(trunk, longer) == longer
 
 
 def test_forecast_passes_stay_within_the_budget(bare: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from unswayed.backends import local_plans
-from unswayed.backends.local_costs import Costs
+from unswayed.backends.local_costs import PassCosts
 from unswayed.backends.local_jobs import FloatArray
 from unswayed.backends.local_passes import LabelScorer
-from unswayed.backends.local_plans import Batch, Step, plan
+from unswayed.backends.local_plans import PromptBatch, Step, plan
 from unswayed.backends.local_trees import shared_lengths
 
 torch = pytest.importorskip("torch")
@@ -78,7 +78,7 @@ def orders(question: int, candidate: int, *, n: int = 4, items: int = 2) -> tupl
 
 
 def scored(
-    scorer: LabelScorer, prompts: Sequence[list[int]], batches: Sequence[Batch]
+    scorer: LabelScorer, prompts: Sequence[list[int]], batches: Sequence[PromptBatch]
 ) -> FloatArray:
     result = np.full((len(prompts), 2), np.nan)
     for batch in batches:
@@ -88,13 +88,32 @@ def scored(
 
 
 def alone(scorer: LabelScorer, prompts: Sequence[list[int]]) -> FloatArray:
-    return scored(scorer, prompts, [Batch([row], len(prompts[row])) for row in range(len(prompts))])
+    rows = [PromptBatch([row], len(prompts[row]), 0) for row in range(len(prompts))]
+    return scored(scorer, prompts, rows)
 
 
-WAYS: dict[str, Callable[[Costs], Costs]] = {
-    "several trees in a pass": lambda costs: replace(costs, call=1e15),
-    "walked": lambda costs: replace(costs, call=0.0, pair=1e9),
-    "as chosen": lambda costs: costs,
+def planned(
+    scorer: LabelScorer, prompts: Sequence[list[int]], groups: Sequence[int], **changed: float
+) -> list[PromptBatch]:
+    """Batches within 1 GB, some of the model's costs changed."""
+    costs = PassCosts.of(scorer.model, memory_gb=None, device=scorer.model.device)
+    return list(
+        plan(
+            prompts,
+            groups,
+            costs=replace(costs, budget=1e9, **changed),
+            cap=4096,
+            cap_apart=4096,
+            pads=scorer.pads,
+            trees=scorer.takes_trees,
+        )
+    )
+
+
+WAYS: dict[str, dict[str, float]] = {
+    "several trees in a pass": {"call": 1e15},
+    "walked": {"call": 0.0, "pair": 1e9},
+    "as chosen": {},
 }
 
 
@@ -105,23 +124,12 @@ def test_trees_give_the_label_probabilities_of_rows(
 ) -> None:
     scorer = LabelScorer(model_of(*TREES[family], attention), pad=0)
     assert scorer.takes_trees
-    costs = Costs.of(scorer.model, budget=1e9)
     prompts, groups = orders(30, 5)
     expected = alone(scorer, prompts)
     assert float(expected.std()) > 0.1, "equal figures would show nothing"
     monkeypatch.setattr(local_plans, "GAIN", 1e9)
-    for name, change in WAYS.items():
-        batches = list(
-            plan(
-                prompts,
-                groups,
-                costs=change(costs),
-                cap=4096,
-                cap_apart=4096,
-                pads=True,
-                trees=True,
-            )
-        )
+    for name, changed in WAYS.items():
+        batches = planned(scorer, prompts, groups, **changed)
         assert {batch.form for batch in batches} <= {"trie", "prefix"}
         passes = [len(batch.steps) for batch in batches]
         assert name != "walked" or max(passes) > 10
@@ -135,14 +143,8 @@ def test_trees_give_the_label_probabilities_of_rows(
 def test_a_model_that_trees_would_change_is_scored_by_rows(family: str) -> None:
     scorer = LabelScorer(model_of(*ROWS[family]), pad=0)
     assert not scorer.takes_trees
-    costs = Costs.of(scorer.model, budget=1e9)
     prompts, groups = orders(40, 5, n=3)
-    batches = list(
-        plan(
-            prompts, groups, costs=costs, cap=4096, cap_apart=4096,
-            pads=scorer.pads, trees=scorer.takes_trees,
-        )
-    )  # fmt: skip
+    batches = planned(scorer, prompts, groups)
     assert {batch.form for batch in batches} == {"plain"}
     own = [
         scorer.model(torch.tensor([prompt])).logits[0, -1].detach().double().log_softmax(-1)
@@ -186,12 +188,7 @@ def test_half_precision_takes_trees_within_its_own_rounding() -> None:
     scorer = LabelScorer(model, pad=0)
     assert scorer.takes_trees
     prompts, groups = orders(30, 5)
-    batches = list(
-        plan(
-            prompts, groups, costs=Costs.of(model, budget=1e9),
-            cap=4096, cap_apart=4096, pads=True, trees=True,
-        )
-    )  # fmt: skip
+    batches = planned(scorer, prompts, groups)
     assert "trie" in {batch.form for batch in batches}
     gaps = np.abs(scored(scorer, prompts, batches) - alone(scorer, prompts))
     assert float(gaps.max()) < 0.5
@@ -206,7 +203,7 @@ def test_a_pass_that_returns_to_a_beginning_finds_it_unchanged() -> None:
     steps = [Step(((0, 1),), 0, 10)]
     steps += [Step(((row, row + 1),), 10) for row in range(6)]
     steps.append(Step(((0, 1),), 10))
-    batch = Batch([*range(6), 0], 0, tuple(steps))
+    batch = PromptBatch([*range(6), 0], 0, 0, tuple(steps))
     rows = [prompts[row] for row in batch.rows]
     found = np.array(scorer.score(rows, [LABELS] * 7, steps=batch.steps))
     np.testing.assert_allclose(found, alone(scorer, rows), rtol=0, atol=EXACT)

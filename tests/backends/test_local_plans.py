@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unswayed.backends.local_costs import Costs
-from unswayed.backends.local_plans import Batch, Step, by_length, plan
+from unswayed.backends.local_costs import PassCosts
+from unswayed.backends.local_plans import PromptBatch, Step, by_length, plan
 from unswayed.backends.local_trees import Tree
 
 PROMPTS = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=12), min_size=1, max_size=8)
 
-COSTS = Costs(
+COSTS = PassCosts(
     token=1e6, pair=10.0, call=1e6, hidden=1000, cached=100, repeated=50, scores=0, logits=100,
     budget=1e9,
 )  # fmt: skip
@@ -22,8 +22,8 @@ COSTS = Costs(
 
 
 def planned(
-    prompts: list[list[int]], groups: list[Any], *, costs: Costs = COSTS, **asked: Any
-) -> list[Batch]:
+    prompts: list[list[int]], groups: list[Any], *, costs: PassCosts = COSTS, **asked: Any
+) -> list[PromptBatch]:
     settings = {"cap": 10_000, "cap_apart": 2_000, "pads": True, "trees": True, **asked}
     return list(plan(prompts, groups, costs=costs, **settings))
 
@@ -36,7 +36,7 @@ def every_order(question: int, candidate: int, *, n: int = 4) -> list[list[int]]
     ]
 
 
-def computed(prompts: list[list[int]], batches: list[Batch]) -> int:
+def computed(prompts: list[list[int]], batches: list[PromptBatch]) -> int:
     """Tokens that go through the model, padding left out."""
     tokens = 0
     for batch in batches:
@@ -75,7 +75,7 @@ def test_trees_of_several_items_share_a_pass_where_starting_one_is_dear() -> Non
     (together, alone) = planned(prompts, groups, costs=replace(COSTS, call=1e12))
     assert together.steps == (Step(((0, 6), (6, 12))),)
     assert sorted(together.rows) == list(range(12))
-    assert alone == Batch([12], 2)
+    assert (alone.rows, alone.tokens, alone.steps) == ([12], 2, ())
 
 
 def test_a_long_beginning_is_read_once_and_what_parts_follows_from_the_cache() -> None:
@@ -134,9 +134,10 @@ def test_a_beginning_that_does_not_fit_into_memory_is_not_kept() -> None:
 
 def test_nothing_is_shared_or_padded_where_the_model_cannot() -> None:
     prompts = [[*range(300), 1], [*range(300), 2, 3]]
-    assert planned(prompts, ["q", "q"], pads=False, trees=False) == [
-        Batch([1], 302),
-        Batch([0], 301),
+    batches = planned(prompts, ["q", "q"], pads=False, trees=False)
+    assert [(batch.rows, batch.tokens, batch.steps) for batch in batches] == [
+        ([1], 302, ()),
+        ([0], 301, ()),
     ]
 
 
@@ -152,6 +153,25 @@ def test_memory_decides_what_runs_together() -> None:
     assert {
         (batch.form, len(batch.rows)) for batch in planned(prompts, ["q"] * 24, costs=bare)
     } == {("plain", 1)}
+
+
+def test_the_memory_of_a_batch_is_that_of_its_largest_pass() -> None:
+    costs = PassCosts(
+        token=1, pair=0, call=0, hidden=10, cached=3, repeated=2, scores=0, logits=1, budget=1e9
+    )
+    apart = [[1, 2, 3, 4, 5], [9] * 7]
+    (rows,) = planned(apart, ["q", "q"], costs=costs)
+    assert (rows.form, rows.memory) == ("plain", 2 * (7 * 10 + 7 * 2))
+    prompts = [[1, 2, 3, 4, 5], [1, 2, 3, 6]]
+    (whole,) = planned(prompts, ["q", "q"], costs=costs)
+    assert whole.steps == (Step(((0, 2),)),)
+    assert whole.memory == 6 * 10 + 6 * 2 + 5 * 36
+    # three tokens are read and kept; then two go on, with those three in the cache and held
+    (walk,) = planned(prompts, ["q", "q"], costs=replace(costs, budget=whole.memory - 1))
+    assert walk.steps == (Step(((0, 1),), 0, 3), Step(((0, 1),), 3), Step(((1, 2),), 3))
+    trunk = 3 * 10 + 3 * 2 + 3 * 3
+    longer = 2 * 10 + 5 * 2 + 5 * 2 * 5 + 5 * 3 + 3 * 3
+    assert walk.memory == max(trunk, longer) == longer
 
 
 @given(
@@ -184,7 +204,7 @@ def test_every_prompt_runs_once_within_cap_and_memory(
         if not batch.steps:
             assert len(rows) == 1 or len(rows) * max(map(len, rows)) <= cap
             assert pads or len(set(map(len, rows))) == 1
-            assert len(rows) == 1 or costs.fits(max(map(len, rows)), rows=len(rows))
+            assert len(rows) == 1 or batch.memory <= budget
             continue
         scored: list[int] = []
         cached = [0]
@@ -199,7 +219,8 @@ def test_every_prompt_runs_once_within_cap_and_memory(
             alone = all(end - begin == 1 for begin, end in step.trees)
             assert alone or nodes * len(trees) <= cap
             masked = not alone or step.kept > 0
-            assert costs.fits(nodes, step.kept, masked=masked, rows=len(trees))
+            needed = costs.memory(nodes, step.kept, masked=masked, rows=len(trees))
+            assert needed <= batch.memory <= budget
             for begin, end in step.trees:
                 assert len({tuple(row[: step.kept]) for row in rows[begin:end]}) == 1
                 if step.trunk:

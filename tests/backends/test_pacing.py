@@ -15,7 +15,7 @@ from chat_cases import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unswayed.backends.faults import Reply
+from unswayed.backends.faults import HttpReply
 from unswayed.backends.pacing import Clock, Concurrency, Gate, Spacing, backoff_s
 from unswayed.calls import Failure, Response
 
@@ -89,7 +89,7 @@ def run_paced(
     starts: list[float] = []
     tokens: list[tuple[float, int]] = []
 
-    async def answer(body: bytes) -> Reply:
+    async def answer(body: bytes) -> HttpReply:
         start = simulated.time
         starts.append(start)
         await simulated.sleep(latency_s)
@@ -220,13 +220,13 @@ def test_a_rate_limited_server_is_not_asked_more_than_it_allows_for_long() -> No
     allowed: list[float] = []
     refused = 0
 
-    async def answer(body: bytes) -> Reply:
+    async def answer(body: bytes) -> HttpReply:
         nonlocal refused
         await simulated.sleep(0.2)
         now = simulated.time
         if sum(1 for time in allowed if time > now - 60.0) >= 30:
             refused += 1
-            return Reply(429, {}, b"slow down")
+            return HttpReply(429, {}, b"slow down")
         allowed.append(now)
         return good_reply(body)
 

@@ -8,7 +8,7 @@ from chat_cases import JumpClock, backend_at, collect, query
 from fake_server import FakeServer
 
 from unswayed.auditing.audit import Audit, plan_for, run_settings_for
-from unswayed.auditing.records import Calls
+from unswayed.auditing.records import CallsRecord
 from unswayed.auditing.settings import AuditSettings
 from unswayed.backends.anthropic import AnthropicDialect
 from unswayed.backends.dialect import Dialect
@@ -33,11 +33,11 @@ ITEMS = simulated_items(2, 2, seed=3)
 CALLS = 4
 
 
-def calls_of(server: FakeServer, *, labels: tuple[str, str] = ("A", "B")) -> Calls:
+def calls_of(server: FakeServer, *, labels: tuple[str, str] = ("A", "B")) -> CallsRecord:
     """What an audit of two pairs in both orders counts."""
     settings = replace(SETTINGS, prompts=PromptSettings(label_set=labels))
 
-    async def work() -> Calls:
+    async def work() -> CallsRecord:
         async with server:
             backend = backend_at(server.url, clock=JumpClock().clock(), max_retries=2)
             store = Memory()

@@ -15,7 +15,7 @@ import pytest
 from reliability.faults import bomb
 from unswayed.backends import transport
 from unswayed.backends.addresses import Address, Secret
-from unswayed.backends.faults import Reply, TimedOutError, UnreachableError
+from unswayed.backends.faults import HttpReply, TimedOutError, UnreachableError
 from unswayed.backends.transport import LARGEST_ERROR, HttpTransport
 from unswayed.errors import ServerError, UsageError
 
@@ -23,7 +23,7 @@ BODY = b'{"choices": []}'
 PACKED = gzip.compress(BODY, mtime=0)  # the same bytes in every process, for the tests' names
 
 
-async def post_to(answer: bytes) -> tuple[Reply, bytes]:
+async def post_to(answer: bytes) -> tuple[HttpReply, bytes]:
     """What comes of one request to a server that sends these bytes, and what it was sent."""
     requests: list[bytes] = []
 
@@ -45,7 +45,7 @@ async def post_to(answer: bytes) -> tuple[Reply, bytes]:
         server.close()
 
 
-def reply_to(answer: bytes) -> Reply:
+def reply_to(answer: bytes) -> HttpReply:
     return asyncio.run(post_to(answer))[0]
 
 
@@ -214,10 +214,12 @@ def own_certificate() -> ssl.SSLContext:
     return context
 
 
-def encrypted_post(monkeypatch: pytest.MonkeyPatch, *, proxy: Proxy | None = None) -> list[Reply]:
+def encrypted_post(
+    monkeypatch: pytest.MonkeyPatch, *, proxy: Proxy | None = None
+) -> list[HttpReply]:
     """Two posts, one after the other, to a server with the certificate of localhost."""
 
-    async def work() -> list[Reply]:
+    async def work() -> list[HttpReply]:
         server = await asyncio.start_server(hello, "127.0.0.1", 0, ssl=own_certificate())
         url = f"https://localhost:{server.sockets[0].getsockname()[1]}/v1"
         if proxy is not None:
@@ -299,7 +301,7 @@ def test_a_proxy_is_given_the_whole_address_where_nothing_is_encrypted(
 ) -> None:
     proxy = Proxy(HELLO)
 
-    async def work() -> Reply:
+    async def work() -> HttpReply:
         between = await asyncio.start_server(proxy, "127.0.0.1", 0)
         monkeypatch.setenv("http_proxy", f"127.0.0.1:{between.sockets[0].getsockname()[1]}")
         monkeypatch.setenv("no_proxy", "")
@@ -419,7 +421,7 @@ def test_connections_that_nobody_uses_are_closed(monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_next_address_of_a_name_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def work() -> Reply:
+    async def work() -> HttpReply:
         loop = asyncio.get_running_loop()
         server = await asyncio.start_server(hello, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]

@@ -75,7 +75,7 @@ def test_label_probabilities_are_those_of_the_whole_distribution(
 
 def test_prompts_are_the_tokens_that_hf_reads(folder: Path, engine: Engine) -> None:
     ask(running(folder), [query(chat(7))])
-    (written,) = opened(folder)._load().writer.write([chat(7)], thinking=False)
+    (written,) = opened(folder)._load().plan.writer.write([chat(7)], thinking=False)
     assert engine.calls[0][0] == [written.tokens]
 
 

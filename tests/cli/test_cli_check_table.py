@@ -66,6 +66,9 @@ def test_other_designs_have_other_rules(tmp_path: Path, run: Run) -> None:
     assert run("check-table", *pairs).code == 1
     assert run("check-table", *pairs, "--orders", "4").code == 0
     assert run("check-table", *pairs, "--tolerance", "30").code == 0
+    for endless in ("inf", "101"):
+        refused = run("check-table", *pairs, "--tolerance", endless)
+        assert (refused.code, "is not between 0 and 100" in refused.err) == (2, True)
     file.write_text("judge,acc,con,ca\na,50.0,40.0,30.0\n")
     assert run("check-table", *pairs).code == 0
     assert run("check-table", *pairs, "--decided").code == 1

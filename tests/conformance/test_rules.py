@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from unswayed.methods import METHODS
 from unswayed.methods.apoc import SKIPS
 from unswayed.methods.estimation import MethodWarning
 from unswayed.methods.names import parse_method, spec_name
-from unswayed.methods.vote import Vote
+from unswayed.methods.over_orders import Vote
 from unswayed.metrics import METRICS
 from unswayed.presentation import presentations
 from unswayed.prompts import PROMPTS
@@ -32,11 +33,13 @@ from unswayed.testing import (
     check_prompt,
     check_reward,
     check_skip,
+    judges,
     methods,
     metrics,
     tasks,
 )
-from unswayed.testing.judges import make_items, pool
+from unswayed.testing.judges import answer, make_items, pool
+from unswayed.tiny.items import rubric_items
 from unswayed.training.table import ENGINES, OBJECTIVES
 
 VARIANTS = (
@@ -101,7 +104,9 @@ def test_example_is_among_those_tested() -> None:
 @pytest.mark.parametrize("spec", SPECS)
 @pytest.mark.parametrize("rule", methods.RULES, ids=by_name)
 def test_method_keeps_rule(rule, spec) -> None:
-    rule(parse_method(spec))
+    method = parse_method(spec)
+    for n in judges.sizes(method):
+        rule(method, n)
 
 
 @pytest.mark.parametrize("spec", SPECS)
@@ -142,9 +147,17 @@ def test_objective_or_engine_keeps_rules(kind, name) -> None:
     CHECKS[kind](table.load(name))
 
 
-@pytest.mark.parametrize("name", ["simulated", "longest"])
-def test_backend_keeps_rules(name) -> None:
-    check_backend(BACKENDS.load(name), "judge")
+@pytest.mark.parametrize(
+    ("name", "model", "items"),
+    [
+        ("simulated", "judge", None),
+        ("longest", "words", None),
+        ("tiny", "judge", None),  # knows the words of the items that are asked about by default
+        ("tiny", "rubric", rubric_items(10)),
+    ],
+)
+def test_backend_keeps_rules(name, model, items) -> None:
+    check_backend(BACKENDS.load(name), model, items=items)
 
 
 @pytest.mark.parametrize(
@@ -164,10 +177,9 @@ def test_backend_keeps_rules(name) -> None:
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("n", [2, 3, 4])
 def test_method_of_every_order_answers_alike_under_every_view(spec, n, seed) -> None:
-    method = methods.fitted(parse_method(spec), n)
+    method = judges.fitted(parse_method(spec), n)
     items = make_items(method, 8, n)
-    calls = [call for item in items for call in pool(method, [item], seed)]
-    table = DecisionTable.of(items, calls)
+    table = DecisionTable.of(items, pool(method, items, partial(answer, seed=seed)))
     own = method.decide_table(table.select(method.asks(n)))
     for shape in presentations("cyclic", n):
         seen = method.decide_table(table.select(method.asks(n), through=shape))
@@ -208,16 +220,19 @@ def test_broken_rule_is_named(check, broken, rule) -> None:
 @pytest.mark.parametrize(
     ("rule", "broken"),
     [
-        (methods.keeps_the_verdict_of_a_fair_judge, ReadsPosition()),
-        (methods.never_falls_back_to_the_raw_choice, SilentlyNeedsMore()),
-        (methods.declares_what_it_reads, SilentlyNeedsMore()),
-        (metrics.adds_up, replace(METRICS.load("accuracy"), statistics=lambda o: np.ones((40, 2)))),
-        (metrics.names_its_needs, replace(METRICS.load("label_mass"), needs=())),
+        (methods.keeps_the_verdict_of_a_fair_judge, (ReadsPosition(), 2)),
+        (methods.never_falls_back_to_the_raw_choice, (SilentlyNeedsMore(), 2)),
+        (methods.declares_what_it_reads, (SilentlyNeedsMore(), 2)),
+        (
+            metrics.adds_up,
+            (replace(METRICS.load("accuracy"), statistics=lambda o: np.ones((40, 2))),),
+        ),
+        (metrics.names_its_needs, (replace(METRICS.load("label_mass"), needs=()),)),
     ],
 )
 def test_rule_is_broken_by_what_it_is_against(rule, broken) -> None:
     with pytest.raises((AssertionError, ValueError)):
-        rule(broken)
+        rule(*broken)
 
 
 def test_metric_knows_the_name_it_is_registered_under() -> None:

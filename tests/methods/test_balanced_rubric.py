@@ -11,12 +11,11 @@ import pytest
 from unswayed.decisions import Decision, Verdict
 from unswayed.errors import MethodError, UsageError
 from unswayed.items import Item, Task
-from unswayed.methods.average import Average
-from unswayed.methods.balanced_rubric import BalancedRubric
 from unswayed.methods.estimation import MethodWarning
 from unswayed.methods.names import parse_method
+from unswayed.methods.over_orders import Average, BalancedRubric
 from unswayed.methods.protocol import Method
-from unswayed.methods.repeat import RepeatScore
+from unswayed.methods.repeated import RepeatScore
 from unswayed.permutations import balanced
 from unswayed.presentation import Ask
 

@@ -11,9 +11,9 @@ from unswayed.items import Task
 from unswayed.methods import METHODS
 from unswayed.methods.contextual import Contextual
 from unswayed.methods.names import default_methods, parameters, parse_method, spec_name
+from unswayed.methods.over_orders import Vote
 from unswayed.methods.pride import PriDe
 from unswayed.methods.protocol import Method, why_not
-from unswayed.methods.vote import Vote
 
 
 def test_parameters_are_converted_and_checked() -> None:

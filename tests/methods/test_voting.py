@@ -8,13 +8,12 @@ import pytest
 from unswayed.decisions import MISSING, TIE, UNPARSED, DecisionTable
 from unswayed.errors import UnknownNameError, UsageError
 from unswayed.items import Item, Task
-from unswayed.methods.average import Average
 from unswayed.methods.debias_prompt import DebiasPrompt
 from unswayed.methods.direct import Direct
-from unswayed.methods.repeat import Repeat
+from unswayed.methods.over_orders import Average, Vote
+from unswayed.methods.repeated import Repeat
 from unswayed.methods.sets import orbit, presentation_set, presentation_weights
 from unswayed.methods.tables import plurality
-from unswayed.methods.vote import Vote
 from unswayed.presentation import X0, X1, X2, X3, Ask
 
 
@@ -96,7 +95,6 @@ def test_the_mean_of_logarithms_weighs_certainty_more() -> None:
     assert Average().decide_table(shown).choices[0] == 0
     logit = Average(space="logit").decide_table(shown)
     assert logit.choices[0] == 0
-    assert logit.scores is not None
     # odds: sqrt(.05 * 1 / (.95 * 1e-10))
     assert logit.scores[0, 0] == pytest.approx(1 / (1 + np.sqrt(0.95e-10 / 0.05)), rel=1e-6)
     assert logit.confidence[0] == pytest.approx(0.525)

@@ -25,11 +25,7 @@ SOURCE = """
         return statistics
 
 
-    WRONG = replace(
-        ACCURACY,
-        title="Wrong",
-        statistics=the_other_way_round(ACCURACY),
-    )
+    WRONG = replace(ACCURACY, title="Wrong", statistics=the_other_way_round(ACCURACY))
     UNSTEADY = replace(CONSISTENCY, title="Unsteady", statistics=the_other_way_round(CONSISTENCY))
 """
 
@@ -40,7 +36,7 @@ def test_a_metric_from_outside_is_measured_and_takes_over_no_recommendation(
     lines = "aaa_wrong = mine:WRONG\nzzz_unsteady = mine:UNSTEADY"
     package = OutsidePackage(tmp_path, group="unswayed.metrics", line=lines, source=SOURCE)
     model = "simulated/judge?slot=1.5"
-    asked = ["--methods", "vote,average,pride,repeat", "--limit", "150", "--resamples", "100"]
+    asked = ["--methods", "vote,average,pride,repeat", "--limit", "100", "--resamples", "100"]
     command = ["audit", "--model", model, *asked, "--out"]
     assert main([*command, str(tmp_path / "plain")]) == 0
     package.run(*command, "run")

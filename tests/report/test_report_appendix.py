@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from judges import est, method, plain_run, sample_run, with_metrics
-from unswayed.auditing.records import Prompt, Run
+from unswayed.auditing.records import PromptRecord, RunRecord
 from unswayed.cli import main
 from unswayed.report.data import RunData
 from unswayed.report.findings import Finding, State
@@ -86,7 +86,10 @@ def test_nothing_to_fold_is_no_fold() -> None:
 
 def test_runs_are_told_apart_by_prompt_where_only_that_differs() -> None:
     run = sample_run(n_items=50)
-    runs = [replace(run, run=Run(prompt=Prompt(name=name))) for name in ("direct", "reasoning")]
+    runs = [
+        replace(run, run=RunRecord(prompt=PromptRecord(name=name)))
+        for name in ("direct", "reasoning")
+    ]
     first, second = named(runs)
     assert first.name.endswith(", direct")
     assert second.name.endswith(", reasoning")
@@ -103,7 +106,7 @@ def test_a_run_without_an_answer_leads_with_the_failure() -> None:
     rows = {"direct": method((0.7, 0.6, 0.8), 1.0), "vote": method((0.7, 0.6, 0.8), 2.0)}
     run = plain_run(methods=rows, calls=calls)
     reason = "60 of 60 calls failed, such as q1: HTTP 400. The same command tries them again."
-    run = replace(run, run=Run(failures=(reason,)))
+    run = replace(run, run=RunRecord(failures=(reason,)))
     finding = Finding(run)
     assert (finding.state, finding.run.run.failures) == (State.FAILED, (reason,))
     page = render_report([run])
@@ -116,7 +119,7 @@ def test_recorded_decisions_promise_no_prompt() -> None:
     run = sample_run(n_items=200)
     assert run.flips.flipped
     assert "the two prompts the judge was given" in render_report([run])
-    page = render_report([replace(run, run=Run(recorded=True))])
+    page = render_report([replace(run, run=RunRecord(recorded=True))])
     assert "the two prompts the judge was given" not in page
     assert "Its prompt was not recorded." in page
 

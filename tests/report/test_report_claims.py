@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from judges import GROUPS, est, figures, fixed, plain_run, sample_run, with_metrics
-from unswayed.auditing.records import Run
+from unswayed.auditing.records import RunRecord
 from unswayed.decisions import Estimate
 from unswayed.report.claims import (
     Bias,
     Cause,
-    Groups,
+    ClaimGroups,
     Trend,
     bias_of,
     cause_of,
@@ -124,7 +124,7 @@ def test_several_favoured_labels_are_all_found() -> None:
         "order": {"position_rate": third},
         "label": {"label_rate": both},
     }
-    found = bias_of(Finding(replace(plain_run(protocols=rows), run=Run())))
+    found = bias_of(Finding(replace(plain_run(protocols=rows), run=RunRecord())))
     assert found.position is not None
     assert (found.position.index, found.winning) == (2, (0, 2))
 
@@ -163,7 +163,7 @@ def test_one_protocol_has_no_cause() -> None:
     assert cause_of(Finding(plain_run())) is None
 
 
-def grouped(*consistencies: tuple[float, float, float], first: Any = None) -> Groups:
+def grouped(*consistencies: tuple[float, float, float], first: Any = None) -> ClaimGroups:
     rows = {
         name: {
             "direct": {

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from judges import plain_run, with_metrics
-from unswayed.auditing.records import Prompt, Run
+from unswayed.auditing.records import PromptRecord, RunRecord
 from unswayed.redaction import HIDDEN
 from unswayed.report.facts import command_text, date_text, facts
 from unswayed.report.findings import Finding
@@ -165,7 +165,7 @@ def test_reasked_replies_are_reported_with_outcome() -> None:
         "Require a stricter form of reply (--prompt structured), or word the prompt more clearly."
     )
     assert replies(many) == [half + advice]
-    run = replace(many.run, run=Run(prompt=Prompt(name="structured-reasoning")))
+    run = replace(many.run, run=RunRecord(prompt=PromptRecord(name="structured-reasoning")))
     assert replies(Finding(run)) == [f"{half}Word the prompt more clearly."]
 
 
@@ -210,13 +210,14 @@ def test_page_and_terminal_report_replies() -> None:
 
 def test_facts_hide_secrets_too() -> None:
     run = replace(
-        plain_run(), run=Run(prompt=Prompt(name=f"direct, bearer {SECRET}"), model="openai/m")
+        plain_run(),
+        run=RunRecord(prompt=PromptRecord(name=f"direct, bearer {SECRET}"), model="openai/m"),
     )
     assert all(SECRET not in fact.text for fact in facts(Finding(run)))
 
 
 def test_unknown_settings_leave_no_empty_lines() -> None:
-    assert all(fact.text for fact in facts(Finding(replace(plain_run(), run=Run()))))
+    assert all(fact.text for fact in facts(Finding(replace(plain_run(), run=RunRecord()))))
 
 
 def test_left_out_items_are_caveats() -> None:
@@ -226,7 +227,7 @@ def test_left_out_items_are_caveats() -> None:
 
 
 def test_warnings_of_the_run_are_caveats() -> None:
-    run = replace(plain_run(), run=Run(warnings=("the prompt was cut.", "prices are old.")))
+    run = replace(plain_run(), run=RunRecord(warnings=("the prompt was cut.", "prices are old.")))
     told = say("facts.caveats", Finding(run), True)
     assert list(map(plain, told[:2])) == ["the prompt was cut.", "prices are old."]
     assert '<li dir="auto">prices are old.</li>' in render_report([run])
@@ -246,7 +247,7 @@ def test_long_revisions_are_left_to_the_facts(model: str, name: str) -> None:
 
 
 def test_recorded_decisions_have_no_price() -> None:
-    run = replace(plain_run(), run=Run(recorded=True))
+    run = replace(plain_run(), run=RunRecord(recorded=True))
     shown = {fact.term: fact.text for fact in facts(Finding(run))}
     assert shown["Calls"] == "2,000 recorded decisions, no call made"
     assert "Tokens and cost" not in shown

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from judges import est, figures, null, plain_run, with_metrics
-from unswayed.auditing.records import Run
+from unswayed.auditing.records import RunRecord
 from unswayed.decisions import Estimate
 from unswayed.report.findings import Finding, State
 from unswayed.report.intervals import apart
@@ -207,8 +207,8 @@ def test_where_items_differ_in_size_the_most_frequent_size_is_described() -> Non
 
 def test_labels_come_from_the_run_and_else_from_the_alphabet() -> None:
     run = plain_run()
-    assert Finding(replace(run, run=Run(labels=("X", "Y")))).labels == ("X", "Y")
-    assert Finding(replace(run, run=Run())).labels == ("A", "B")
+    assert Finding(replace(run, run=RunRecord(labels=("X", "Y")))).labels == ("X", "Y")
+    assert Finding(replace(run, run=RunRecord())).labels == ("A", "B")
 
 
 def test_one_of_twelve_shares_off_by_chance_is_no_bias() -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from judges import est, figures, method, null, plain_run, sample_run, spans_in, with_metrics
 from unswayed.auditing.flips import FlippedItem, Flips, Shown
-from unswayed.auditing.records import Metrics, Prompt, Run
+from unswayed.auditing.records import Metrics, PromptRecord, RunRecord
 from unswayed.auditing.rows import converted
 from unswayed.errors import UsageError
 from unswayed.items import Message
@@ -192,10 +192,10 @@ def hostile_run() -> RunData:
         "skipped": {HOSTILE: HOSTILE},
         "cautions": {HOSTILE: [HOSTILE]},
     }  # fmt: skip
-    run = Run(
+    run = RunRecord(
         version=HOSTILE,
         command=HOSTILE,
-        prompt=Prompt(name=HOSTILE, fingerprint=HOSTILE),
+        prompt=PromptRecord(name=HOSTILE, fingerprint=HOSTILE),
         intervals=HOSTILE,
         created=HOSTILE,
         labels=(HOSTILE, "B"),
@@ -241,7 +241,8 @@ def test_lone_surrogates_stay_visible() -> None:
 )
 def test_a_run_without_numbers_still_gives_a_page(metrics: dict[str, Any]) -> None:
     assert (
-        anchors(render_report([RunData(converted(metrics, Metrics), Run(), Flips(0))]))[0] == "bias"
+        anchors(render_report([RunData(converted(metrics, Metrics), RunRecord(), Flips(0))]))[0]
+        == "bias"
     )
 
 

@@ -42,7 +42,8 @@ def judged() -> AuditResult:
 @pytest.fixture(scope="module")
 def table(judged: AuditResult) -> DecisionTable:
     """300 items in the 10 balanced orders."""
-    (whole,) = judged.record.tables
+    (stratum,) = judged.record.plan.strata
+    whole = stratum.table
     return whole.select([Ask(shown) for shown in presentations("balanced", 5)])
 
 

@@ -165,9 +165,9 @@ QUESTIONS = 20
 
 SLOW_ASKING = """
 import os, time
-from unswayed.backends import huggingface, local_plans
+from unswayed.backends import huggingface, local_jobs
 
-local_plans.CPU_TOKENS = 40  # batches of two
+local_jobs.CPU_TOKENS = 40  # batches of two
 answer = huggingface.HuggingFaceBackend._run
 
 def slow(self, jobs, shared):

@@ -15,7 +15,9 @@ from unswayed.runner.interrupts import catch_interrupt
 from unswayed.training import rollout_checks
 from unswayed.training.planning import plan_training
 from unswayed.training.provenance import differing_fields
+from unswayed.training.run import train
 from unswayed.training.run_folder import RunFolder
+from unswayed.training.table import ENGINES
 
 LORA = {"lora": "{rank = 4, alpha = 8}"}
 
@@ -32,6 +34,18 @@ def test_a_finished_run_is_found_again_without_training(word_model, tmp_path):
     assert lines == []
     assert (again.steps, again.after, again.before) == (2, first.after, first.before)
     assert (tmp_path / "model.safetensors").stat().st_mtime_ns == weights
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), RuntimeError("odd")])
+def test_a_full_disk_is_no_traceback(word_model, tmp_path, monkeypatch, error):
+    def fails(*given):
+        raise error
+
+    plan = plan_training("pa-grpo", colour_items(4), model=str(word_model), recipe=small_recipe())
+    monkeypatch.setattr(type(ENGINES.load(plan.engine)), "run", fails)
+    with pytest.raises(RunDirectoryError if isinstance(error, OSError) else type(error)) as refused:
+        train(plan, tmp_path)
+    assert ("the disk is full" in str(refused.value)) == isinstance(error, OSError)
 
 
 def test_a_finished_run_without_checkpoints_cannot_be_made_longer(word_model, tmp_path):

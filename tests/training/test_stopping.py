@@ -43,7 +43,9 @@ def at_step(step, number=signal.SIGINT):
     return press
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=["SIGINT", "SIGTERM", "SIGHUP"]
+)
 def test_a_signal_while_a_step_is_logged_lets_it_end(word_model, tmp_path, number, capfd):
     assert stopped_and_resumed(word_model, tmp_path, press=at_step(2, number)) == 2
     assert "stopping when the step" in capfd.readouterr().err

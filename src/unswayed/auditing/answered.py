@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unswayed.auditing.design import Stratum, asked_rows, stratum_asks
-from unswayed.auditing.planning import Answered, AuditPlan
+from unswayed.auditing.planning import AnsweredPart, AuditPlan
 from unswayed.decisions import Decision, Recording
 from unswayed.importers import line_of
 from unswayed.items import suffix
@@ -129,12 +129,12 @@ def _ranks(recording: Recording) -> NDArray[np.intp]:
     return np.array([ranks[key] for key in keys], dtype=np.intp)
 
 
-def answers_of_strata(recording: Recording, strata: Sequence[Stratum]) -> tuple[Answered, ...]:
+def answers_of_strata(recording: Recording, strata: Sequence[Stratum]) -> tuple[AnsweredPart, ...]:
     """Which questions the items of each stratum answer."""
     return tuple(_answered(recording, stratum) for stratum in strata)
 
 
-def _answered(recording: Recording, stratum: Stratum) -> Answered:
+def _answered(recording: Recording, stratum: Stratum) -> AnsweredPart:
     codes = recording.ask_codes
     asks = [ask for ask in codes if ask.presentation.n == stratum.n and ask.substitute is None]
     row_of_item = recording.places_among([item.id for item in stratum.items])
@@ -159,4 +159,4 @@ def _answered(recording: Recording, stratum: Stratum) -> Answered:
         content_free.setdefault(int(rows[at]), set()).add(by_code[asked[at]])
     for row, own in content_free.items():
         of_item[row] = sets.setdefault(distinct[of_item[row]] | own, len(sets))
-    return Answered(tuple(sets), of_item)
+    return AnsweredPart(tuple(sets), of_item)

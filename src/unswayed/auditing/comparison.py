@@ -10,10 +10,9 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from unswayed.auditing.evaluation import direct_outcomes
 from unswayed.auditing.planning import AuditPlan
 from unswayed.auditing.run_directory import read_as
-from unswayed.decisions import MISSING, Clusters, DecisionTable, Estimate
+from unswayed.decisions import MISSING, Clusters, Estimate
 from unswayed.metrics import difference
 from unswayed.metrics.accuracy import ACCURACY
 from unswayed.metrics.gold import GOLD_TIE
@@ -26,7 +25,7 @@ ANSWERS_FILE: Final = "answers.json"
 """The single calls of a run by candidate, beside `metrics.json`."""
 
 
-class Answers(msgspec.Struct, frozen=True):
+class SingleCalls(msgspec.Struct, frozen=True):
     """Single calls of items with n candidates, by candidate, under every coupled presentation."""
 
     label_set: tuple[str, ...]
@@ -84,12 +83,11 @@ class Answers(msgspec.Struct, frozen=True):
         )
 
 
-def answers_of(plan: AuditPlan, tables: Sequence[DecisionTable]) -> tuple[Answers, ...]:
+def answers_of(plan: AuditPlan) -> tuple[SingleCalls, ...]:
     """What a run directory keeps of its single calls, one entry per number of candidates."""
     units = dict(zip([item.id for item in plan.items.items], plan.items.units, strict=True))
-    outcomes = direct_outcomes(plan.strata, tables, "coupled", group_by=plan.settings.group_by)
     return tuple(
-        Answers(
+        SingleCalls(
             label_set=part.label_set,
             orders=tuple(shown.order for shown in part.shown),
             labels=tuple(shown.labels for shown in part.shown),
@@ -100,7 +98,7 @@ def answers_of(plan: AuditPlan, tables: Sequence[DecisionTable]) -> tuple[Answer
             permutable=tuple(part.permutable.tolist()),
             units=tuple(map(units.__getitem__, part.item_ids)),
         )
-        for part in outcomes
+        for part in (stratum.single_calls["coupled"] for stratum in plan.strata)
     )
 
 
@@ -114,17 +112,17 @@ def _named(outcomes: Outcomes) -> tuple[tuple[int, ...], ...]:
     return tuple(sets.setdefault(own, own) for own in named)
 
 
-def load_answers(directory: Path) -> tuple[Answers, ...]:
-    """The single calls of a finished run.
-
-    Raises:
-        RunDirectoryError: If the file is missing or damaged.
-    """
-    return read_as(directory / ANSWERS_FILE, tuple[Answers, ...])
+def load_answers(directory: Path) -> tuple[SingleCalls, ...]:
+    """The single calls of a finished run."""
+    return read_as(directory / ANSWERS_FILE, tuple[SingleCalls, ...])
 
 
 def changes(
-    first: Sequence[Answers], other: Sequence[Answers], *, resamples: int = 1000, seed: int = 0
+    first: Sequence[SingleCalls],
+    other: Sequence[SingleCalls],
+    *,
+    resamples: int = 1000,
+    seed: int = 0,
 ) -> dict[str, Estimate]:
     """What changed from one run to another: other minus first, paired by item.
 

@@ -15,7 +15,14 @@ from msgspec import UNSET, UnsetType
 
 from unswayed.auditing.planning import AuditPlan
 from unswayed.auditing.pool import DecisionSource, with_content
-from unswayed.auditing.records import Calls, Data, Metrics, Protocol, Run, RunItems
+from unswayed.auditing.records import (
+    CallsRecord,
+    DataRecord,
+    Metrics,
+    Protocol,
+    RunItems,
+    RunRecord,
+)
 from unswayed.auditing.run_directory import package_versions
 from unswayed.auditing.settings import AuditSettings
 from unswayed.auditing.summary import evaluate
@@ -34,7 +41,6 @@ def metrics_of(
     model: str,
     plan: AuditPlan,
     counts: RunCounts,
-    tables: Sequence[DecisionTable],
     source: DecisionSource,
     *,
     endings: Mapping[str, int],
@@ -45,7 +51,7 @@ def metrics_of(
     `temperature` is that of the repeated samples, where it is known.
     """
     return msgspec.structs.replace(
-        evaluate(plan, tables, source),
+        evaluate(plan, source),
         unswayed=VERSION,
         model=model,
         data=_data(plan),
@@ -55,40 +61,38 @@ def metrics_of(
             n_presentations=max(len(stratum.views) for stratum in plan.strata),
             n_candidates=tuple(sorted(stratum.n for stratum in plan.strata)),
         ),
-        calls=_calls(counts, tables, endings),
-        repeats=_repeats(plan, tables, temperature),
+        calls=_calls(plan, counts, endings),
+        repeats=_repeats(plan, temperature),
     )
 
 
-def _repeats(
-    plan: AuditPlan, tables: Sequence[DecisionTable], temperature: float | None
-) -> Repeats | UnsetType:
+def _repeats(plan: AuditPlan, temperature: float | None) -> Repeats | UnsetType:
     """What changes without a change: sample 0 is greedy, and has a law of its own, where it is ours;
     of recorded decisions it counts where a presentation has too few others.
     """
-    numbers = sorted({ask.sample for table in tables for ask in table.asks} - {0})
+    numbers = sorted({ask.sample for stratum in plan.strata for ask in stratum.table.asks} - {0})
     if temperature is None:
         numbers = [0, *numbers]
     if len(numbers) < FEWEST:
         return UNSET
     samples = []
-    for stratum, table in zip(plan.strata, tables, strict=True):
+    for stratum in plan.strata:
         shown = stratum.protocol_asks("coupled")
         asks = [ask._replace(sample=number) for ask in shown for number in numbers]
-        seen = table.select(asks)
+        seen = stratum.table.select(asks)
         choices = np.where(seen.allowed, seen.choices, np.int16(MISSING))
-        choices = choices.reshape(len(table), len(shown), -1)
+        choices = choices.reshape(len(seen), len(shown), -1)
         if temperature is None:
             choices[(choices[..., 1:] != MISSING).sum(axis=2) >= FEWEST, 0] = MISSING
         samples.append((choices, stratum.clusters))
     return repeats(samples, temperature)
 
 
-def _data(plan: AuditPlan) -> Data:
+def _data(plan: AuditPlan) -> DataRecord:
     items = plan.items
     kinds = np.concatenate([stratum.unanswered.gold_kind for stratum in plan.strata])
     criteria = [item.criterion for item in items.items]
-    return Data(
+    return DataRecord(
         name=items.name,
         n_items=len(items),
         n_units=len(set(items.units)),
@@ -101,13 +105,13 @@ def _data(plan: AuditPlan) -> Data:
     )
 
 
-def _calls(counts: RunCounts, tables: Sequence[DecisionTable], endings: Mapping[str, int]) -> Calls:
-    tables = [with_content(table) for table in tables]
+def _calls(plan: AuditPlan, counts: RunCounts, endings: Mapping[str, int]) -> CallsRecord:
+    tables = [with_content(stratum.table) for stratum in plan.strata]
     parts = [table.label_mass for table in tables if table.label_mass is not None]
     masses = np.concatenate([part[~np.isnan(part)] for part in parts]) if parts else np.array([])
     disagree, reasked = _marked(tables, DISAGREES), _marked(tables, REASKED)
-    n = max((table.n for table in tables), default=0)
-    return Calls(
+    n = max(table.n for table in tables)
+    return CallsRecord(
         planned=counts.planned,
         made=counts.made,
         cached=counts.cached,
@@ -149,14 +153,13 @@ def run_of(
     command: str,
     metrics: Metrics,
     plan: AuditPlan,
-    tables: Sequence[DecisionTable],
     *,
     created: str,
     warnings: Sequence[str],
-) -> Run:
+) -> RunRecord:
     """What `run.json` says of every audit."""
     data, settings = metrics.data, plan.settings
-    return Run(
+    return RunRecord(
         version=VERSION,
         command=command,
         model=metrics.model,
@@ -177,7 +180,7 @@ def run_of(
         settings=_settings(settings),
         seed=settings.seed,
         packages=package_versions(),
-        labels=_labels(tables),
+        labels=_labels([stratum.table for stratum in plan.strata]),
         created=created,
         calls=metrics.calls,
         warnings=tuple(warnings),

@@ -19,20 +19,20 @@ DecisionSource = Callable[[Iterable[Question]], Iterator[Decision]]
 """Reads the decisions of questions from wherever they are recorded; what is missing is left out."""
 
 
-def build_tables(
+def with_answers(
     strata: Sequence[Stratum],
     decisions: Iterable[Decision] | Recording,
     *,
     methods: Iterable[Method] = (),
-) -> tuple[DecisionTable, ...]:
-    """Stream decisions into one table per stratum.
+) -> tuple[Stratum, ...]:
+    """Stream decisions into the tables of strata.
 
     Content-free decisions are left out, but for those that a method reads to judge an item
     (contextual calibration with `per_item`): what others learn from them, `fit` reads itself.
     """
     judging = list(methods)
     recording = decisions if isinstance(decisions, Recording) else record(decisions)
-    tables = []
+    answered = []
     for stratum in strata:
         content_free = {
             ask
@@ -48,8 +48,9 @@ def build_tables(
             dtype=np.bool_,
         )
         own = recording.rows(of_kind[recording.kind])
-        tables.append(DecisionTable.of_recording(stratum.subjects, own))
-    return tuple(tables)
+        table = DecisionTable.of_recording(stratum.subjects, own)
+        answered.append(stratum.with_table(table))
+    return tuple(answered)
 
 
 def noting_endings(
@@ -72,12 +73,7 @@ def with_content(table: DecisionTable) -> DecisionTable:
 
 
 class Remembered:
-    """The decisions of a few questions, kept as they are read: folds and methods ask for them again.
-
-    Args:
-        read: Where other decisions are read.
-        questions: What is kept.
-    """
+    """The decisions of a few questions, kept as they are read: folds and methods ask for them again."""
 
     def __init__(self, read: DecisionSource, questions: Iterable[Question]) -> None:
         self._read = read

@@ -27,7 +27,7 @@ SECTIONS: Final = ("data", "protocol", "calls", "protocols", "methods", "recomme
 """What every `metrics.json` has."""
 
 
-class Data(Struct, frozen=True, kw_only=True):
+class DataRecord(Struct, frozen=True, kw_only=True):
     """What was audited, and how many items are unusual."""
 
     name: str = "unnamed data"
@@ -82,7 +82,7 @@ class Reread(Struct, frozen=True, kw_only=True):
     of: Count = 0
 
 
-class Calls(Struct, frozen=True, kw_only=True):
+class CallsRecord(Struct, frozen=True, kw_only=True):
     """What was asked and what came back; counts as in `RunCounts`."""
 
     planned: Count = 0
@@ -130,9 +130,9 @@ class Metrics(Struct, frozen=True, kw_only=True):
 
     unswayed: str = ""  # the version that wrote it
     model: str = "recorded decisions"
-    data: Data = Data()
+    data: DataRecord = DataRecord()
     protocol: Protocol = Protocol()
-    calls: Calls = Calls()
+    calls: CallsRecord = CallsRecord()
     protocols: dict[str, Row] = {}  # any of coupled, order, label
     methods: dict[str, Row] = {}
     # "a-b" to metric to the paired difference a minus b
@@ -174,7 +174,7 @@ class RunItems(Struct, frozen=True, kw_only=True, omit_defaults=True):
     origin: dict[str, str | int] = {}
 
 
-class Prompt(Struct, frozen=True, kw_only=True):
+class PromptRecord(Struct, frozen=True, kw_only=True):
     """How items were put into words."""
 
     name: str = ""
@@ -182,7 +182,7 @@ class Prompt(Struct, frozen=True, kw_only=True):
     temperature: float = 0.0
 
 
-class Run(Struct, frozen=True, kw_only=True):
+class RunRecord(Struct, frozen=True, kw_only=True):
     """`run.json`: what a reader needs to repeat an audit."""
 
     version: str = ""
@@ -196,14 +196,14 @@ class Run(Struct, frozen=True, kw_only=True):
     seed: Count = 0
     packages: dict[str, str] = {}
     recorded: bool = False  # true if recorded decisions were audited and no call was made
-    prompt: Prompt | None = None
+    prompt: PromptRecord | None = None
     prompt_settings: dict[str, Any] = {}
     # the methods that were to be measured, also those that no answer allowed
     planned: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()  # the label set, in label order
     created: str = ""  # when it began, ISO 8601
     time_s: float | None = None  # how long it took, in seconds
-    calls: Calls = Calls()
+    calls: CallsRecord = CallsRecord()
     server: str | None = None  # the address calls went to; None for local models
     reader: int = 1  # version number of the reading rules; 1 in files without it
     planted: bool = False  # whether the model told that its bias was planted
@@ -217,7 +217,7 @@ class Run(Struct, frozen=True, kw_only=True):
     # model, data, directory, prompt options and those of local models as they were given
     asked: dict[str, str | int | float | bool] = {}
     # of a run that did not finish, the last one in its directory that did
-    last_finished: Run | UnsetType = UNSET
+    last_finished: RunRecord | UnsetType = UNSET
 
     def to_json(self) -> dict[str, Any]:
         """The content of `run.json`; what only calls have is left out where none was made."""
@@ -242,11 +242,7 @@ OF_CALLS: Final = (
 
 
 def read_metrics(directory: Path) -> Metrics:
-    """`metrics.json` of a finished run.
-
-    Raises:
-        RunDirectoryError: If it is missing, damaged, or not that of an audit.
-    """
+    """`metrics.json` of a finished run."""
     path = directory / "metrics.json"
     record = read_json(path)
     missing = [name for name in SECTIONS if not isinstance(record.get(name), dict)]
@@ -258,13 +254,9 @@ def read_metrics(directory: Path) -> Metrics:
     return _of_directory(directory, record, Metrics)
 
 
-def read_run(directory: Path) -> Run:
-    """`run.json` of a run.
-
-    Raises:
-        RunDirectoryError: If it is missing, damaged, or not that of an audit.
-    """
-    return _of_directory(directory, read_json(directory / "run.json"), Run)
+def read_run(directory: Path) -> RunRecord:
+    """`run.json` of a run."""
+    return _of_directory(directory, read_json(directory / "run.json"), RunRecord)
 
 
 def _of_directory(directory: Path, record: object, kind: type[T]) -> T:
@@ -277,21 +269,11 @@ def _of_directory(directory: Path, record: object, kind: type[T]) -> T:
 def check_kind(
     path: Path, *, recorded: bool, model: str, data: str, prompt: str | None = None
 ) -> None:
-    """Check that a run directory is not that of another kind of run; `calls.sqlite` checks calls.
-
-    Args:
-        path: The run directory; it may not exist.
-        recorded: Whether recorded decisions are audited.
-        model: Whose decisions they are.
-        data: Name of the data.
-        prompt: Fingerprint of the prompt; None for recorded decisions.
-
-    Raises:
-        RunDirectoryError: If the directory holds a run of the other kind or with another prompt,
-            or recorded decisions of another model or other data.
+    """Check that a run directory, if it exists, is not that of another kind of run, by the prompt's
+    fingerprint too; `calls.sqlite` checks calls.
     """
     before = run_before(path)
-    if before == Run() and not (path / "calls.sqlite").exists():
+    if before == RunRecord() and not (path / "calls.sqlite").exists():
         return
     if before.recorded != recorded:
         held, asked = ("a model's calls", "recorded decisions")[:: 1 if recorded else -1]
@@ -311,15 +293,8 @@ def check_kind(
 
 
 def check_kept(path: Path, plan: AuditPlan, *, answers: int | None = None) -> None:
-    """Check that no figures of a finished audit are lost by another.
-
-    Args:
-        path: The directory.
-        plan: Of the other audit.
-        answers: That it has recorded; None: it asks for all that it needs.
-
-    Raises:
-        RunDirectoryError: If some of what the directory holds would not be measured again.
+    """Check that no figures of a finished audit are lost by another, which has so many recorded
+    answers; None: it asks for all that it needs.
     """
     before = run_before(path, finished=True)
     if not before.calls.answered:
@@ -342,12 +317,12 @@ def check_kept(path: Path, plan: AuditPlan, *, answers: int | None = None) -> No
         )
 
 
-def run_before(path: Path, *, finished: bool = False) -> Run:
+def run_before(path: Path, *, finished: bool = False) -> RunRecord:
     """The run of a directory, or the last that `finished`, whatever sums say; empty without one."""
     try:
-        run = converted(json.loads((path / "run.json").read_text(encoding="utf-8")), Run)
+        run = converted(json.loads((path / "run.json").read_text(encoding="utf-8")), RunRecord)
     except (OSError, ValueError, RecursionError):
-        return Run()
+        return RunRecord()
     if finished and not run.finished:
-        run = run.last_finished or Run()
-    return run if run.recorded or run.prompt is not None else Run()
+        run = run.last_finished or RunRecord()
+    return run if run.recorded or run.prompt is not None else RunRecord()

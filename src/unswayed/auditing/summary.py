@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 
 import numpy as np
 from msgspec import UNSET, UnsetType
 
 from unswayed.auditing.contrasts import compare_methods
-from unswayed.auditing.evaluation import Scored, direct_outcomes, score_method
+from unswayed.auditing.evaluation import Scored, score_method
 from unswayed.auditing.planning import AuditPlan
 from unswayed.auditing.pool import DecisionSource
 from unswayed.auditing.records import LevelChoices, Metrics
-from unswayed.decisions import MISSING, REASKED, SCORE, DecisionTable
+from unswayed.decisions import MISSING, REASKED, SCORE
 from unswayed.methods import BASE, Method
 from unswayed.methods.threshold import ThresholdView, threshold_view
 from unswayed.metrics import METRICS, Options, Row, flips, measure, measure_groups, self_check
@@ -27,22 +27,20 @@ MOST_REASKED = 0.02
 """Share of replies asked again above which figures without them are reported too."""
 
 
-def evaluate(plan: AuditPlan, tables: Sequence[DecisionTable], source: DecisionSource) -> Metrics:
+def evaluate(plan: AuditPlan, source: DecisionSource) -> Metrics:
     """The sections of `metrics.json` that come from decisions; the others are left empty."""
     settings = plan.settings
     options = Options(
         resamples=settings.resamples, seed=settings.seed, gold_ties=settings.gold_ties
     )
-    scored = {name: _scored(plan, method, tables, source) for name, method in plan.methods.items()}
+    scored = {name: _scored(plan, method, source) for name, method in plan.methods.items()}
     protocols: dict[str, Row] = {
-        protocol: measure(
-            direct_outcomes(plan.strata, tables, protocol, group_by=settings.group_by), **options
-        )
+        protocol: measure([own.single_calls[protocol] for own in plan.strata], **options)
         for protocol in plan.strata[0].protocols
     }
     rows = {name: _row(own, options) for name, own in scored.items()}
     groups, macro = _groups(scored, options)
-    comparison = compare_methods(plan, tables, scored, rows, options)
+    comparison = compare_methods(plan, scored, rows, options)
     return Metrics(
         protocols=protocols,
         methods={
@@ -63,19 +61,20 @@ def evaluate(plan: AuditPlan, tables: Sequence[DecisionTable], source: DecisionS
             if (lacking := _lacking(name, comparison.left_out)) or own.cautions
         },
         flips=asdict(flips(scored[BASE].outcomes)),
-        thresholds=_thresholds(plan, tables, scored),
-        estimation_curve=_estimation_curve(plan, tables, source, options),
-        order_curve=_order_curve(plan, tables, source, options),
-        improvements=_improvements(tables, scored),
-        level_choices=_level_choices(plan, tables),
-        without_reasked=_without_reasked(tables, scored, options),
+        thresholds=_thresholds(plan, scored),
+        estimation_curve=_estimation_curve(plan, source, options),
+        order_curve=_order_curve(plan, source, options),
+        improvements=_improvements(plan, scored),
+        level_choices=_level_choices(plan),
+        without_reasked=_without_reasked(plan, scored, options),
     )
 
 
 def _without_reasked(
-    tables: Sequence[DecisionTable], scored: Mapping[str, Scored], options: Options
+    plan: AuditPlan, scored: Mapping[str, Scored], options: Options
 ) -> dict[str, Row] | UnsetType:
     """Measure accuracy and consistency without items that were asked again, if they are many."""
+    tables = [stratum.table for stratum in plan.strata]
     marks = [table.marked(REASKED) for table in tables]
     replies = sum(int((table.choices != MISSING).sum()) for table in tables)
     kept = [np.flatnonzero(~own.any(axis=1)) for own in marks]
@@ -91,10 +90,10 @@ def _without_reasked(
 
 
 def _improvements(
-    tables: Sequence[DecisionTable], scored: Mapping[str, Scored]
+    plan: AuditPlan, scored: Mapping[str, Scored]
 ) -> dict[str, Improvements] | UnsetType:
     """Where candidates are scored: what each method gets right that the single call does not."""
-    if not any(SCORE in table.ratings for table in tables):
+    if not any(SCORE in stratum.table.ratings for stratum in plan.strata):
         return UNSET
     base = scored[BASE].outcomes
     own = {
@@ -105,34 +104,26 @@ def _improvements(
     return {pair: counts for pair, counts in own.items() if counts.n} or UNSET
 
 
-def _level_choices(
-    plan: AuditPlan, tables: Sequence[DecisionTable]
-) -> dict[int, LevelChoices] | UnsetType:
+def _level_choices(plan: AuditPlan) -> dict[int, LevelChoices] | UnsetType:
     """Which level was chosen at which position, where the candidates are levels with values."""
-    if all(table.values is None for table in tables):
-        return UNSET
     counted = {}
-    calls = direct_outcomes(plan.strata, tables, "coupled", group_by=plan.settings.group_by)
-    for table, outcomes in zip(tables, calls, strict=True):
-        values = table.values
-        if values is None:
-            continue
-        scales = {tuple(sorted(own)) for own in values.tolist()}
-        chosen, shown = level_choices(outcomes, values)
-        counted[table.n] = LevelChoices(
-            values=scales.pop() if len(scales) == 1 else None,
-            chosen=tuple(map(tuple, chosen.tolist())),
-            shown=tuple(map(tuple, shown.tolist())),
-        )
+    for stratum in plan.strata:
+        values = stratum.table.values
+        if values is not None:
+            scales = {tuple(sorted(own)) for own in values.tolist()}
+            chosen, shown = level_choices(stratum.single_calls["coupled"], values)
+            counted[stratum.n] = LevelChoices(
+                values=scales.pop() if len(scales) == 1 else None,
+                chosen=tuple(map(tuple, chosen.tolist())),
+                shown=tuple(map(tuple, shown.tolist())),
+            )
     return counted or UNSET
 
 
-def _thresholds(
-    plan: AuditPlan, tables: Sequence[DecisionTable], scored: Mapping[str, Scored]
-) -> ThresholdView | UnsetType:
+def _thresholds(plan: AuditPlan, scored: Mapping[str, Scored]) -> ThresholdView | UnsetType:
     """For two candidates: every single-call method as a threshold on P(A), and the oracle's."""
-    for stratum, table in zip(plan.strata, tables, strict=True):
-        if stratum.n != 2 or table.probs is None:
+    for stratum in plan.strata:
+        if stratum.n != 2 or stratum.table.probs is None:
             continue
         fitted = [
             own.fitted[0] if own.fitted else plan.methods[name] for name, own in scored.items()
@@ -145,13 +136,12 @@ def _thresholds(
                 named.argmax(axis=1).tolist(), named.sum(axis=1).tolist(), strict=True
             )
         ]
-        return threshold_view(single, table, gold)
+        return threshold_view(single, stratum.table, gold)
     return UNSET
 
 
 def _estimation_curve(
     plan: AuditPlan,
-    tables: Sequence[DecisionTable],
     source: DecisionSource,
     options: Options,
 ) -> dict[str, tuple[Row, ...]] | UnsetType:
@@ -161,7 +151,7 @@ def _estimation_curve(
         return UNSET
 
     def point(method: Method, size: int) -> Row:
-        scored = _scored(plan, method, tables, source, estimation_items=size)
+        scored = _scored(plan, method, source, estimation_items=size)
         amortised = scored.costs.calls_per_item_amortised
         beside = Beside(estimation_items=size, calls_per_item_amortised=amortised)
         return _followed(scored, beside, options)
@@ -175,14 +165,13 @@ def _estimation_curve(
 
 def _order_curve(
     plan: AuditPlan,
-    tables: Sequence[DecisionTable],
     source: DecisionSource,
     options: Options,
 ) -> dict[str, tuple[Row, ...]] | UnsetType:
     """How good methods are with the first of their orders only, from the same pool."""
 
     def point(method: Method, prefix: int) -> Row:
-        scored = _scored(plan, method, tables, source, prefix=prefix)
+        scored = _scored(plan, method, source, prefix=prefix)
         beside = Beside(calls_per_item=scored.costs.calls_per_item)
         return _followed(scored, beside, options, constructed=scored.by_construction)
 
@@ -197,20 +186,16 @@ def _order_curve(
 def _scored(
     plan: AuditPlan,
     method: Method,
-    tables: Sequence[DecisionTable],
     source: DecisionSource,
     *,
     estimation_items: int | None = None,
     prefix: int | None = None,
 ) -> Scored:
-    settings = plan.settings
     return score_method(
         method,
         plan.strata,
-        tables,
         source,
-        estimation_items=estimation_items or settings.estimation_items,
-        group_by=settings.group_by,
+        estimation_items=estimation_items or plan.settings.estimation_items,
         samples=plan.samples,
         prefix=prefix,
     )

@@ -12,7 +12,15 @@ import msgspec
 from unswayed.backends import BackendSettings
 from unswayed.backends.addresses import Service
 from unswayed.backends.client import HttpBackend, open_http
-from unswayed.backends.dialect import NO_USAGE, Traits, stated_usage, system_apart, token_count
+from unswayed.backends.dialect import (
+    NO_USAGE,
+    THINKING_TOKENS,
+    Traits,
+    schema_of,
+    stated_usage,
+    system_apart,
+    token_count,
+)
 from unswayed.calls import Request, Response
 from unswayed.errors import BadResponseError
 from unswayed.items import Message
@@ -20,8 +28,6 @@ from unswayed.parsing import is_failed_attempt
 
 ANTHROPIC: Final = Service("ANTHROPIC", "https://api.anthropic.com/v1")
 VERSION: Final = "2023-06-01"
-THINKING_TOKENS: Final = 2048
-"""Tokens added to the cap for models that think first."""
 
 _GENERATION = re.compile(r"^claude-[a-z]+-(\d+)(?:-(\d)(?!\d))?")
 _FIRST_THAT_THINKS: Final = (5, 0)
@@ -115,8 +121,7 @@ class AnthropicDialect:
             system=system or None,
             temperature=min(request.temperature, 1.0) if traits.temperature else None,
         )
-        if isinstance(request.schema, str) and traits.reply_format == "json_schema":
-            schema = msgspec.Raw(request.schema.encode())
+        if (schema := schema_of(request, traits)) is not None:
             payload.output_config = _OutputConfig(_ReplyFormat(schema))
         return _ENCODER.encode(payload)
 
@@ -153,11 +158,7 @@ class AnthropicDialect:
         """What to change after a 400 with these words; None if it is not about the traits."""
         if traits.temperature and _NO_TEMPERATURE.search(words):
             return replace(traits, temperature=False)
-        if (
-            traits.reply_format == "json_schema"
-            and request.schema is not msgspec.UNSET
-            and _NO_REPLY_FORMAT.search(words)
-        ):
+        if schema_of(request, traits) is not None and _NO_REPLY_FORMAT.search(words):
             return replace(traits, reply_format="text")  # the API knows no form in between
         return None
 

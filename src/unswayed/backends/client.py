@@ -27,7 +27,7 @@ from unswayed.backends.pacing import Clock, Concurrency, Gate, Spacing, backoff_
 from unswayed.backends.patience import Patience
 from unswayed.backends.prices import FREE, Price, load_prices
 from unswayed.backends.protocol import Answer, Backend, Outcome, Wait, unanswered
-from unswayed.backends.workers import Calls, Line, Run, is_passing
+from unswayed.backends.workers import Attempts, Line, Workers, is_passing
 from unswayed.calls import Query, Request, Response
 from unswayed.errors import BadResponseError, ServerError, UsageError
 
@@ -82,7 +82,7 @@ class HttpBackend(Backend):
         self._requests = Spacing(settings.requests_per_minute)
         self._tokens = Spacing(settings.tokens_per_minute)
         self._lines: dict[asyncio.AbstractEventLoop, Line] = {}
-        self._runs: set[Calls] = set()
+        self._runs: set[Attempts] = set()
         self._seen_logprobs = False
 
     def __repr__(self) -> str:
@@ -92,7 +92,7 @@ class HttpBackend(Backend):
         """Answer every query once, in any order, pulling from `queries` lazily."""
         if not self._runs:
             self.patience.restart()
-        run = Run(self, self._line_here(), iter(queries))
+        run = Workers(self, self._line_here(), iter(queries))
         self._runs.add(run)
         try:
             while True:
@@ -113,7 +113,7 @@ class HttpBackend(Backend):
         if not self._runs:
             self.patience.restart()
         line = self._line_here()
-        calls = Calls(self, line)
+        calls = Attempts(self, line)
         self._runs.add(calls)
         try:
             if not await line.gate.enter(calls.stop):

@@ -9,7 +9,7 @@ from typing import Final, Literal, Protocol, TypeVar
 
 import msgspec
 
-from unswayed.backends.faults import Reply
+from unswayed.backends.faults import HttpReply
 from unswayed.calls import Request, Response
 from unswayed.items import Message
 
@@ -17,6 +17,9 @@ Usage = TypeVar("Usage")
 ReplyFormat = Literal["json_schema", "object_schema", "json_object", "text"]
 
 NO_USAGE: Final = msgspec.Raw(b"{}")
+
+THINKING_TOKENS: Final = 2048
+"""Tokens added to the cap for models that think first."""
 
 MOST_TOKENS: Final = 2**40
 """Counts from here on are no counts: no model reads or writes so much, no table can hold the sum."""
@@ -92,6 +95,13 @@ class Traits:
         return tuple(words)
 
 
+def schema_of(request: Request, traits: Traits) -> msgspec.Raw | None:
+    """The schema that an answer is to be held to; None for none, and where the server takes none."""
+    if request.schema is msgspec.UNSET or traits.reply_format == "text":
+        return None
+    return msgspec.Raw(request.schema.encode())
+
+
 class Dialect(Protocol):
     """One API: how a request is written and an answer is read."""
 
@@ -122,7 +132,7 @@ class Dialect(Protocol):
 class Transport(Protocol):
     """What carries bodies to the server and back; `HttpTransport` outside of tests."""
 
-    async def post(self, body: bytes) -> Reply:
+    async def post(self, body: bytes) -> HttpReply:
         """Send one request. Raises ServerError if there is no complete response."""
         ...
 

@@ -43,7 +43,7 @@ _NO_MONEY = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class HttpReply:
     """An HTTP response, read to its end. Header names are lower case."""
 
     status: int
@@ -170,7 +170,7 @@ def _find_message(value: object) -> str | None:
     return None
 
 
-def fault_of(reply: Reply, address: Address, *, model: str, wall: float) -> Fault | None:
+def fault_of(reply: HttpReply, address: Address, *, model: str, wall: float) -> Fault | None:
     """What is wrong with a reply; None for 200."""
     status = reply.status
     if status == 200:

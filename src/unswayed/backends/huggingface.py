@@ -12,16 +12,14 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 import msgspec
 import numpy as np
 
 from unswayed.backends import BackendSettings
-from unswayed.backends.local_costs import Costs
-from unswayed.backends.local_jobs import Job, answer_in_windows, label_response, prepare
+from unswayed.backends.local_jobs import Job, PromptCounts, answer_in_windows, label_response
 from unswayed.backends.local_models import LoadedModel, check_places, load_model
-from unswayed.backends.local_plans import Batch, Step, by_length, cap_of_rows, plan
+from unswayed.backends.local_plans import Step
 from unswayed.backends.local_texts import generate
 from unswayed.backends.model_folders import ModelFolder, check_extras, locate
 from unswayed.backends.protocol import Answer, Backend
@@ -44,33 +42,6 @@ def open_huggingface(model: str, settings: BackendSettings) -> HuggingFaceBacken
     folder = locate(model, dtype=settings.dtype, weights=not settings.pricing_only)
     check_extras(folder, f"hf/{model}")
     return HuggingFaceBackend(folder, settings)
-
-
-@dataclass(slots=True)
-class _Read:
-    """What label prompts took to read."""
-
-    prompts: int = 0  # how many were read
-    shared: int = 0  # of them, those in trees
-    given: int = 0  # their tokens
-    tokens: int = 0  # the tokens that went through the model
-
-    def add(self, jobs: Sequence[Job], batch: Batch) -> None:
-        """Count a batch."""
-        self.prompts += len(jobs)
-        self.shared += len(jobs) if batch.steps else 0
-        self.given += sum(len(job.tokens) for job in jobs)
-        self.tokens += batch.tokens
-
-    def sentences(self, model: str) -> tuple[str, ...]:
-        """How they were read, if not each by itself."""
-        if not self.shared:
-            return ()
-        return (
-            f"{model}: of {self.prompts:,} label prompts {self.shared:,} were read as trees (what "
-            f"prompts begin with alike is read once; same probabilities): {self.tokens:,} of "
-            f"{self.given:,} tokens were read.",
-        )
 
 
 class HuggingFaceBackend(Backend):
@@ -96,7 +67,7 @@ class HuggingFaceBackend(Backend):
         # torch's settings are per thread, and a model takes one batch at a time
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="unswayed-model")
         self._loaded: LoadedModel | None = None
-        self._read = _Read()
+        self._reading = PromptCounts()
 
     def forecast(self, queries: Iterable[Query]) -> tuple[str, ...]:
         """How label prompts would be read, by tokenizer and configuration; see `local_forecasts`."""
@@ -122,46 +93,16 @@ class HuggingFaceBackend(Backend):
     # --- in the model's thread -------------------------------------------------------------
 
     def _prepare(self, window: Sequence[Query]) -> tuple[list[Job], list[Answer]]:
-        """Render and tokenise; prompts too long for the model or for the memory are refused."""
-        loaded = self._load()
-        jobs, refused = prepare(
-            window, loaded.writer, loaded.labels, longest=loaded.longest, model=self.model
-        )
-        fitting: list[Job] = []
-        for job in jobs:
-            if loaded.costs.fits(job.room, scored=1, caches=job.label_ids is None):
-                fitting.append(job)
-            else:
-                refused.append((job.query, self._over_budget(job, loaded.costs)))
-        return fitting, refused
+        return self._load().plan.prepare(window)
 
     def _batches(self, jobs: Sequence[Job]) -> Iterator[tuple[list[Job], tuple[Step, ...]]]:
-        """Jobs of one kind that run together, and the passes where they are a tree.
-
-        Label jobs first, then those that generate; the longest of each first.
-        """
-        scored = [job for job in jobs if job.label_ids]
-        loaded = self._load()
-        cap = self._settings.batch_tokens
-        for batch in plan(
-            [job.tokens for job in scored],
-            [job.query.item.id for job in scored],
-            costs=loaded.costs,
-            cap=cap,
-            cap_apart=cap_of_rows(cap, loaded.model.device.type),
-            pads=loaded.scorer.pads,
-            trees=loaded.scorer.takes_trees,
-        ):
-            jobs_together = [scored[row] for row in batch.rows]
-            self._read.add(jobs_together, batch)
-            yield jobs_together, batch.steps
-        generated = [job for job in jobs if not job.label_ids]
-
-        def writing_fits(count: int, longest: int) -> bool:
-            return loaded.costs.fits(longest, rows=count, scored=count, caches=True)
-
-        for part in by_length([job.room for job in generated], cap=cap, fits=writing_fits):
-            yield [generated[row] for row in part], ()
+        """Jobs that run together, label jobs first, and the passes where they are a tree."""
+        plan = self._load().plan
+        for scored, batch in plan.scored(jobs):
+            self._reading.add(scored, batch)
+            yield scored, batch.steps
+        for written in plan.written(jobs):
+            yield written, ()
 
     def _run(self, jobs: Sequence[Job], steps: tuple[Step, ...]) -> list[Answer]:
         """Answer one batch, in halves and row by row if it does not fit into the memory after all."""
@@ -231,19 +172,16 @@ class HuggingFaceBackend(Backend):
         ]
 
     def _remark(self) -> None:
-        loaded = self._load()
-        read = self._read.sentences(self.model)
-        self.remarks = (*loaded.remarks, *read, *loaded.grammars.remarks)
-
-    def _over_budget(self, job: Job, costs: Costs) -> Failure:
-        needed = costs.memory(job.room, scored=1, caches=not job.label_ids) / 1e9
-        return Failure(
-            error="BackendError",
-            message=f"{job.query.item.id}: a prompt and answer of {job.room} tokens would take about "
-            f"{needed:.2g} GB of memory beside {self.model}, over the {costs.budget / 1e9:.2g} GB "
-            "that its passes may take. Raise --memory-gb (BackendSettings(memory_gb=...)), free memory (half of "
-            "what is free is taken by default), or choose a smaller model or dtype.",
-        )
+        loaded, reading = self._load(), self._reading
+        prompts = reading.forms.total()
+        remarks = list(loaded.remarks)
+        if shared := prompts - reading.forms["plain"]:
+            remarks.append(
+                f"{self.model}: of {prompts:,} label prompts {shared:,} were read as trees (what "
+                f"prompts begin with alike is read once; same probabilities): {reading.read:,} of "
+                f"{reading.given:,} tokens were read."
+            )
+        self.remarks = (*remarks, *loaded.grammars.remarks)
 
     def _no_memory(self, job: Job) -> Failure:
         return Failure(

@@ -54,7 +54,7 @@ FREE_SHARE: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Costs:
+class PassCosts:
     """What forward passes of one model cost, and the memory that they may take."""
 
     token: float  # operations of a token outside attention
@@ -69,24 +69,27 @@ class Costs:
 
     @classmethod
     def of(
-        cls, model: PreTrainedModel, *, budget: float, device: torch.device | None = None
-    ) -> Costs:
-        """The costs of a model, from its configuration and the sizes of its weights.
+        cls, model: PreTrainedModel, *, memory_gb: float | None, device: torch.device
+    ) -> PassCosts:
+        """The costs of a model on a device, from its configuration and the sizes of its weights.
 
-        Args:
-            model: Its weights need not be there (torch's device "meta").
-            budget: Bytes that a pass may take beside them.
-            device: Where it will run; None for where it is.
+        The weights need not be there (torch's device "meta"). Passes may take `memory_gb` beside
+        them, or half of what is free.
+
+        Raises:
+            UsageError: If more memory is given than is free.
         """
+        budget = _budget(device, memory_gb)
         config = model.config.get_text_config()
-        rows, columns = _embedded(model)
+        # tokens that the model knows, and the numbers that stand for each
+        rows, columns = map(int, model.get_input_embeddings().weight.shape)  # type: ignore[arg-type]
         width = int(getattr(config, "hidden_size", None) or columns)
         layers = int(getattr(config, "num_hidden_layers", None) or 1)
         heads = int(getattr(config, "num_attention_heads", None) or 1)
         kv_heads = int(getattr(config, "num_key_value_heads", None) or heads)
         head = int(getattr(config, "head_dim", None) or width // heads)
         inner = int(getattr(config, "intermediate_size", None) or 4 * width)
-        size, kind = model.dtype.itemsize, (device or model.device).type
+        size, kind = model.dtype.itemsize, device.type
         ends = {id(part) for part in (model.get_input_embeddings(), model.get_output_embeddings())}  # type: ignore[no-untyped-call]
         weights = sum(
             weight.numel()
@@ -152,36 +155,8 @@ class Costs:
             passes += rows * seen * self.cached
         return max(passes, logits) + held * self.cached
 
-    def fits(
-        self,
-        tokens: int,
-        kept: int = 0,
-        *,
-        masked: bool = False,
-        rows: int = 1,
-        caches: bool = False,
-        scored: int = 0,
-        held: int = 0,
-    ) -> bool:
-        """Whether a pass stays within the budget; see `memory`."""
-        needed = self.memory(
-            tokens, kept, masked=masked, rows=rows, caches=caches, scored=scored, held=held
-        )
-        return needed <= self.budget
 
-
-def _embedded(model: PreTrainedModel) -> tuple[int, int]:
-    """Tokens that a model knows, and the numbers that stand for each."""
-    weight = model.get_input_embeddings().weight
-    return int(weight.shape[0]), int(weight.shape[1])  # type: ignore[index]
-
-
-def free_memory(device: torch.device, given_gb: float | None) -> float:
-    """Bytes that passes may take: what was given, or half of what is free on the device.
-
-    Raises:
-        UsageError: If what was given is more than is free.
-    """
+def _budget(device: torch.device, given_gb: float | None) -> float:
     free = _free(device)
     if given_gb is None:
         return FREE_SHARE * free

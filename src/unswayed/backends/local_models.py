@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from unswayed.backends import BackendSettings
-from unswayed.backends.local_chats import ChatWriter, LabelTokens
-from unswayed.backends.local_costs import Costs, free_memory
 from unswayed.backends.local_grammars import Grammars
+from unswayed.backends.local_jobs import LocalPlan
 from unswayed.backends.local_passes import LabelScorer
 from unswayed.backends.local_texts import end_ids
 from unswayed.backends.model_folders import DTYPES, ModelFolder
@@ -35,13 +34,10 @@ class LoadedModel:
 
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
-    writer: ChatWriter
-    labels: LabelTokens
+    plan: LocalPlan
     scorer: LabelScorer
-    costs: Costs  # of forward passes, with the budget of memory
     grammars: Grammars
     pad: int  # an id to pad with
-    longest: int | None  # most tokens of prompt and answer together; None if the model does not say
     remarks: tuple[str, ...] = ()  # what its user should know of how it was loaded, in sentences
 
 
@@ -65,21 +61,20 @@ def load_model(folder: ModelFolder, settings: BackendSettings, *, name: str) -> 
     remarks: tuple[str, ...] = ()
     if model.device.type == "cpu":
         remarks = _set_threads(settings, model.num_parameters(), name=name)
-    writer = ChatWriter(tokenizer, model=name, enable_thinking=folder.prompt.enable_thinking)
     pad = _pad(tokenizer, model)
-    longest = getattr(model.config.get_text_config(), "max_position_embeddings", None)
-    return LoadedModel(
-        model=model,
-        tokenizer=tokenizer,
-        writer=writer,
-        labels=LabelTokens(writer),
-        scorer=LabelScorer(model, pad=pad),
-        costs=Costs.of(model, budget=free_memory(model.device, settings.memory_gb)),
-        grammars=Grammars(tokenizer, end_ids(model, tokenizer)),
-        pad=pad,
-        longest=longest if isinstance(longest, int) else None,
-        remarks=remarks,
+    scorer = LabelScorer(model, pad=pad)
+    plan = LocalPlan.of(
+        model,
+        tokenizer,
+        folder,
+        settings,
+        name=name,
+        device=model.device,
+        pads=scorer.pads,
+        trees=scorer.takes_trees,
     )
+    grammars = Grammars(tokenizer, end_ids(model, tokenizer))
+    return LoadedModel(model, tokenizer, plan, scorer, grammars, pad, remarks)
 
 
 def load_tokenizer(

@@ -17,7 +17,7 @@ import numpy as np
 
 from unswayed.backends.local_chats import Ids
 from unswayed.backends.local_costs import LOGITS_AT_ONCE
-from unswayed.backends.local_jobs import FloatArray
+from unswayed.backends.local_jobs import FloatArray, label_logprobs
 from unswayed.backends.local_plans import Step
 from unswayed.backends.local_trees import Tree
 
@@ -74,7 +74,7 @@ class LabelScorer:
         Args:
             prompts: Token ids; of one length, unless `pads`.
             labels: Token ids of the labels of each.
-            steps: The passes that make up a tree, none for rows; see `Batch`.
+            steps: The passes that make up a tree, none for rows; see `PromptBatch`.
 
         Returns:
             One array per prompt, shape (labels,).
@@ -90,13 +90,8 @@ class LabelScorer:
             else:
                 rows = self._hidden(self._direct.body, prompts)
             logprobs = self._logprobs(rows, ids)
-        summed = {}
-        with np.errstate(invalid="ignore"):  # not-a-number stays, for the caller to refuse
-            for spellings in set(labels):
-                columns = [logprobs[:, np.searchsorted(ids, label)] for label in spellings]
-                sums = [np.logaddexp.reduce(column, axis=1) for column in columns]
-                summed[spellings] = np.stack(sums, axis=1)
-        return [summed[spellings][row] for row, spellings in enumerate(labels)]
+        summed = {label_ids: label_logprobs(label_ids, ids, logprobs) for label_ids in set(labels)}
+        return [summed[label_ids][row] for row, label_ids in enumerate(labels)]
 
     def _tokens(self, prompts: Sequence[list[int]]) -> torch.Tensor:
         import torch
@@ -118,7 +113,7 @@ class LabelScorer:
     def _walked(
         self, body: torch.nn.Module, prompts: Sequence[list[int]], steps: Sequence[Step]
     ) -> torch.Tensor:
-        """The same through trees: `prompts` are those of a `Batch`, in its order."""
+        """The same through trees: `prompts` are those of a `PromptBatch`, in its order."""
         import torch
         from transformers import DynamicCache
 

@@ -24,16 +24,13 @@ from functools import partial
 from itertools import pairwise
 from typing import Final, Literal, NamedTuple
 
-from unswayed.backends.local_costs import Costs
+from unswayed.backends.local_costs import PassCosts
 from unswayed.backends.local_trees import shared_lengths
 
 Form = Literal["plain", "prefix", "trie"]
 
 WINDOW: Final = 4096
 """Queries taken at once, so that prompts of like length or beginning can share a batch."""
-
-CPU_TOKENS: Final = 2048
-"""Padded tokens per batch on a CPU: up to 1.7 times faster than 8192, which leave its caches."""
 
 GAIN: Final = 0.9
 """A tree is taken if it costs at most this share of plain rows, by prediction; a beginning that all
@@ -59,11 +56,12 @@ class Step(NamedTuple):
         return self._replace(trees=tuple((begin + by, end + by) for begin, end in self.trees))
 
 
-class Batch(NamedTuple):
+class PromptBatch(NamedTuple):
     """Prompts that run together."""
 
     rows: list[int]  # their indices; those of a tree in lexicographic order
     tokens: int  # that are read, padding left out
+    memory: float  # most bytes that its passes are predicted to take at a time
     steps: tuple[Step, ...] = ()  # the passes that make up a tree; none where every prompt is a row
 
     @property
@@ -75,51 +73,17 @@ class Batch(NamedTuple):
         alone = all(end - begin == 1 for step in self.steps for begin, end in step.trees)
         return "prefix" if alone and trunks == 1 else "trie"
 
-    def memory(self, prompts: Sequence[list[int]], costs: Costs) -> float:
-        """Most bytes that its passes are predicted to take at a time.
-
-        Args:
-            prompts: All that were planned.
-            costs: Of the model.
-        """
-        lengths = [len(prompts[row]) for row in self.rows]
-        if not self.steps:
-            return costs.memory(max(lengths), rows=len(lengths), scored=len(lengths))
-        growth = _Growth(lengths, shared_lengths([prompts[row] for row in self.rows]), costs, 0)
-        trunks: list[int] = []
-        most = 0.0
-        for step in self.steps:
-            while trunks and trunks[-1] > step.kept:
-                trunks.pop()
-            nodes = max(growth.nodes(begin, end, step.kept) for begin, end in step.trees)
-            masked = step.kept > 0 or step.trees[0][1] - step.trees[0][0] > 1
-            most = max(
-                most,
-                costs.memory(
-                    step.trunk - step.kept if step.trunk else nodes,
-                    step.kept,
-                    masked=masked,
-                    rows=len(step.trees),
-                    caches=step.kept + step.trunk > 0,
-                    scored=0 if step.trunk else sum(end - begin for begin, end in step.trees),
-                    held=sum(trunks),
-                ),
-            )
-            if step.trunk:
-                trunks.append(step.trunk)
-        return most
-
 
 def plan(
     prompts: Sequence[list[int]],
     groups: Sequence[Hashable],
     *,
-    costs: Costs,
+    costs: PassCosts,
     cap: int,
     cap_apart: int,
     pads: bool,
     trees: bool,
-) -> Iterator[Batch]:
+) -> Iterator[PromptBatch]:
     """Every prompt in one batch.
 
     Args:
@@ -147,24 +111,23 @@ def plan(
         if not tree.shared:
             alone += tree.rows
         elif tree.steps:
-            yield Batch(tree.rows, tree.nodes, tree.steps)
+            yield PromptBatch(tree.rows, tree.nodes, tree.memory, tree.steps)
         else:
             whole.append(tree)
 
+    def memory(count: int, longest: int, *, masked: bool = False) -> float:
+        return costs.memory(longest, masked=masked, rows=count, scored=count)
+
     def fits(count: int, longest: int, *, masked: bool = False) -> bool:
-        return costs.fits(longest, masked=masked, rows=count, scored=count)
+        return memory(count, longest, masked=masked) <= costs.budget
 
     nodes = [tree.nodes for tree in whole]
     for part in by_length(nodes, cap=cap_apart, fits=partial(fits, masked=True)):
-        yield _together([whole[index] for index in part])
+        yield _together([whole[index] for index in part], costs)
     lengths = [len(prompts[row]) for row in alone]
     for part in by_length(lengths, cap=cap_apart, same=not pads, fits=fits):
-        yield Batch([alone[index] for index in part], sum(lengths[index] for index in part))
-
-
-def cap_of_rows(cap: int, device: str) -> int:
-    """Most padded tokens of a pass over rows, of a cap on any pass and a kind of device."""
-    return min(cap, CPU_TOKENS) if device == "cpu" else cap
+        own = [lengths[index] for index in part]
+        yield PromptBatch([alone[index] for index in part], sum(own), memory(len(own), max(own)))
 
 
 def by_length(
@@ -205,12 +168,13 @@ class _GroupTree(NamedTuple):
     # operations that it takes, its share of the start-up cost of common passes included
     work: float
     shared: bool  # whether it is read as a tree; by rows otherwise
+    memory: float = 0.0  # bytes of the largest pass of a walk
     # the passes of a walk; none for a tree that is one row of a pass, or for rows
     steps: tuple[Step, ...] = ()
 
 
 def _tree(
-    prompts: Sequence[list[int]], rows: list[int], costs: Costs, cap: int, cap_apart: int
+    prompts: Sequence[list[int]], rows: list[int], costs: PassCosts, cap: int, cap_apart: int
 ) -> _GroupTree:
     """The cheapest tree of a group, or its rows where they are cheaper or nothing else fits."""
     growth, order = _Growth.of(prompts, rows, costs, cap)
@@ -226,19 +190,20 @@ def _tree(
     if len(order) == 1 or nodes * costs.token > GAIN * plain:
         return by_rows
     whole = _INFINITE
-    if nodes <= cap_apart and costs.fits(nodes, masked=True, scored=len(order)):
+    at_once = costs.memory(nodes, masked=True, scored=len(order))
+    if nodes <= cap_apart and at_once <= costs.budget:
         whole = costs.work(nodes, masked=True) - share(nodes)
     walk = growth.cheapest(0, len(order), 0, 0)
     if min(whole, walk.work) > GAIN * plain:
         return by_rows
     if whole <= walk.work:
         return _GroupTree(order, nodes, whole, True)
-    return _GroupTree(order, nodes, walk.work, True, walk.steps)
+    return _GroupTree(order, nodes, walk.work, True, walk.memory, walk.steps)
 
 
 def _from_one_trunk(
-    prompts: Sequence[list[int]], grown: Sequence[_GroupTree], costs: Costs, cap: int
-) -> list[Batch]:
+    prompts: Sequence[list[int]], grown: Sequence[_GroupTree], costs: PassCosts, cap: int
+) -> list[PromptBatch]:
     """Batches that read what all groups begin with once; none where that gains little or does not fit."""
     extremes = min(prompts), max(prompts)  # what these two share, all share
     trunk = min(shared_lengths(extremes)[1], min(map(len, prompts)) - 1)
@@ -247,21 +212,23 @@ def _from_one_trunk(
     # no walk reads fewer tokens: most windows are done here
     if not trunk or once + sum(tree.nodes - trunk for tree in grown) * costs.token > bound:
         return []
-    if not costs.fits(trunk, caches=True):
+    kept = costs.memory(trunk, caches=True)
+    if kept > costs.budget:
         return []
-    batches: list[Batch] = []
+    batches: list[PromptBatch] = []
     work = 0.0
     for part in _spread(grown, trunk, max(cap, SPREAD * trunk)):
-        rows, steps = list[int](), [Step(((0, 1),), 0, trunk)]
+        rows, steps, memory = list[int](), [Step(((0, 1),), 0, trunk)], kept
         for tree in part:
             growth, order = _Growth.of(prompts, tree.rows, costs, cap)
             walk = growth.cheapest(0, len(order), trunk, trunk)
             steps += [step.moved(len(rows)) for step in walk.steps]
             rows += order
             work += walk.work
+            memory = max(memory, walk.memory)
         work += once
         nodes = trunk + sum(tree.nodes - trunk for tree in part)
-        batches.append(Batch(rows, nodes, tuple(steps)))
+        batches.append(PromptBatch(rows, nodes, memory, tuple(steps)))
     return batches if work <= bound else []
 
 
@@ -279,22 +246,25 @@ def _spread(grown: Sequence[_GroupTree], trunk: int, tokens: int) -> Iterator[li
         yield part
 
 
-def _together(trees: Sequence[_GroupTree]) -> Batch:
+def _together(trees: Sequence[_GroupTree], costs: PassCosts) -> PromptBatch:
     """Trees of several groups in one pass."""
     ends = [0]
     for tree in trees:
         ends.append(ends[-1] + len(tree.rows))
+    nodes = [tree.nodes for tree in trees]
+    memory = costs.memory(max(nodes), masked=True, rows=len(trees), scored=ends[-1])
     rows = [row for tree in trees for row in tree.rows]
-    return Batch(rows, sum(tree.nodes for tree in trees), (Step(tuple(pairwise(ends))),))
+    return PromptBatch(rows, sum(nodes), memory, (Step(tuple(pairwise(ends))),))
 
 
 _INFINITE: Final = float("inf")
 
 
 class _Walk(NamedTuple):
-    """Passes that read some prompts to their ends, and the operations they take."""
+    """Passes that read some prompts to their ends: all operations, and the bytes of the largest."""
 
     work: float
+    memory: float
     steps: tuple[Step, ...]
 
 
@@ -304,12 +274,12 @@ class _Growth:
 
     lengths: list[int]  # tokens of each
     shared: list[int]  # tokens that each shares with the one before it
-    costs: Costs  # of the model
+    costs: PassCosts  # of the model
     cap: int  # most tokens of a pass over more than one prompt
 
     @classmethod
     def of(
-        cls, prompts: Sequence[list[int]], rows: Sequence[int], costs: Costs, cap: int
+        cls, prompts: Sequence[list[int]], rows: Sequence[int], costs: PassCosts, cap: int
     ) -> tuple[_Growth, list[int]]:
         """The growth of some prompts, and these in lexicographic order."""
         order = sorted(rows, key=lambda row: prompts[row])
@@ -323,21 +293,18 @@ class _Growth:
     def cheapest(self, begin: int, end: int, kept: int, held: int) -> _Walk:
         """The cheapest way to read some prompts.
 
-        Args:
-            begin: The first of them.
-            end: Behind the last of them.
-            kept: Their leading tokens that are in the cache.
-            held: Tokens of all caches that are kept meanwhile.
+        `kept` of their leading tokens are in the cache, and the caches that are kept meanwhile hold
+        `held` tokens.
         """
         nodes, alone = self.nodes(begin, end, kept), end - begin == 1
         masked = not alone or kept > 0
-        fits = self.costs.fits(
+        memory = self.costs.memory(
             nodes, kept, masked=masked, caches=kept > 0, scored=end - begin, held=held
         )
         work = _INFINITE
-        if fits and (alone or nodes <= self.cap):
+        if memory <= self.costs.budget and (alone or nodes <= self.cap):
             work = self.costs.work(nodes, kept, masked=masked)
-        at_once = _Walk(work, (Step(((begin, end),), kept),))
+        at_once = _Walk(work, memory, (Step(((begin, end),), kept),))
         if alone:
             return at_once
         trunk = min(*self.shared[begin + 1 : end], min(self.lengths[begin:end]) - 1)
@@ -351,16 +318,18 @@ class _Growth:
         self, begin: int, end: int, kept: int, held: int, trunk: int, parts: list[int]
     ) -> _Walk:
         """What all begin with first, then each part of them from there."""
-        work, steps = 0.0, list[Step]()
+        work, memory, steps = 0.0, 0.0, list[Step]()
         if trunk > kept:
-            tokens = trunk - kept
-            if not self.costs.fits(tokens, kept, masked=kept > 0, caches=True, held=held):
-                return _Walk(_INFINITE, ())
-            work = self.costs.work(tokens, kept, masked=kept > 0)
+            tokens, masked = trunk - kept, kept > 0
+            memory = self.costs.memory(tokens, kept, masked=masked, caches=True, held=held)
+            if memory > self.costs.budget:
+                return _Walk(_INFINITE, memory, ())
+            work = self.costs.work(tokens, kept, masked=masked)
             steps.append(Step(((begin, begin + 1),), kept, trunk))
             held += trunk
         for first, behind in pairwise([begin, *parts, end]):
             walk = self.cheapest(first, behind, trunk, held)
             work += walk.work
+            memory = max(memory, walk.memory)
             steps += walk.steps
-        return _Walk(work, tuple(steps))
+        return _Walk(work, memory, tuple(steps))

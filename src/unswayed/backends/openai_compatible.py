@@ -19,8 +19,10 @@ from unswayed.backends.addresses import Service
 from unswayed.backends.client import HttpBackend, open_http
 from unswayed.backends.dialect import (
     NO_USAGE,
+    THINKING_TOKENS,
     ReplyFormat,
     Traits,
+    schema_of,
     stated_usage,
     system_apart,
     token_count,
@@ -32,8 +34,6 @@ from unswayed.items import Message
 from unswayed.parsing import is_failed_attempt
 
 OPENAI: Final = Service("OPENAI", "https://api.openai.com/v1")
-THINKING_TOKENS: Final = 2048
-"""Tokens added to the cap for models that think first."""
 
 _THINKS = re.compile(r"^(?:o\d|gpt-5(?:-(?:mini|nano|pro))?(?:-\d{4}-\d{2}-\d{2})?$)")
 """Families that always think, refuse a temperature and give no logprobs."""
@@ -284,17 +284,16 @@ class OpenAIDialect:
                 return replace(traits, logprobs=min(lower))
             if ceilings or _NO_LOGPROBS.search(words):
                 return replace(traits, logprobs=0)
-        looser = _LOOSER.get(traits.reply_format)
-        if looser and request.schema is not msgspec.UNSET and _NO_REPLY_FORMAT.search(words):
-            return replace(traits, reply_format=looser)
+        if schema_of(request, traits) is not None and _NO_REPLY_FORMAT.search(words):
+            return replace(traits, reply_format=_LOOSER[traits.reply_format])
         return None
 
 
 def _reply_format(request: Request, traits: Traits) -> _ReplyFormat | None:
     """The form that the answer is held to, the schema as it stands in the request."""
-    if request.schema is msgspec.UNSET or traits.reply_format == "text":
+    schema = schema_of(request, traits)
+    if schema is None:
         return None
-    schema = msgspec.Raw(request.schema.encode())
     if traits.reply_format == "json_schema":
         return _ReplyFormat("json_schema", json_schema=_JsonSchema(schema))
     loose = traits.reply_format == "json_object"

@@ -19,7 +19,7 @@ import aiohttp
 from yarl import URL
 
 from unswayed.backends.addresses import Address
-from unswayed.backends.faults import LostError, Reply, TimedOutError, UnreachableError
+from unswayed.backends.faults import HttpReply, LostError, TimedOutError, UnreachableError
 from unswayed.errors import ServerError, UsageError
 from unswayed.version import VERSION
 
@@ -80,7 +80,7 @@ class HttpTransport:
             trust_env=False,  # would also read passwords from ~/.netrc
         )
 
-    async def post(self, body: bytes) -> Reply:
+    async def post(self, body: bytes) -> HttpReply:
         """Send one request and read the whole response.
 
         Raises:
@@ -91,14 +91,14 @@ class HttpTransport:
                 self._url, data=body, allow_redirects=False, proxy=self._proxy
             ) as response:
                 if response.status == 200:
-                    return Reply(200, {}, await self._answer(response))
+                    return HttpReply(200, {}, await self._answer(response))
                 words = await self._error(response)
                 kept = {
                     name: response.headers[name]
                     for name in _KEPT_HEADERS
                     if name in response.headers
                 }
-                return Reply(response.status, kept, words)
+                return HttpReply(response.status, kept, words)
         except TimeoutError:
             raise TimedOutError(
                 f"{self._shown} did not answer within {self._timeout_s:g} s"

@@ -27,12 +27,12 @@ import msgspec
 import numpy as np
 
 from unswayed.backends import BackendSettings
-from unswayed.backends.local_chats import ChatWriter, Ids, LabelTokens
+from unswayed.backends.local_chats import ChatWriter, LabelTokens
 from unswayed.backends.local_jobs import (
-    FloatArray,
     Job,
     answer_in_windows,
     broken_off,
+    label_logprobs,
     label_response,
     prepare,
 )
@@ -171,7 +171,11 @@ class VllmBackend(Backend):
             )
             return [(job.query, failure) for job in jobs]
         share = (time.perf_counter() - start) / len(jobs)
-        self._remark()
+        if self._cached:
+            self.remarks = (
+                f"{self.model}: of {self._read:,} tokens of prompts {self._cached:,} were in vLLM's "
+                "prefix cache.",
+            )
         return [
             (
                 job.query,
@@ -186,26 +190,35 @@ class VllmBackend(Backend):
         """Label answers: one prompt for every `MOST_IDS` tokens that its labels have."""
         from vllm import SamplingParams
 
-        parts = [list(_parts(job.label_ids or ())) for job in jobs]
+        ids_of = [
+            sorted({token for label in job.label_ids or () for token in label}) for job in jobs
+        ]
+        parts = [
+            [ids[begin : begin + MOST_IDS] for begin in range(0, len(ids), MOST_IDS)]
+            for ids in ids_of
+        ]
         asked = [
-            (job.tokens, SamplingParams(max_tokens=1, temperature=0.0, detokenize=False, logprob_token_ids=ids))
+            (job.tokens, SamplingParams(max_tokens=1, temperature=0.0, detokenize=False, logprob_token_ids=part))
             for job, own in zip(jobs, parts, strict=True)
-            for ids in own
+            for part in own
         ]  # fmt: skip
         outputs = iter(self._generate(asked))
         outcomes: list[Response | Failure] = []
-        for job, own in zip(jobs, parts, strict=True):
+        for job, ids, own in zip(jobs, ids_of, parts, strict=True):
             said: dict[int, float] = {}
             parted = [output.outputs[0] for output in itertools.islice(outputs, len(own))]
             for part in parted:
                 (position,) = part.logprobs or ({},)
                 said |= {token: entry.logprob for token, entry in position.items()}
             failure = broken_off(job, [part.finish_reason for part in parted], model=self.model)
-            outcomes.append(failure or self._label_answer(job, said))
+            outcomes.append(failure or self._label_answer(job, ids, said))
         return outcomes
 
-    def _label_answer(self, job: Job, said: dict[int, float]) -> Response | Failure:
-        logprobs = _summed(job.label_ids or (), said)
+    def _label_answer(
+        self, job: Job, ids: Sequence[int], said: dict[int, float]
+    ) -> Response | Failure:
+        tokens = np.array([[said[token] for token in ids]])
+        (logprobs,) = label_logprobs(job.label_ids or (), ids, tokens)
         if not (np.isfinite(logprobs) & (logprobs < _LARGEST)).all():
             return Failure(
                 error="BackendError",
@@ -252,13 +265,6 @@ class VllmBackend(Backend):
             return [next(again) if k else own for k, own in zip(ended, outputs, strict=True)]
         return outputs
 
-    def _remark(self) -> None:
-        if self._cached:
-            self.remarks = (
-                f"{self.model}: of {self._read:,} tokens of prompts {self._cached:,} were in vLLM's "
-                "prefix cache.",
-            )
-
     def _start(self) -> _Engine:
         if self._engine is None:
             self._engine = _started(self._folder, self._settings, name=self.model)
@@ -272,20 +278,6 @@ def _batches(jobs: Sequence[Job]) -> Iterator[list[Job]]:
         kind.sort(key=lambda job: job.tokens)
         for begin in range(0, len(kind), AT_ONCE):
             yield kind[begin : begin + AT_ONCE]
-
-
-def _parts(label_ids: Ids) -> Iterator[list[int]]:
-    ids = sorted({token for spellings in label_ids for token in spellings})
-    for begin in range(0, len(ids), MOST_IDS):
-        yield ids[begin : begin + MOST_IDS]
-
-
-def _summed(label_ids: Ids, said: dict[int, float]) -> FloatArray:
-    """Log-probability of each label over the tokens that say it, shape (labels,)."""
-    with np.errstate(invalid="ignore"):  # not-a-number stays, for the caller to refuse
-        return np.array(
-            [np.logaddexp.reduce([said[token] for token in spellings]) for spellings in label_ids]
-        )
 
 
 def _sampling(request: Request) -> SamplingParams:

@@ -65,7 +65,7 @@ class Wire(Protocol):
         ...
 
 
-class Calls:
+class Attempts:
     """Calls that stop together: each is tried until it is answered or given up.
 
     Attributes:
@@ -184,7 +184,7 @@ class Calls:
         )
 
 
-class Run(Calls):
+class Workers(Attempts):
     """One call of `answer`: workers that each pull a query and see it through, over and over.
 
     A worker that finds a query starts the next worker, so there are never more than there is work

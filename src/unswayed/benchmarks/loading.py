@@ -48,8 +48,8 @@ def load_benchmark(
     benchmark = BENCHMARKS.load(name)
     parts = (chosen,) if chosen in benchmark.files else benchmark.default or tuple(benchmark.files)
     copy = files_of(name, benchmark, parts, data_dir)
-    reading = _Reading(name, benchmark, on_bad_item)
-    items: Sequence[Item] = list(reading.items(copy))
+    reading = _Reading(name, benchmark, copy, on_bad_item)
+    items: Sequence[Item] = list(reading.items())
     if chosen and chosen not in benchmark.files:
         items = _chosen(name, items, chosen, tuple(benchmark.files))
     return ItemSet.of(
@@ -106,11 +106,12 @@ class _Reading:
 
     name: str
     benchmark: Benchmark[Any]
+    copy: Copy
     on_bad_item: Literal["stop", "skip"]
     bad: list[BadLine] = field(default_factory=list)
     rows: int = 0
 
-    def items(self, copy: Copy) -> Iterator[Item]:
+    def items(self) -> Iterator[Item]:
         """The items, in the order of their first rows.
 
         Raises:
@@ -118,7 +119,7 @@ class _Reading:
         """
         key = self.benchmark.key
         together: dict[Hashable, tuple[Place, list[Any]]] = {}
-        for place, row in self._places(copy):
+        for place, row in self._places():
             if key is None:
                 yield from self._checked((row,), place)
             else:
@@ -126,10 +127,10 @@ class _Reading:
         for place, rows in together.values():
             yield from self._checked(rows, place)
 
-    def _places(self, copy: Copy) -> Iterator[tuple[Place, Any]]:
+    def _places(self) -> Iterator[tuple[Place, Any]]:
         """The rows by the benchmark's schema, each with its place."""
         schema = self.benchmark.schema
-        for part, files in copy.files.items():
+        for part, files in self.copy.files.items():
             for file in files:
                 strict = not is_table(file)  # cells are text
                 for record in rows_of(self.name, self.benchmark, file):
@@ -160,7 +161,8 @@ class _Reading:
 
     def _leave_out(self, place: Place, error: BadFieldError) -> None:
         if self.on_bad_item == "stop":
-            at = f"{self.benchmark.repository} at revision {self.benchmark.revision}"
+            fetched = f"{self.benchmark.repository} at revision {self.benchmark.revision}"
+            at = self.copy.place or fetched
             raise ItemError(
                 f"{self.name}: {at}: {place.file}, row {place.number}: {error}. The data set was "
                 "changed, or this is another one; --on-bad-item skip leaves such rows out."

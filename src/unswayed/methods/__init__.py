@@ -14,8 +14,8 @@ __all__ = ["ALL_ORDERS", "AUDITED", "BASE", "JUDGING", "METHODS", "Method"]
 _TABLE: Final = {
     "additive": "unswayed.methods.additive:Additive",
     "apoc": "unswayed.methods.apoc:Apoc",
-    "average": "unswayed.methods.average:Average",
-    "balanced-rubric": "unswayed.methods.balanced_rubric:BalancedRubric",
+    "average": "unswayed.methods.over_orders:Average",
+    "balanced-rubric": "unswayed.methods.over_orders:BalancedRubric",
     "batch": "unswayed.methods.batch:Batch",
     "bias-cost": "unswayed.methods.bias_cost:BiasCost",
     "calibraeval": "unswayed.methods.calibraeval:CalibraEval",
@@ -27,11 +27,11 @@ _TABLE: Final = {
     "domain-contextual": "unswayed.methods.domain_contextual:DomainContextual",
     "pcf": "unswayed.methods.pcf:PCF",
     "pride": "unswayed.methods.pride:PriDe",
-    "repeat": "unswayed.methods.repeat:Repeat",
-    "repeat-mean": "unswayed.methods.repeat:RepeatMean",
-    "repeat-score": "unswayed.methods.repeat:RepeatScore",
+    "repeat": "unswayed.methods.repeated:Repeat",
+    "repeat-mean": "unswayed.methods.repeated:RepeatMean",
+    "repeat-score": "unswayed.methods.repeated:RepeatScore",
     "sequential": "unswayed.methods.sequential:Sequential",
-    "vote": "unswayed.methods.vote:Vote",
+    "vote": "unswayed.methods.over_orders:Vote",
 }
 
 METHODS: Registry[type[Method]] = Registry(

@@ -56,31 +56,23 @@ Design = Literal["decoupled", "coupled"]
 
 @dataclass(frozen=True, slots=True)
 class Effects(Learned):
-    """What positions and labels add to log p, in nats.
+    """What positions and labels add to log p, in nats."""
 
-    Attributes:
-        positions: Effect of each position (first is 0); sums to 0.
-        labels: Effect of each label; sums to 0.
-        separable: Whether the design could tell positions from labels. If not, only the sums at
-            the label sequences of `layouts` mean anything.
-        layouts: Label sequences seen in estimation.
-        count: Estimation items behind them.
-        positions_low, positions_high, labels_low, labels_high: 95 % bootstrap intervals; empty if
-            not computed.
-    """
-
-    positions: tuple[float, ...]
-    labels: tuple[float, ...]
+    positions: tuple[float, ...]  # effect of each position (first is 0); sums to 0
+    labels: tuple[float, ...]  # effect of each label; sums to 0
+    # whether the design could tell positions from labels. If not, only the sums at the label
+    # sequences of `layouts` mean anything.
     separable: bool
-    layouts: tuple[tuple[int, ...], ...]
-    count: int
+    layouts: tuple[tuple[int, ...], ...]  # label sequences seen in estimation
+    count: int  # estimation items behind them
+    # positions_low, positions_high, labels_low, labels_high: 95 % bootstrap intervals; empty if
+    # not computed
     positions_low: tuple[float, ...] = ()
     positions_high: tuple[float, ...] = ()
     labels_low: tuple[float, ...] = ()
     labels_high: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse what no fit makes, so that a damaged file cannot be loaded."""
         check_numbers("positions", self.positions, self.n)
         check_numbers("labels", self.labels, self.n)
         for name, bound in (
@@ -204,7 +196,6 @@ class Additive(Method):
     def _interval(
         self, residuals: FloatArray, solver: FloatArray, clusters: Clusters
     ) -> tuple[FloatArray, FloatArray]:
-        """Low and high of each effect, shape (2n,) each."""
         if self.centre == "mean":
             each = clusters.entries(residuals @ solver.T)
             return mean_interval(each, resamples=self.resamples, seed=self.seed)
@@ -242,7 +233,8 @@ class Additive(Method):
         effects = self._find(2)
         if effects is None or not effects.holds_for(shown):
             return None
-        by_label = _offsets_by_label(effects, shown)
+        positions = [shown.position_of_label(label) for label in range(effects.n)]
+        by_label = np.array(effects.positions)[positions] + np.array(effects.labels)
         return float(1 / (1 + np.exp(by_label[1] - by_label[0])))
 
     def _find(self, n: int) -> Effects | None:
@@ -300,19 +292,11 @@ class Additive(Method):
         return result
 
 
-def _offsets_by_label(effects: Effects, shown: Presentation) -> FloatArray:
-    positions = np.array([shown.position_of_label(label) for label in range(effects.n)])
-    result: FloatArray = np.array(effects.positions)[positions] + np.array(effects.labels)
-    return result
-
-
 def _residuals(table: DecisionTable) -> tuple[FloatArray, FloatArray, NDArray[np.intp], Clusters]:
-    """What is left of log p after each item's and candidate's own mean, with its design.
+    """Residuals of log p after each item's and candidate's own mean, shape (items, columns * n);
+    their design, (columns * n, 2n); the columns used; the clusters of the items.
 
-    Returns:
-        Residuals, shape (items, columns * n); the design, shape (columns * n, 2n); the columns
-        used; the clusters of the items. Columns that few items have are left out, then items that
-        lack one of the others.
+    Columns that few items have are left out, then items that lack one of the others.
     """
     n = table.n
     logs = np.stack(

@@ -49,16 +49,12 @@ EQUAL: Final = 1e-9
 
 
 def position_shares(chosen: FloatArray, shown: FloatArray, *, added: float = 0.0) -> FloatArray:
-    """P(p|s): where a level stood when it was chosen, had it stood everywhere equally often.
+    """P(p|s), shape (..., n, n) by level and position: where a level stood when it was chosen, had
+    it stood everywhere equally often.
 
-    Args:
-        chosen: Answers naming each level at each position, shape (..., n, n): level, position.
-        shown: Answers that could have, shape (..., n, n).
-        added: Answers added to each position of a level.
-
-    Returns:
-        Shape (..., n, n), each row with the sum 1; 1/n where a level was never chosen, or never
-        stood at some position.
+    Rows have the sum 1; 1/n where a level was never chosen, or never stood at some position.
+    `chosen` are the answers that name a level at a position, `shown` those that could have, and
+    `added` answers are added to each position of a level.
 
     Source: rubric position bias (arXiv 2602.02219); the rates where exposure differs are ours.
     """
@@ -70,12 +66,7 @@ def position_shares(chosen: FloatArray, shown: FloatArray, *, added: float = 0.0
 
 
 def bias_cost(shares: FloatArray, order: Order) -> float:
-    """sum_p |P(p|level at p) - 1/n|.
-
-    Args:
-        shares: P(p|s), shape (n, n).
-        order: Level at each position, counted from the lowest value, 0.
-    """
+    """sum_p |P(p|level at p) - 1/n| of shares (n, n), levels counted from the lowest value, 0."""
     n = len(order)
     return float(sum(abs(shares[level, p] - 1.0 / n) for p, level in enumerate(order)))
 
@@ -114,30 +105,22 @@ def cheapest_of_all(shares: FloatArray) -> Order:
 
 @dataclass(frozen=True, slots=True)
 class Probe(Learned):
-    """What a probe says about the orders of n levels, which are counted by value, the lowest 0.
+    """What a probe says about the orders of n levels, which are counted by value, the lowest 0."""
 
-    Attributes:
-        chosen: Answers naming each level at each position, level by level.
-        shown: Answers in which each level stood at each position.
-        order: Level at each position of the order that is asked.
-        cost: Its cost.
-        costs: Cost of each of the 2n orders, in the order of `permutations.balanced`: the usual
-            scale first.
-        count: Probed items behind them.
-        low, high: 95 % intervals of `rates`; empty if not computed.
-    """
-
+    # answers naming each level at each position, level by level
     chosen: tuple[tuple[int, ...], ...]
-    shown: tuple[tuple[int, ...], ...]
-    order: tuple[int, ...]
-    cost: float
+    shown: tuple[tuple[int, ...], ...]  # answers in which each level stood at each position
+    order: tuple[int, ...]  # level at each position of the order that is asked
+    cost: float  # its cost
+    # cost of each of the 2n orders, in the order of `permutations.balanced`: the usual scale
+    # first
     costs: tuple[float, ...]
-    count: int
+    count: int  # probed items behind them
+    # low, high: 95 % intervals of `rates`; empty if not computed
     low: tuple[float, ...] = ()
     high: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse what no fit makes, so that a damaged file cannot be loaded."""
         check_layout("order", self.order, self.n)
         for name, rows in (("chosen", self.chosen), ("shown", self.shown)):
             if len(rows) != self.n:
@@ -256,7 +239,8 @@ class BiasCost(Method):
         if not rows.any():
             return None
         chosen, shown, clusters = chosen[rows], shown[rows], table.subjects.clusters(rows)
-        shares = _shares(chosen.sum(axis=0), shown.sum(axis=0))
+        totals = (counts.sum(axis=0).astype(float) for counts in (chosen, shown))
+        shares = position_shares(*totals, added=1 / table.n)
         orders = balanced(table.n)
         best = cheapest_of_all(shares) if self.search == "all" else cheapest(shares, orders)
         low: tuple[float, ...] = ()
@@ -279,7 +263,6 @@ class BiasCost(Method):
     def _interval(
         self, chosen: NDArray[np.int32], shown: NDArray[np.int32], clusters: Clusters
     ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """Low and high of the rate of each position."""
         by_position = chosen.sum(axis=1), shown.sum(axis=1)
 
         def statistic(rows: NDArray[np.intp]) -> FloatArray:
@@ -323,10 +306,6 @@ def _by_value(order: Order) -> Ask:
     """The levels in an order, counted by value, labels in their own sequence."""
     own = tuple(range(len(order)))
     return Ask(Presentation(order, own), arranged="content")
-
-
-def _shares(chosen: NDArray[np.int32], shown: NDArray[np.int32]) -> FloatArray:
-    return position_shares(chosen.astype(float), shown.astype(float), added=1 / len(chosen))
 
 
 def _rates(chosen: NDArray[np.int32], shown: NDArray[np.int32]) -> FloatArray:

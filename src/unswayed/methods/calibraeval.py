@@ -71,29 +71,21 @@ Objective = Literal["both", "l1", "l2"]
 
 @dataclass(frozen=True, slots=True)
 class Curve(Learned):
-    """The map of one label's probability.
+    """The map of one label's probability."""
 
-    Attributes:
-        label: The label whose probability it maps (for two candidates: A; B is the complement).
-        z: Breakpoints, increasing.
-        g: Value at each breakpoint, nondecreasing in [0, 1]; linear between, constant outside.
-        count: Estimation items behind it.
-        loss: Value of the objective; 0 for a constant map, which decides nothing.
-        critical: lambda*, the weight below which only a constant map is left; None if not asked.
-        low, high: 95 % bootstrap interval of the threshold; None if not asked.
-    """
-
-    label: int
-    z: tuple[float, ...]
+    label: int  # the label whose probability it maps (for two candidates: A; B is the complement)
+    z: tuple[float, ...]  # breakpoints, increasing
+    # value at each breakpoint, nondecreasing in [0, 1]; linear between, constant outside
     g: tuple[float, ...]
-    count: int
-    loss: float
+    count: int  # estimation items behind it
+    loss: float  # value of the objective; 0 for a constant map, which decides nothing
+    # lambda*, the weight below which only a constant map is left; None if not asked
     critical: float | None = None
+    # low, high: 95 % bootstrap interval of the threshold; None if not asked
     low: float | None = None
     high: float | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what no fit makes, so that a damaged file cannot be loaded."""
         if not 0 <= self.label < self.n or not self.z:
             raise UnsoundError(f"label {self.label} of {self.n}: no such label, or no points")
         check_numbers("z", self.z, len(self.z), least=0, most=1)
@@ -251,7 +243,6 @@ class CalibraEval(Method):
         )
 
     def _interval(self, scores: FloatArray, n: int, clusters: Clusters) -> tuple[float, float]:
-        """Percentile interval of the threshold over resampled items, one start each."""
         form = objective_form(n, self.objective)
 
         def threshold(rows: NDArray[np.intp]) -> FloatArray:
@@ -337,7 +328,6 @@ def _mapped_labels(n: int) -> range:
 
 
 def _by_label(table: DecisionTable) -> FloatArray:
-    """Probabilities by label of every column, shape (I, T, n)."""
     columns = [
         probs_of(table, column)[:, list(invert(labels_by_candidate(table, column)))]
         for column in range(len(table.shown))

@@ -23,18 +23,11 @@ from unswayed.presentation import Ask, Substitution
 
 
 def random_texts(items: Sequence[Item], count: int, *, seed: int) -> tuple[Substitution, ...]:
-    """Random in-domain text in place of the prompt and of each candidate.
+    """Random in-domain text in place of the prompt and of each candidate, from the words of items
+    with the same number of candidates.
 
-    Args:
-        items: Items with the same number of candidates; their words are the corpus.
-        count: Number of substitutions.
-        seed: Seed of the draw.
-
-    Raises:
-        MethodError: If the items have no text.
-
-    Source: Fei et al. 2023 (arXiv 2305.19148), random in-domain words; per-field lengths follow
-    the released code.
+    Source: Fei et al. 2023 (arXiv 2305.19148), random in-domain words; per-field lengths follow the
+    released code.
     """
     n = items[0].n
     fields = [[text_of(item.prompt).split() for item in items]]

@@ -34,20 +34,14 @@ LEAST_ERROR: Final = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """One learned number, then and now.
+    """One learned number, then and now."""
 
-    Attributes:
-        name: What it is, such as "prior of label A under A B".
-        filed: In the file.
-        fresh: Estimated now, with its 95 % interval.
-        score: Distance from the file over the largest that chance brings about in 95 % of checks of
-            all the numbers together; None where the fresh value has no spread to compare with
-            (content-free questions are asked once, small groups too rarely).
-    """
-
-    name: str
-    filed: Estimate
-    fresh: Estimate
+    name: str  # what it is, such as "prior of label A under A B"
+    filed: Estimate  # in the file
+    fresh: Estimate  # estimated now, with its 95 % interval
+    # distance from the file over the largest that chance brings about in 95 % of checks of all
+    # the numbers together; None where the fresh value has no spread to compare with
+    # (content-free questions are asked once, small groups too rarely)
     score: float | None
 
     @property
@@ -68,13 +62,8 @@ def _number(value: float | None) -> str:
 def drift(
     method: Method, tables: Tables, *, resamples: int = 200, seed: int = 0
 ) -> tuple[Drift, ...]:
-    """Fit afresh on re-asked items and compare with what the method has learned.
-
-    Args:
-        method: The fitted method.
-        tables: `method.estimation_tables` of the items asked again.
-        resamples: Bootstrap resamples of questions.
-        seed: Seed of the bootstrap.
+    """A fit on the items asked again (`method.estimation_tables` of them), compared with what the
+    method has learned.
     """
     filed = method.estimates()
     repeated = any(table.subjects.clusters().count < len(table) for table in tables.values())
@@ -137,13 +126,12 @@ def _with_interval(estimate: Estimate, draws: FloatArray) -> Estimate:
 
 
 def _deviate(old: Estimate, new: Estimate, draws: FloatArray) -> float:
-    """How many standard errors lie between two estimates, as a normal deviate.
+    """How many standard errors lie between two estimates, as a normal deviate; NaN without a
+    spread, or from fewer than 20 questions asked again (a small group), whose spread says too
+    little.
 
-    NaN where that is not known: without a spread, or from fewer than 20 questions asked again (a
-    small group), whose spread says too little.
-
-    The variances of both sides add up; a file without an interval is taken to vary as the fresh
-    fit does. Student's t with the degrees of freedom of the smaller side says what that is worth.
+    The variances of both sides add up; a file without an interval is taken to vary as the fresh fit
+    does. Student's t with the degrees of freedom of the smaller side says what that is worth.
     """
     from scipy.special import ndtri, stdtr
 

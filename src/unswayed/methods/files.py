@@ -31,30 +31,20 @@ Json = dict[str, Any]  # Any: a JSON value
 
 
 class FittedFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A fitted method with what it may be used for.
+    """A fitted method with what it may be used for."""
 
-    Attributes:
-        unswayed_method: Version of the file layout.
-        method: The method as JSON: `name`, its parameters and what it learned.
-        model: Full model name with revision.
-        prompt_fingerprint: Fingerprint of the prompt template and its settings.
-        label_set: The label symbols, in label order (of the item with most candidates).
-        estimation_fingerprint: Fingerprint of the estimation items.
-        estimation_marks: One short hash per estimation item's id, to notice items that are judged
-            by what was learned from them.
-        diagnostics: Anything worth knowing about the fit: counts, warnings, loss.
-        version: Version of the package that wrote it.
-    """
-
-    unswayed_method: int
-    method: Json
-    model: str
-    prompt_fingerprint: str
+    unswayed_method: int  # version of the file layout
+    method: Json  # the method as JSON: `name`, its parameters and what it learned
+    model: str  # full model name with revision
+    prompt_fingerprint: str  # fingerprint of the prompt template and its settings
+    # the label symbols, in label order (of the item with most candidates)
     label_set: tuple[str, ...]
-    estimation_fingerprint: str
+    estimation_fingerprint: str  # fingerprint of the estimation items
+    # one short hash per estimation item's id, to notice items that are judged by what was
+    # learned from them
     estimation_marks: tuple[str, ...] = ()
-    diagnostics: Json = {}
-    version: str = ""
+    diagnostics: Json = {}  # anything worth knowing about the fit: counts, warnings, loss
+    version: str = ""  # version of the package that wrote it
 
     def load(self) -> Method:
         """The method itself."""
@@ -128,7 +118,6 @@ def from_json(data: Json) -> Method:
 
 
 def _empty_field(method: Method) -> str | None:
-    """The field that a fit should have filled and did not; None if all is well."""
     empty = [field for field in learned_fields(method) if getattr(method, field) == ()]
     return next(iter(empty), None) if method.learns else None
 
@@ -148,10 +137,7 @@ def save_method(
 ) -> FittedFile:
     """Write a fitted method with what it belongs to; returns the record written.
 
-    Raises:
-        MethodError: If the method has learned nothing, or a map that corrects nothing (`force`
-            writes the latter all the same).
-        UsageError: If the file cannot be written.
+    `force` writes a map that corrects nothing all the same.
     """
     if not is_fitted(method):
         raise MethodError(f"{spec_name(method)} has learned nothing yet: fit it before saving.")
@@ -188,19 +174,7 @@ def load_method(
     prompt_fingerprint: str | None = None,
     label_set: Sequence[str] | None = None,
 ) -> FittedFile:
-    """Read a fitted method and check what it is going to be used for.
-
-    Args:
-        path: A file written by `save_method` or `unswayed calibrate`.
-        model: The model it is to correct; None to leave unchecked.
-        prompt_fingerprint: The prompt in use; None to leave unchecked.
-        label_set: The labels in use; None to leave unchecked.
-
-    Raises:
-        UsageError: If the file cannot be read or is not a method file.
-        UnknownNameError: If its method is not installed.
-        MethodError: If it is damaged, or belongs to another model, prompt or label set.
-    """
+    """Read a fitted method and check what it is going to be used for; what is None is not checked."""
     try:
         data = read_whole(path)
     except OSError as error:

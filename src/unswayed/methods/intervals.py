@@ -31,16 +31,7 @@ def expanded_levels(count: int) -> tuple[float, float]:
 def mean_interval(
     values: FloatArray, *, resamples: int, seed: int
 ) -> tuple[FloatArray, FloatArray]:
-    """95 % bootstrap-t intervals of the means over items.
-
-    Args:
-        values: Shape (I, F).
-        resamples: Resamples of items.
-        seed: Seed of the resamples.
-
-    Returns:
-        Low and high, shape (F,) each.
-    """
+    """95 % bootstrap-t intervals of the means over items, (I, F) -> low and high, (F,) each."""
     rows = len(values)
     rng = np.random.default_rng(seed)
     weights = rng.multinomial(rows, np.full(rows, 1 / rows), resamples) / rows
@@ -62,16 +53,8 @@ def expanded_interval(
     resamples: int,
     seed: int,
 ) -> tuple[FloatArray, FloatArray]:
-    """95 % expanded percentile intervals of numbers that are computed from some of the items.
-
-    Args:
-        statistic: From row indices to numbers, shape (F,).
-        clusters: Of the items.
-        resamples: Resamples of clusters.
-        seed: Seed of the resamples.
-
-    Returns:
-        Low and high, shape (F,) each.
+    """95 % expanded percentile intervals of numbers, low and high of shape (F,) each, that
+    `statistic` computes from the rows of some items.
     """
     rng = np.random.default_rng(seed)
     draws = [statistic(clusters.drawn(rng)) for _ in range(resamples)]
@@ -82,19 +65,13 @@ def expanded_interval(
 def median_interval(
     values: FloatArray, clusters: Clusters | None = None
 ) -> tuple[float, float] | None:
-    """The 95 % interval of the median of all values, which come in pairs, one pair per item.
+    """The 95 % interval of the median of all values, shape (I, 2): one pair per item. None where
+    even the outermost value is not rejected (4 items or fewer).
 
     An item with both values above the true median is as likely as one with both below it, so the
     numbers of such items are binomial: the interval holds every split that a two-sided sign test
     (mid-p) does not reject. It assumes nothing about the distribution. Of items that share clusters
     the difference of these numbers is held against its spread over clusters.
-
-    Args:
-        values: Shape (I, 2).
-        clusters: Of the items.
-
-    Returns:
-        Low and high; None where even the outermost value is not rejected (4 items or fewer).
     """
     from scipy.special import bdtr
 

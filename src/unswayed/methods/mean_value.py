@@ -50,12 +50,8 @@ def decide_by_mean_value(
 
     Two levels equally near are a TIE. Answers that name no level (unread, a declared tie) are left
     out, and the others weigh so that every level counts as often at every position as in the whole
-    set (`exposure_weights`). Scores are distances from the mean, negative; confidence is as in `vote`.
-
-    Args:
-        table: The table decided on.
-        name: Name of the method, for errors and warnings.
-        weights: By column; 1 each by default.
+    set (`exposure_weights`). Scores are distances from the mean, negative; confidence is as in
+    `vote`.
     """
     values = values_of(table, name)
     weight = np.ones(len(table.asks)) if weights is None else np.asarray(weights, dtype=float)
@@ -92,21 +88,14 @@ def decide_by_mean_value(
 def exposure_weights(
     table: DecisionTable, rows: BoolArray, read: BoolArray, weight: FloatArray
 ) -> tuple[FloatArray, BoolArray]:
-    """Weights of the answers read under which a level counts at a place as in the whole set.
+    """Weights of the answers read under which a level counts at a place as in the whole set, (R, T)
+    for the R rows concerned, and whether a level was never seen at a place that the set shows it
+    at, (R,).
 
     A place is a position with the label that stands there. An answer that names level s at a place
     weighs (answers of the set that show s there) / (answers read that do): what is left of a place
-    stands for all of it, as chosen / shown does in a rate.
-
-    Args:
-        table: The table decided on.
-        rows: The rows concerned, R of them, shape (I,).
-        read: Answers read, shape (I, T).
-        weight: By column, shape (T,).
-
-    Returns:
-        Weights, shape (R, T), and whether a level was never seen at a place that the set shows it
-        at, shape (R,).
+    stands for all of it, as chosen / shown does in a rate. `read` is of shape (I, T), `weight`
+    (T,).
     """
     columns, n = range(len(table.asks)), table.n
     position = np.array([positions_by_candidate(table, column) for column in columns])

@@ -22,17 +22,12 @@ SMALL: Final = 400
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A quadratic form on one item's values of g, taken relative to `center`.
+    """A quadratic form on one item's values of g, taken relative to `center`."""
 
-    Attributes:
-        keep: P, shape (m, m): what should be small (disagreement between presentations).
-        spread: C, shape (m, m): what should be large, so that g does not collapse to `center`.
-        center: The value at which both vanish: 1/2 for two candidates.
-    """
-
-    keep: FloatArray
+    keep: FloatArray  # P, shape (m, m): what should be small (disagreement between presentations)
+    # C, shape (m, m): what should be large, so that g does not collapse to `center`
     spread: FloatArray
-    center: float
+    center: float  # the value at which both vanish: 1/2 for two candidates
 
     def at(self, weight: float) -> FloatArray:
         """H = P - weight * C."""
@@ -42,23 +37,16 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Observed probabilities, sorted and merged.
+    """Observed probabilities, sorted and merged."""
 
-    Attributes:
-        z: The M distinct probabilities, increasing.
-        index: Where each item's m probabilities stand in `z`, shape (K, m).
-        count: How often each occurs, shape (M,).
-        form: The objective.
-    """
-
-    z: FloatArray
-    index: NDArray[np.intp]
-    count: FloatArray
-    form: Form
+    z: FloatArray  # the M distinct probabilities, increasing
+    index: NDArray[np.intp]  # where each item's m probabilities stand in `z`, shape (K, m)
+    count: FloatArray  # how often each occurs, shape (M,)
+    form: Form  # the objective
 
 
 def make_problem(scores: FloatArray, form: Form) -> Problem:
-    """Sort and merge the probabilities of K items under m presentations, shape (K, m).
+    """The sorted and merged probabilities of K items under m presentations, shape (K, m).
 
     Equal probabilities (common after an API has rounded) are one variable with its multiplicity.
     """
@@ -94,22 +82,15 @@ def solve(
     """Minimise over nondecreasing g in [0, 1]: projected gradient from several starts.
 
     Each step is g <- clip(isotonic(y - grad / (rho * count))) from an extrapolated y; isotonic
-    regression with multiplicities followed by clipping is the exact projection, and
-    rho = 2 max|eig H| / K bounds the curvature. A step that would raise the loss is taken again
-    without extrapolation, so the loss never rises. Every start runs until it changes little; the
-    best goes on to `tolerance`.
+    regression with multiplicities followed by clipping is the exact projection, and rho = 2 max|eig
+    H| / K bounds the curvature. A step that would raise the loss is taken again without
+    extrapolation, so the loss never rises. Every start runs until it changes little; the best goes
+    on until two steps in a row lower the loss by less than `tolerance`. Below 400 probabilities,
+    where local optima differ most and a start costs least, up to 400 / M times as many `starts` are
+    run.
 
-    Args:
-        problem: The probabilities and the objective.
-        weight: lambda.
-        starts: How many to run where there are 400 probabilities or more; below, where local
-            optima differ most and a start costs least, up to 400 / M times as many.
-        tolerance: Stop when two steps in a row lower the loss by less.
-        most_steps: Stop after so many steps.
-
-    Returns:
-        The best g at each z, shape (M,), and its loss. The constant `center` (loss 0) is returned
-        if nothing beats it: then lambda is too small for these probabilities.
+    Returns the best g at each z, shape (M,), and its loss: the constant `center` (loss 0) if
+    nothing beats it, when lambda is too small for these probabilities.
     """
     best = np.full(len(problem.z), problem.form.center)
     best_loss = 0.0
@@ -232,16 +213,14 @@ def descend(
     epochs: int = 300,
     seed: int = 0,
 ) -> tuple[FloatArray, float]:
-    """The paper's NOA: gradient descent on g(z_k) = cumulative softmax of d, with the true gradient.
+    """The paper's NOA: gradient descent on g(z_k) = cumulative softmax of d, with the true
+    gradient; g at each z, shape (M,), and its loss over all items.
 
     dL/dd_k = p_k (sum over j >= k of dL/dg_j - sum over j of g_j dL/dg_j), p = softmax(d): O(M) per
     step instead of the O(M^2) Jacobian of Eq. 15. Eq. 14 has the sign of a term wrong (its literal
     form collapses g to 1/2); the criterion "sum of d changes little" always holds because the loss
     does not depend on the mean of d. Here d starts at z and an epoch that lowers the loss by less
     than 1e-10 of it is the last.
-
-    Returns:
-        g at each z, shape (M,), and its loss over all items.
     """
     hessian, center = problem.form.at(weight), problem.form.center
     d = np.concatenate([[0.0], problem.z, [1.0]])

@@ -23,14 +23,11 @@ def parameters(method: type[Method] | Method) -> dict[str, object]:
 
 
 def parse_method(text: str) -> Method:
-    """The method that a name with parameters stands for.
+    """The method that a name with parameters stands for: `name` or
+    `name:parameter=value:parameter=value`.
 
-    `name` or `name:parameter=value:parameter=value`. A value may contain colons
-    (`vote:orders=random:8`); `+` separates the parts of a list (`contextual:strings=N/A+[MASK]`).
-
-    Raises:
-        UnknownNameError: If there is no such method.
-        UsageError: If a parameter is unknown, repeated or has a bad value.
+    A value may contain colons (`vote:orders=random:8`); `+` separates the parts of a list
+    (`contextual:strings=N/A+[MASK]`).
     """
     name, *rest = text.strip().split(":")
     kind = METHODS.load(name)
@@ -96,15 +93,10 @@ def spec_name(method: Method) -> str:
 def default_methods(
     task: Task, candidates: Collection[int], *, groups: bool = False
 ) -> tuple[Method, ...]:
-    """What `--methods all` stands for: every method that applies, and the useful variants.
+    """What `--methods all` stands for: every method that applies to the task and to all these
+    numbers of candidates, and the useful variants; with `groups` also those that learn per group.
 
-    Methods that are off by default (`batch`) are left out, and so are methods that cannot work on
-    this task or on some of these numbers of candidates.
-
-    Args:
-        task: Task of the items.
-        candidates: Numbers of candidates that occur.
-        groups: Whether the items have groups; adds the variants that learn per group.
+    Methods that are off by default (`batch`) are left out.
     """
     names: list[str] = []
     for name in METHODS:

@@ -33,11 +33,8 @@ SMALLEST_GROUP = 5
 
 
 def item_priors(table: DecisionTable, columns: Sequence[int]) -> FloatArray:
-    """log of each item's label prior, shape (I, n); NaN where a column has no probabilities.
-
-    Args:
-        table: Decisions on permuted items.
-        columns: Columns in which every candidate carries every label equally often.
+    """log of each item's label prior, shape (I, n), from columns in which every candidate carries
+    every label equally often; NaN where one has no probabilities.
     """
     total = np.zeros((len(table), table.n))
     for column in columns:

@@ -49,25 +49,17 @@ SUM_TOLERANCE: Final = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class LabelPrior(Learned):
-    """The prior over labels of one stratum.
+    """The prior over labels of one stratum."""
 
-    Attributes:
-        layout: Label printed at each position; it holds for this sequence only.
-        values: Prior probability by label; positive, sums to 1.
-        count: Estimation items (or content-free calls) behind it.
-        group: Group of items it holds for; None for all.
-        low, high: 95 % interval of each value; None if not computed.
-    """
-
-    layout: tuple[int, ...]
-    values: tuple[float, ...]
-    count: int
-    group: str | None = None
+    layout: tuple[int, ...]  # label printed at each position; it holds for this sequence only
+    values: tuple[float, ...]  # prior probability by label; positive, sums to 1
+    count: int  # estimation items (or content-free calls) behind it
+    group: str | None = None  # group of items it holds for; None for all
+    # low, high: 95 % interval of each value; None if not computed
     low: tuple[float, ...] | None = None
     high: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what no fit makes, so that a damaged file cannot be loaded."""
         check_layout("layout", self.layout, self.n)
         for name, numbers in (("values", self.values), ("low", self.low), ("high", self.high)):
             if numbers is not None:
@@ -78,28 +70,19 @@ class LabelPrior(Learned):
 
 @dataclass(frozen=True, slots=True)
 class PriorMethod(Method):
-    """One call, its probabilities divided by a prior over labels: `layout_priors` estimates it.
+    """One call, its probabilities divided by a prior over labels: `layout_priors` estimates it."""
 
-    Attributes:
-        priors: What `fit` learned.
-        evidence: What the estimates rest on, as warnings call it.
-        caution: A warning that belongs to every fit; empty if there is none.
-    """
-
-    priors: tuple[LabelPrior, ...] | None = learned()
+    priors: tuple[LabelPrior, ...] | None = learned()  # what `fit` learned
 
     reads: ClassVar[frozenset[Evidence]] = frozenset({Evidence.PROBS})
     fitted_from: ClassVar[int] = FEW_ITEMS
-    evidence: ClassVar[str] = "questions"
-    caution: ClassVar[str] = ""
+    evidence: ClassVar[str] = "questions"  # what the estimates rest on, as warnings call it
+    caution: ClassVar[str] = ""  # A warning that belongs to every fit; empty if there is none
 
     @abstractmethod
     def layout_priors(self, table: DecisionTable, columns: Sequence[int]) -> Sequence[LabelPrior]:
-        """The priors of one label sequence, that of all items first; empty without any answer.
-
-        Args:
-            table: Answers to `plan_fit` for one number of candidates.
-            columns: The columns shown with this label sequence.
+        """The priors of one label sequence, that of all items first, from the columns of the
+        answers to `plan_fit` that show it; empty without any answer.
         """
 
     def asks(self, n: int) -> tuple[Ask, ...]:
@@ -146,7 +129,6 @@ class PriorMethod(Method):
         return decide_by_offsets(table, self._offsets(table))
 
     def _general(self, n: int, layout: Order) -> LabelPrior | None:
-        """The prior of all items; None for a stratum never estimated."""
         priors = [
             p for p in self.priors or () if p.group is None and (p.n, p.layout) == (n, layout)
         ]

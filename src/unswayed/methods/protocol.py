@@ -187,12 +187,8 @@ class Method(ABC):
         return not is_fitted(unlearned(self))
 
     def plan_fit(self, items: Sequence[Item]) -> list[tuple[Item, Ask]]:
-        """The questions whose answers `fit` needs: about every item that may be permuted.
-
-        At most `MOST_ITEMS` items per number of candidates.
-
-        Raises:
-            MethodError: If it cannot learn from an item.
+        """The questions whose answers `fit` needs: about every item that may be permuted, at most
+        `MOST_ITEMS` per number of candidates.
         """
         asks: dict[int, tuple[Ask, ...]] = {}
         left: dict[int, int] = {}
@@ -303,16 +299,8 @@ def why_not(
 ) -> str | None:
     """Why a method cannot be used here, as the end of a sentence; None if it can.
 
-    Args:
-        method: The method.
-        task: Task of the items.
-        n: Number of candidates; None if not known.
-        gives: What the decisions hold; None for all that the task's decisions can.
-        fitting: Whether it is to be fitted only: what it asks then may be less than all that it
-            could learn to ask.
-
-    Raises:
-        UnknownNameError: If the task is not available.
+    `n` is None where the number of candidates is not known, `gives` for all that the task's
+    decisions can hold. What is to be fitted only may ask less than all that it could learn to ask.
     """
     possible = task_of(task).gives  # an unknown task is refused in any case
     held = possible if gives is None else gives

@@ -34,13 +34,9 @@ def presentation_set(
 ) -> tuple[Presentation, ...]:
     """The presentations of a set of orders, the canonical one first.
 
-    Args:
-        orders: A set of `permutations.orders`, `graeco-latin`, or `auto`: cyclic, which is the
-            swap for two candidates.
-        n: Number of candidates.
-        layouts: What moves; `all` is the union of coupled, order-only and label-only (X0, X2, X1,
-            X3 for two candidates).
-        seed: Seed of `random:K`.
+    `orders` is a set of `permutations.orders`, `graeco-latin`, or `auto`: cyclic, which is the swap
+    for two candidates. Layouts `all` is the union of coupled, order-only and label-only (X0, X2,
+    X1, X3 for two candidates).
     """
     name = "cyclic" if orders == "auto" else orders
     if layouts != "all" or name == "graeco-latin":

@@ -28,37 +28,25 @@ PRESENTATIONS: Final[Mapping[str, Presentation]] = {"X0": X0, "X1": X1, "X2": X2
 
 @dataclass(frozen=True, slots=True)
 class Oracle:
-    """The best threshold in hindsight.
+    """The best threshold in hindsight."""
 
-    Attributes:
-        threshold: A wins where P(A) is above it.
-        accuracy: Share of right verdicts with it.
-        n: Verdicts it was chosen on.
-    """
-
-    threshold: float
-    accuracy: float
-    n: int
+    threshold: float  # A wins where P(A) is above it
+    accuracy: float  # share of right verdicts with it
+    n: int  # verdicts it was chosen on
 
 
 @dataclass(frozen=True, slots=True)
 class ThresholdView:
-    """Thresholds of methods and of the oracle.
+    """Thresholds of methods and of the oracle."""
 
-    Attributes:
-        methods: By display name, then by presentation (X0 to X3); None where a method has none.
-        by_presentation: The oracle of each presentation alone.
-        single: The oracle of one threshold for all of them.
-        cells: The oracle of one threshold per label sequence (A first, A second) together: its
-            accuracy over the same verdicts; `threshold` is that of "A first".
-        text: Why one threshold cannot serve both, in words with these numbers.
-    """
-
+    # by display name, then by presentation (X0 to X3); None where a method has none
     methods: dict[str, dict[str, float | None]]
-    by_presentation: dict[str, Oracle]
-    single: Oracle | None
+    by_presentation: dict[str, Oracle]  # the oracle of each presentation alone
+    single: Oracle | None  # the oracle of one threshold for all of them
+    # the oracle of one threshold per label sequence (A first, A second) together: its accuracy
+    # over the same verdicts; `threshold` is that of "A first"
     cells: Oracle | None
-    text: str
+    text: str  # why one threshold cannot serve both, in words with these numbers
 
 
 def method_thresholds(
@@ -78,15 +66,8 @@ def method_thresholds(
 
 
 def best_threshold(p_a: FloatArray, a_is_right: BoolArray) -> Oracle:
-    """The threshold with the most right verdicts (A where P(A) is above it).
-
-    Args:
-        p_a: P(A), shape (K,), without NaN.
-        a_is_right: Whether the candidate labelled A is right, shape (K,).
-
-    Returns:
-        The middle of the best gap between neighbouring probabilities; the lowest gap if several
-        are best.
+    """The threshold on P(A), shape (K,), with the most right verdicts (A where P(A) is above it):
+    the middle of the best gap between neighbouring probabilities, the lowest if several are best.
     """
     if not len(p_a):
         raise MethodError("a best threshold needs at least one item with gold and probabilities.")
@@ -103,13 +84,8 @@ def best_threshold(p_a: FloatArray, a_is_right: BoolArray) -> Oracle:
 def threshold_view(
     methods: Sequence[Method], table: DecisionTable, gold: Sequence[int | None]
 ) -> ThresholdView:
-    """Compare methods with the oracle on items with two candidates.
-
-    Args:
-        methods: Fitted methods.
-        table: Decisions under any of X0 to X3 (other columns are not read).
-        gold: The right candidate of each row, None where unknown or tied. Gold is used for the
-            oracle only; no method sees it.
+    """Methods compared with the oracle on items with two candidates; columns other than X0 to X3
+    are not read. Gold is used for the oracle only; no method sees it.
     """
     p_a: dict[str, FloatArray] = {}
     right: dict[str, BoolArray] = {}
@@ -162,17 +138,12 @@ def _explain(alone: Mapping[str, Oracle], single: Oracle | None, cells: Oracle |
     first, second = {"X0", "X2"} & set(alone), {"X1", "X3"} & set(alone)
     if not (first and second):
         return f"{text} In all of these presentations A stands first, so one threshold can serve."
+    names = (METHODS.load(name).about.per_layout for name in reversed(list(METHODS)))
+    *free, last = filter(None, names)  # what can have one threshold per label sequence
     return (
         f"{text} A preference for the first position raises P(A) where A stands first (X0, X2) and "
         "lowers it where A stands second (X1, X3), so the threshold that is right for one is wrong "
         "for the other, whatever method chose it. One threshold for each reaches "
-        f"{cells.accuracy:.1%}: {_free()} have that freedom; one map or one prior for all "
+        f"{cells.accuracy:.1%}: {', '.join(free)} and {last} have that freedom; one map or one prior for all "
         "presentations has not."
     )
-
-
-def _free() -> str:
-    """The methods that can have one threshold per label sequence, in words."""
-    names = (METHODS.load(name).about.per_layout for name in reversed(list(METHODS)))
-    *others, last = filter(None, names)
-    return f"{', '.join(others)} and {last}"

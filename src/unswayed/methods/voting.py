@@ -45,8 +45,8 @@ def count_votes(choices: IntArray, cells: BoolArray, n: int, weights: FloatArray
 def mean_probs(table: DecisionTable, cells: BoolArray, weights: FloatArray) -> FloatArray:
     """Weighted mean probability by candidate over the cells read, shape (I, n).
 
-    NaN where one of the cells has no or partial probabilities: a mean over what is left would
-    no longer be balanced.
+    NaN where one of the cells has no or partial probabilities: a mean over what is left would no
+    longer be balanced.
     """
     if table.probs is None:
         return np.full((len(table), table.n), np.nan)
@@ -154,15 +154,11 @@ def decide_by_score(
     tolerance: float = SCORE_TOLERANCE,
     parts: Mapping[str, FloatArray] | None = None,
 ) -> VerdictTable:
-    """The highest score; candidates within the tolerance of it are a TIE.
+    """The highest score by candidate, (I, n); candidates within the tolerance of it are a TIE, a
+    row with NaN is UNPARSED.
 
-    Confidence is the chosen candidate's share of the answers read.
-
-    Args:
-        table: The table decided on.
-        scores: By candidate, shape (I, n); a row with NaN is UNPARSED.
-        tolerance: How far below the highest a tied score may be.
-        parts: What the scores are made of, by name, shape (I, n) each.
+    Confidence is the chosen candidate's share of the answers read; `parts` are what the scores are
+    made of.
     """
     tied = leaders_of(scores, tolerance)
     choices = choices_of(tied)

@@ -16,16 +16,6 @@ def sign_test(first: int, second: int) -> float:
 
     >>> sign_test(9, 1)
     0.021484375
-
-    Args:
-        first: Wins of one side (items that picked the first position in both orders, say).
-        second: Wins of the other; ties belong to neither.
-
-    Returns:
-        min(1, 2 P(X >= max)), X ~ Bin(first + second, 1/2); 1 where there is nothing to compare.
-
-    Raises:
-        UsageError: If a count is negative.
     """
     if first < 0 or second < 0:
         raise UsageError(f"the sign test needs counts, got {first} and {second}")
@@ -37,33 +27,18 @@ def sign_test(first: int, second: int) -> float:
 
 
 def majority_error_bound(votes: int, accuracy: float) -> float:
-    """Hoeffding's bound on the error of a majority of independent votes, exp(-2 K (q - 1/2)^2).
-
-    Args:
-        votes: K, an odd number.
-        accuracy: q, the chance that one vote is right, above 1/2.
-
-    Raises:
-        UsageError: If K is even or q is not above 1/2.
-
-    Source: PCFJudge, Proposition 1.
+    """Hoeffding's bound on the error of a majority of K (odd) independent votes, each right with
+    chance q > 1/2: exp(-2 K (q - 1/2)^2). Source: PCFJudge, Proposition 1.
     """
     _check_votes(votes, accuracy)
     return math.exp(-2.0 * votes * (accuracy - 0.5) ** 2)
 
 
 def majority_error(votes: int, accuracy: float) -> float:
-    """The exact error of a majority of K independent votes: P(Bin(K, q) <= (K - 1) / 2).
+    """The exact error of the same majority: P(Bin(K, q) <= (K - 1) / 2).
 
     >>> round(majority_error(3, 0.8), 6)
     0.104
-
-    Args:
-        votes: K, an odd number.
-        accuracy: q, the chance that one vote is right, above 1/2.
-
-    Raises:
-        UsageError: If K is even or q is not above 1/2.
     """
     _check_votes(votes, accuracy)
     from scipy.stats import binom

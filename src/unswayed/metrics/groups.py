@@ -34,23 +34,15 @@ def measure_groups(
     constructed: bool = False,
     gold_ties: GoldTies = "exclude",
 ) -> tuple[dict[str, Row], Row | None]:
-    """A row per group, and the macro average: the plain mean over groups.
+    """Rows by group in alphabetical order, and the macro average, the plain mean over groups; none
+    if no item has a group. Options are those of `measure`; each group has its own stream of the
+    seed.
 
     The interval of the macro average comes from resampling items within their groups: the groups
     are the same in every sample. Where items of one cluster are in several groups, as the criteria
-    of an item are, all groups are measured on the same draws of clusters. A metric that is undefined in a group is averaged over the others,
-    and `groups` in its estimate says over how many.
-
-    Args:
-        strata: Outcomes, one entry per number of candidates.
-        names: Metrics wanted; default: all.
-        resamples: Bootstrap resamples.
-        seed: Seed; each group has its own stream.
-        constructed: As in `measure`.
-        gold_ties: As in `measure`.
-
-    Returns:
-        Rows by group in alphabetical order, and the macro average; none if no item has a group.
+    of an item are, all groups are measured on the same draws of clusters. A metric that is
+    undefined in a group is averaged over the others, and `groups` in its estimate says over how
+    many.
     """
     kept = prepared(strata, gold_ties)
     together = any(map(_share_clusters, kept))
@@ -59,7 +51,7 @@ def measure_groups(
     if groups.keys() == {UNGROUPED}:
         return {}, None
     if not together:
-        groups = {group: [_alone(part) for part in parts] for group, parts in groups.items()}
+        groups = {group: list(map(_alone, parts)) for group, parts in groups.items()}
     metrics = load_metrics(names)
     samples = {
         group: resample(

@@ -33,10 +33,6 @@ def improved_regressed(first: Sequence[Outcomes], other: Sequence[Outcomes]) -> 
 
     Items are matched by id and judged once: in their own order (the first presentation). An answer
     that could not be read is wrong; an item that either side failed to answer is left out.
-
-    Args:
-        first: Outcomes of one method, one entry per number of candidates.
-        other: Outcomes of the method it is compared with.
     """
     gains: list[float] = []
     strict: list[float] = []

@@ -67,15 +67,11 @@ def spread(sums: FloatArray) -> FloatArray:
 
 
 def mean_squares(sums: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Mean squares of items, presentations and error from the sums of `_squares`.
+    """Mean squares MSR of items, MSC of presentations and MSE of error from the sums of `_squares`,
+    (B,) each.
 
-    Args:
-        sums: Shape (B, 4 + V): items, sum of means, of squared means, of squares within items, and
-            of each presentation's scores.
-
-    Returns:
-        MSR, MSC and MSE, shape (B,) each. MSR is exactly 0 where the items' means are equal up to
-        rounding, and NaN for fewer than two items.
+    MSR is exactly 0 where the items' means are equal up to rounding, and NaN for fewer than two
+    items.
     """
     views = sums.shape[1] - 4
     items = np.where(np.rint(sums[:, 0]) >= 2, sums[:, 0], np.nan)  # mean times n is not whole

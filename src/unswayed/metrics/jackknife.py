@@ -36,15 +36,9 @@ def in_blocks(rows: int, items: int) -> list[tuple[int, int]]:
 
 
 def jackknife(value: OfWeights, items: int, clusters: Clusters | None = None) -> FloatArray:
-    """Entries whose mean is the value, one per group of items; NaN where it is undefined.
-
-    Args:
-        value: Of prepared outcomes.
-        items: Number I of their items.
-        clusters: Of the items, all with an item; None for each by itself.
-
-    Returns:
-        Shape (min(I, 400),), of clusters (min(count, 400),). All NaN where the value, or one without a group, is undefined.
+    """Entries whose mean is the value of prepared outcomes, one per group of their items, shape
+    (min(I, 400),), or of their clusters; all NaN where the value, or one without a group, is
+    undefined.
     """
     group = (np.arange(items) if clusters is None else clusters.of_item) % GROUPS
     groups = min(items if clusters is None else clusters.count, GROUPS)
@@ -59,15 +53,8 @@ def jackknife(value: OfWeights, items: int, clusters: Clusters | None = None) ->
 
 
 def jackknifed(metric: Metric, sides: Sequence[Outcomes]) -> tuple[FloatArray, int, int]:
-    """The entries of several methods under a weighted metric, and the items behind them.
-
-    Args:
-        metric: With `weighted`.
-        sides: Outcomes of M methods about the same items in the same order.
-
-    Returns:
-        Shape (G, M), and the numbers of items that count for every method and of distinct questions
-        among them: the others are left out.
+    """The entries of several methods under a weighted metric, shape (G, M), and the numbers of
+    items that count for every method and of distinct questions among them: the others are left out.
     """
     prepare = metric.weighted
     if prepare is None:

@@ -14,26 +14,17 @@ from unswayed.metrics.outcomes import Outcomes
 def level_choices(
     outcomes: Outcomes, values: FloatArray
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """How often each level was chosen at each position, and how often it could have been.
+    """How often each level was chosen at each position, and how often it could have been, given the
+    values of the levels by candidate, (I, n). Shapes (n, n): level, the lowest value first, and
+    position.
 
     Parsed, untied choices of permutable items, as position and label shares pool them. Over a set
     of orders that shows every level equally often at every position, each row of the choices of an
     unswayed judge is even.
-
-    Args:
-        outcomes: The answers.
-        values: Values of the levels by candidate, shape (I, n): `DecisionTable.values`.
-
-    Returns:
-        Chosen and shown, shape (n, n) each: level, the lowest value first, and position.
-
-    Raises:
-        ShapeError: If the values are not those of these items, or one is unknown.
     """
     if values.shape != (len(outcomes), outcomes.n):
         raise ShapeError(f"values has shape {values.shape}, expected {(len(outcomes), outcomes.n)}")
     chosen, shown = level_counts(
         outcomes.choices, level_ranks(values), outcomes.positions_by_candidate, outcomes.pooled
     )
-    times = np.ones(len(outcomes), np.int64) if outcomes.weights is None else outcomes.weights
-    return np.tensordot(times, chosen, 1), np.tensordot(times, shown, 1)
+    return np.tensordot(outcomes.times, chosen, 1), np.tensordot(outcomes.times, shown, 1)

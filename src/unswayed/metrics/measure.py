@@ -43,26 +43,17 @@ def measure(
     constructed: bool = False,
     gold_ties: GoldTies = "exclude",
 ) -> Row:
-    """Every metric of these outcomes with its 95 % item-clustered bootstrap interval.
+    """Every metric of these outcomes, one entry per number of candidates, with its 95 %
+    item-clustered bootstrap interval.
 
-    Args:
-        strata: Outcomes, one entry per number of candidates.
-        weights: How many items each row of each stratum stands for, at least one, shape (I,) each;
-            default: one, or what the outcomes say themselves (`Outcomes.weights`).
-        names: Metrics wanted; default: all that are registered.
-        resamples: Bootstrap resamples; 0 gives values without intervals.
-        seed: Seed of the resamples.
-        constructed: All presentations read the same questions: metrics that compare presentations
-            (`Metric.constructed`) hold for any judge here, and their interval is the value.
-        gold_ties: "exclude" items whose gold is a tie, or score the tie as a "class".
+    `weights` say how many items each row of each stratum stands for, by default what the outcomes
+    say themselves; 0 resamples give values without intervals. `constructed`: all presentations read
+    the same questions, so that metrics which compare presentations (`Metric.constructed`) hold for
+    any judge here, and their interval is the value. `gold_ties`: "exclude" items whose gold is a
+    tie, or score the tie as a "class".
 
-    Returns:
-        The estimates (`value` None with a `reason` where undefined), the counts behind them, and,
-        where items differ in their number of candidates, a row for each number.
-
-    Raises:
-        ShapeError: If there are no items, or two strata have the same number of candidates.
-        UnknownNameError: If a name is not registered.
+    An undefined value is None, with its reason. Where items differ in their number of candidates
+    the row holds one more for each number.
     """
     if weights is not None:
         each = zip(strata, weights, strict=True)
@@ -82,25 +73,11 @@ def difference(
     seed: int = 0,
     gold_ties: GoldTies = "exclude",
 ) -> Estimate:
-    """A metric of `a` less the same metric of `b`, paired by item.
+    """A metric of `a` less the same metric of `b`, paired by item, with its interval.
 
     Items are matched by id; those that count in only one of the two are left out, and a resample
-    draws the same items on both sides.
-
-    Args:
-        a: Outcomes of one method, one entry per number of candidates.
-        b: Outcomes of the other.
-        name: A registered metric with a single value.
-        resamples: Bootstrap resamples.
-        seed: Seed of the resamples.
-        gold_ties: As in `measure`.
-
-    Returns:
-        The difference with its interval; `n` is the number of items compared. The value is None, with
-        the reason, if one side lacks data that the metric reads, such as label probabilities.
-
-    Raises:
-        UsageError: If the metric is a list of values.
+    draws the same items on both sides. `n` is the number of items compared. The value is None, with
+    the reason, if one side lacks data that the metric reads, such as label probabilities.
     """
     metric = METRICS.load(name)
     pairs = paired_by_item(prepared(a, gold_ties), prepared(b, gold_ties))
@@ -148,7 +125,6 @@ def difference(
 
 
 def _weighted_difference(metric: Metric, name: str, left: Outcomes, right: Outcomes) -> Estimate:
-    """The difference of a weighted metric over the items that count on both sides."""
     entries, items, _ = jackknifed(metric, [left, right])
     if not items:
         return Estimate(value=None, reason=f"no item counts in {name} on both sides")
@@ -170,9 +146,8 @@ def _paired_statistics(
     left, right = (left.each, right.each) if one_by_one else jointly((left, right))
     of_left, of_right = metric.statistics(left), metric.statistics(right)
     both = np.flatnonzero((of_left[:, 0] > 0) & (of_right[:, 0] > 0))
-    counts = np.ones(len(left), dtype=np.int64) if left.weights is None else left.weights
     own = None if clusters is None else clusters.rows(both)
-    return np.hstack([of_left, of_right])[both], counts[both], own
+    return np.hstack([of_left, of_right])[both], left.times[both], own
 
 
 def _less(metric: Metric, sums: FloatArray, name: str) -> FloatArray:

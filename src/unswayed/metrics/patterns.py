@@ -16,16 +16,11 @@ _MULTIPLIER_SEED: Final = 20260321
 
 
 def unique_rows(rows: NDArray[np.integer[Any]]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The distinct rows of an integer array, in no particular order.
+    """The distinct rows of an integer array, in no particular order: the first row of each kind,
+    shape (P,), and the kind of each row, shape (I,).
 
     Rows are hashed to 64 bits by a fixed random linear map, ten times faster than sorting them, and
     every row is then compared with the first of its kind; a collision falls back to the sort.
-
-    Args:
-        rows: Shape (I, k).
-
-    Returns:
-        The first row of each kind, shape (P,), and the kind of each row, shape (I,).
     """
     generator = np.random.default_rng(_MULTIPLIER_SEED)
     multipliers = generator.integers(-(2**62), 2**62, size=rows.shape[1], dtype=np.int64) | 1
@@ -41,14 +36,8 @@ def unique_rows(rows: NDArray[np.integer[Any]]) -> tuple[NDArray[np.intp], NDArr
 def patterns_of_rows(
     pattern: NDArray[np.intp], index: NDArray[np.intp]
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The patterns of some items from those of all, as `unique_rows` of their rows gives them.
-
-    Args:
-        pattern: The pattern of each item, shape (I,).
-        index: The items wanted, shape (J,).
-
-    Returns:
-        The first row of each kind, shape (P,), and the kind of each row, shape (J,).
+    """The patterns of some items from the pattern of each, as `unique_rows` of their rows gives
+    them.
     """
     own = pattern[index]
     first = np.full(int(pattern.max(initial=-1)) + 1, -1, dtype=np.intp)

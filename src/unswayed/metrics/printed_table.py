@@ -93,8 +93,6 @@ class _Printed(NamedTuple):
 
 
 class _Triple(NamedTuple):
-    """The terms that stand together in a row."""
-
     row: int
     name: str
     terms: Mapping[str, _Printed]
@@ -110,18 +108,18 @@ def check_cells(rows: Iterable[Mapping[str, object]], **design: Unpack[Design]) 
 def check_table(
     lines: Iterable[tuple[int, Line]], *, only: Sequence[str] = (), **design: Unpack[Design]
 ) -> Checked:
-    """Check a table as printed, each row by the rules for its number of candidates.
+    """A table as printed, its numbered rows each checked by the rules for its number of candidates.
 
-    Args:
-        lines: Rows with their numbers. A heading ends in what its column holds: accuracy (acc),
-            consistency (con), consistent accuracy (ca), with or without marks such as `%` and `↑`;
-            what stands before it says what the three belong to ("MT-Bench Acc"). One heading may name
-            several ("Acc/Con/CA"), its cells then hold as many values. Cells are numbers or text that
-            begins with one (a difference such as "+3.2" is none); columns without any name the row. A
-            table is in percent if a value is above 1 or a `%` stands at one.
-        only: Check what has one of these words in the name of its row or columns; all if none.
-        design: How items were shown and printed.
+    A heading ends in what its column holds: accuracy (acc), consistency (con), consistent accuracy
+    (ca), with or without marks such as `%` and `↑`; what stands before it says what the three
+    belong to ("MT-Bench Acc"). One heading may name several ("Acc/Con/CA"), its cells then hold as
+    many values. Cells are numbers or text that begins with one (a difference such as "+3.2" is
+    none); columns without any name the row. A table is in percent if a value is above 1 or a `%`
+    stands at one. `only` checks what has one of these words in the name of its row or columns.
     """
+    tolerance = design.get("tolerance")
+    if tolerance is not None and not 0.0 <= tolerance <= 100.0:  # NaN is neither
+        raise UsageError(f"tolerance {tolerance:g} is not between 0 and 100.")
     lines = list(lines)
     words = [word.casefold() for word in only]
     triples = [
@@ -151,7 +149,7 @@ def check_table(
     kinds, broken = [], []
     for size in sorted(by_size, key=lambda size: size or math.inf):
         rules, rows = rules_for(size, design), by_size[size]
-        own = [bad for row in rows for bad in _broken(row, rules, unit, design.get("tolerance"))]
+        own = [bad for row in rows for bad in _broken(row, rules, unit, tolerance)]
         impossible = len({(bad.row, bad.name) for bad in own})
         kinds.append(Kind(size, tuple(rule.text for rule in rules), len(rows), impossible))
         broken += own
@@ -161,7 +159,6 @@ def check_table(
 
 
 def _why_none(headings: Sequence[str], only: Sequence[str]) -> str:
-    """What is missing in a table of which no row can be checked."""
     if only:
         return f"no row or column has {' or '.join(map(repr, only))} in its name."
     if not headings:
@@ -214,7 +211,8 @@ def _triples(number: int, line: Line) -> Iterator[_Triple]:
     candidates = None
     for heading, cell in line:
         group, terms = _meaning(heading)
-        values = _values(cell, len(terms))
+        parts = str(cell).split("/") if len(terms) > 1 else [str(cell)]
+        values = map(_printed, parts) if len(parts) == len(terms) else [None] * len(terms)
         if _NOISE.sub(" ", heading).lower().split()[-1:] in (["candidates"], ["options"]):
             size = str(cell).strip(" -–—*_`")
             candidates = int("0" + re.sub(r"\D.*", "", size)) or None
@@ -249,11 +247,6 @@ def _meaning(heading: str) -> tuple[str, list[str]]:
         if said == terms[-1:]:  # "Accuracy (Acc)"
             group = twice
     return group, terms
-
-
-def _values(cell: object, n: int) -> list[_Printed | None]:
-    parts = str(cell).split("/") if n > 1 else [str(cell)]
-    return [_printed(part) for part in parts] if len(parts) == n else [None] * n
 
 
 def _printed(text: str) -> _Printed | None:

@@ -24,13 +24,8 @@ _ENTRIES: Final = 1 << 20
 
 
 def rank_agreement(scores: FloatArray) -> FloatArray:
-    """Mean tau-b between the rankings of each item under every two presentations.
-
-    Args:
-        scores: By candidate, NaN where unknown; shape (I, V, n).
-
-    Returns:
-        Shape (I,), NaN where no two presentations can be compared.
+    """Mean tau-b between the rankings of each item under every two presentations, (I, V, n) ->
+    (I,); NaN where no two can be compared.
     """
     items, views, n = scores.shape
     first, second = np.array(list(itertools.combinations(range(n), 2))).T

@@ -43,13 +43,8 @@ def _gold_and_choices(outcomes: Outcomes) -> FloatArray:
 
 
 def recalls(sums: FloatArray) -> FloatArray:
-    """Recall under each label from the sums of `_gold_and_hits`; NaN for a label without gold.
-
-    Args:
-        sums: Shape (B, 1 + 2n).
-
-    Returns:
-        Shape (B, n), fractions.
+    """Recall under each label, (B, n), from the sums of `_gold_and_hits`; NaN for a label without
+    gold.
     """
     n = (sums.shape[1] - 1) // 2
     gold, hits = sums[:, 1 : n + 1], sums[:, n + 1 :]
@@ -57,12 +52,7 @@ def recalls(sums: FloatArray) -> FloatArray:
 
 
 def recall_spread(sums: FloatArray, *, ddof: int = 0) -> FloatArray:
-    """RStd, the standard deviation of the recalls, shape (B,).
-
-    Args:
-        sums: Of `_gold_and_hits`, shape (B, 1 + 2n).
-        ddof: 0 for the population standard deviation (the definition in force), 1 for the sample's.
-    """
+    """RStd, the standard deviation of the recalls from the sums of `_gold_and_hits`, shape (B,)."""
     recall = recalls(sums)
     carried = ~np.isnan(recall)
     count = carried.sum(axis=1)
@@ -73,11 +63,8 @@ def recall_spread(sums: FloatArray, *, ddof: int = 0) -> FloatArray:
 
 
 def divergence(sums: FloatArray, *, smoothing: float = 0.5) -> FloatArray:
-    """CKLD, shape (B,); infinite where unsmoothed and a label is never chosen.
-
-    Args:
-        sums: Of `_gold_and_choices`, shape (B, 1 + 2n).
-        smoothing: Pseudo-count added to every label on both sides.
+    """CKLD from the sums of `_gold_and_choices`, shape (B,); infinite where unsmoothed and a label
+    is never chosen. `smoothing` is a pseudo-count added to every label on both sides.
     """
     n = (sums.shape[1] - 1) // 2
     counts = sums[:, 1:].reshape(len(sums), 2, n)

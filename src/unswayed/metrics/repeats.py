@@ -11,6 +11,7 @@ from typing import Final
 
 import numpy as np
 from msgspec import UNSET, Struct, UnsetType
+from numpy.typing import NDArray
 
 from unswayed.decisions import MISSING, TIE, Estimate, FloatArray, IntArray
 from unswayed.decisions.clusters import Clusters
@@ -33,12 +34,9 @@ class Repeats(Struct, frozen=True, kw_only=True):
 def repeats(
     samples: Sequence[tuple[IntArray, Clusters | None]], temperature: float | None
 ) -> Repeats | UnsetType:
-    """What samples say; nothing where no item has two of one presentation and one of another.
-
-    Args:
-        samples: Per number of candidates the choices of I items under V presentations in S samples,
-            shape (I, V, S), and the clusters of the items.
-        temperature: Of the samples, where it is known.
+    """What samples say, given the choices of I items under V presentations in S samples, (I, V, S),
+    and the clusters of the items, per number of candidates; nothing where no item has two of one
+    presentation and one of another.
     """
     unequal = [unequal_pairs(choices) for choices, _ in samples]
     within, across = (np.concatenate(parts) for parts in zip(*unequal, strict=True))
@@ -47,17 +45,18 @@ def repeats(
         return UNSET
     clusters = Clusters.of_strata([(len(choices), own) for choices, own in samples])
     clusters = clusters and clusters.rows(both)
+    each = np.ones(len(both), dtype=np.int64)
     return Repeats(
-        changed=_share(within[both], clusters),
-        across=_share(across[both], clusters),
-        beyond=mean_of_items((across - within)[both], clusters, span=1.0),
+        changed=_share(within[both], clusters, each),
+        across=_share(across[both], clusters, each),
+        beyond=mean_of_items((across - within)[both], clusters, span=1.0, counts=each),
         temperature=UNSET if temperature is None else temperature,
     )
 
 
-def _share(values: FloatArray, clusters: Clusters | None) -> Estimate:
+def _share(values: FloatArray, clusters: Clusters | None, each: NDArray[np.int64]) -> Estimate:
     """A mean of shares, with the interval of one."""
-    entries, counts = entries_of(values, clusters, None)
+    entries, counts = entries_of(values, clusters, each)
     if len(entries) == 1:
         return Estimate(value=float(values.mean()), n=len(values), reason=ONE)
     ((low, high),) = of_shares(np.column_stack([counts, entries]), counts)
@@ -65,12 +64,8 @@ def _share(values: FloatArray, clusters: Clusters | None) -> Estimate:
 
 
 def unequal_pairs(choices: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Share of unequal pairs of samples within and between presentations, (I,) each; NaN without.
-
-    A tie is like a tie, an answer that could not be read like nothing.
-
-    Args:
-        choices: Shape (I, V, S).
+    """Share of unequal pairs of samples within and between presentations, (I, V, S) -> (I,) each;
+    NaN without any. A tie is like a tie, an answer that could not be read like nothing.
     """
     named = [candidate for candidate in np.unique(choices).tolist() if candidate >= 0]
     counts = np.stack([(choices == code).sum(axis=2) for code in (*named, TIE)], axis=2)

@@ -179,15 +179,8 @@ def resample(
     """The sums of every metric over all items, and over items drawn with replacement.
 
     Items are resampled over all strata together, so the size of a stratum varies as it would in
-    another sample; those of a cluster are drawn together. Categorical metrics share one set of draws, continuous ones another, weighted ones
-    a third.
-
-    Args:
-        metrics: By name.
-        strata: One per number of candidates, none of them empty.
-        resamples: Number B of resamples; 0 for point estimates only.
-        seed: Seed of the draws.
-        constructed: All presentations read the same questions.
+    another sample; those of a cluster are drawn together. Categorical metrics share one set of
+    draws, continuous ones another, weighted ones a third.
     """
     sizes = np.array([outcomes.n_draws for outcomes in strata], dtype=np.int64)
     sums: list[dict[str, Sums]] = [{} for _ in strata]

@@ -61,10 +61,8 @@ class Row:
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Row:
-        """A row as it stands in `metrics.json`: one flat object.
-
-        Raises:
-            msgspec.ValidationError: If something has the wrong type; the message names the place.
+        """A row as it stands in `metrics.json`: one flat object; `msgspec.ValidationError` names
+        the place of a wrong type.
         """
         own = Beside.__struct_fields__
         beside = {name: value for name, value in record.items() if name in own}
@@ -102,7 +100,6 @@ class Row:
     __hash__ = None  # type: ignore[assignment]
 
     def __getitem__(self, metric: str) -> Estimate:
-        """The estimate of a metric that has a single value."""
         (estimate,) = self.values[metric]
         return estimate
 
@@ -188,11 +185,7 @@ def encode_row(row: object) -> object:
 
 
 def decode_row(kind: type, value: object) -> object:
-    """A row inside another record, for `msgspec.convert`.
-
-    Raises:
-        msgspec.ValidationError: If it is none.
-    """
+    """A row inside another record, for `msgspec.convert`."""
     if kind is Row and isinstance(value, Mapping):
         return Row.of(value)
     raise msgspec.ValidationError(f"Expected `object`, got `{type(value).__name__}`")

@@ -39,30 +39,19 @@ class ImpossibleTableError(UnswayedError):
 def excess(
     accuracy: float, consistency: float, consistent_accuracy: float, views: int = 2
 ) -> float:
-    """How far accuracy lies above its bound, in the unit of the terms as fractions.
-
-    Args:
-        accuracy: Fraction of right answers.
-        consistency: Fraction of items with the same choice in every presentation.
-        consistent_accuracy: Fraction of items right in every presentation.
-        views: Presentations per item.
+    """How far accuracy lies above its bound; all are fractions, over `views` presentations per
+    item.
     """
     return accuracy - consistent_accuracy - (1.0 - consistency) * (views - 1) / views
 
 
 def self_check(row: Row, strata: Sequence[Outcomes]) -> None:
-    """Check a measured row before it is printed.
+    """Check a row from `measure` over these outcomes before it is printed.
 
     The three terms are measured again on the complete items with one right candidate, compared with
     a direct count that shares no code with the metrics, and held against the bound. Where the row
-    covers exactly those items its own cells must be the same. Every interval must contain its value.
-
-    Args:
-        row: A row from `measure` over `strata`.
-        strata: The outcomes it came from.
-
-    Raises:
-        ImpossibleTableError: Naming the cells.
+    covers exactly those items its own cells must be the same. Every interval must contain its
+    value.
     """
     for name, estimates in row.values.items():
         for cell in estimates:

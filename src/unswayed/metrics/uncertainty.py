@@ -54,16 +54,8 @@ def resample_sums(
     draws: NDArray[np.int64],
     generator: np.random.Generator,
 ) -> FloatArray:
-    """Sums of statistics over items drawn with replacement.
-
-    Args:
-        statistics: One row per pattern, shape (P, k).
-        counts: Items of each pattern, shape (P,); not all 0.
-        draws: Items to draw in each resample, shape (B,).
-        generator: Source of randomness.
-
-    Returns:
-        Shape (B, k).
+    """Sums of statistics, (P, k) by pattern, over as many items as each resample draws with
+    replacement from the `counts` of the patterns; (B,) -> (B, k).
     """
     if _drawn_by_pattern(counts):
         return _by_pattern(statistics, counts, draws, generator)
@@ -142,18 +134,12 @@ def _draw_below(size: int, count: int, generator: np.random.Generator) -> NDArra
 
 
 def interval(value: float, samples: FloatArray, *, n_items: int, limits: Limits | None) -> Ends:
-    """The 95 % interval of a value.
+    """The 95 % interval of a value from its bootstrap values, (B,); `limits` are those of a mean
+    over items.
 
-    Args:
-        value: The point estimate.
-        samples: Its bootstrap values, shape (B,).
-        n_items: Items behind it.
-        limits: Range of one item's share, if the value is a mean over items.
-
-    Returns:
-        Low and high, or why none can be given: there is one item, the items are all alike and the
-        value is not a mean over them, half of the resamples leave it undefined, or it is infinite in
-        so many that an end of the interval is.
+    Else why none can be given: there is one item, the items are all alike and the value is not a
+    mean over them, half of the resamples leave it undefined, or it is infinite in so many that an
+    end of the interval is.
     """
     if n_items == 1:
         return ONE
@@ -192,13 +178,8 @@ def alike_interval(value: float, n_items: int, limits: Limits) -> tuple[float, f
     """An interval for the mean of items that are all alike.
 
     If more than a share u = 1 - 0.025^(1/n) of all items were different, n items alike would be
-    seen less than 2.5 % of the time; those that differ can be as far away as the limits. For a
-    rate observed 0 of n times this is the exact (Clopper-Pearson) interval [0, u], about 3.7 / n.
-
-    Args:
-        value: The value every item has.
-        n_items: Items observed.
-        limits: Smallest and largest value an item can have.
+    seen less than 2.5 % of the time; those that differ can be as far away as the limits. For a rate
+    observed 0 of n times this is the exact (Clopper-Pearson) interval [0, u], about 3.7 / n.
     """
     share = 1.0 - TAIL ** (1.0 / max(n_items, 1))
     low, high = limits
@@ -206,12 +187,8 @@ def alike_interval(value: float, n_items: int, limits: Limits) -> tuple[float, f
 
 
 def exact_interval(value: float, items: float, limits: Limits) -> tuple[float, float]:
-    """The Clopper-Pearson interval of a mean, taken as a rate between its limits.
-
-    Args:
-        value: The mean.
-        items: Items behind it; more, and not whole, where they vary less than a rate does.
-        limits: Smallest and largest value an item can have.
+    """The Clopper-Pearson interval of a mean, taken as a rate between its limits. Items are more,
+    and not whole, where they vary less than a rate does.
     """
     from scipy.special import betaincinv
 
@@ -232,19 +209,15 @@ def paired_difference(
     span: float,
     critical: float = NORMAL,
 ) -> Estimate:
-    """The mean of paired differences, with an interval that holds where few items differ.
+    """The mean of paired differences, (P,), each of `counts` items and at most `span`, with an
+    interval that holds where few items differ.
 
     The mean and its standard error with one item more on each side of 0, which differ as much as
     the one that differs most, so that a handful of items that all differ one way do not look like a
-    law; `critical` errors to each side, widened as Student's t is; none of one item. For differences of -1, 0 and 1 that is Bonett and Price's interval, which
-    excludes 0 where the exact sign test does: at 6 against 0, 8 against 1, 10 against 2. Turning
-    the differences round turns it round exactly.
-
-    Args:
-        differences: Shape (P,).
-        counts: Items that have each, shape (P,); not all 0.
-        span: The largest difference that an item can have.
-        critical: Spreads to each side; above the normal quantile for simultaneous intervals.
+    law; `critical` errors to each side (more than the normal quantile for simultaneous intervals),
+    widened as Student's t is; none of one item. For differences of -1, 0 and 1 that is Bonett and
+    Price's interval, which excludes 0 where the exact sign test does: at 6 against 0, 8 against 1,
+    10 against 2. Turning the differences round turns it round exactly.
 
     Source: Bonett and Price (2012), Statistics in Medicine 31, 1120, for the proportions.
     """
@@ -271,12 +244,12 @@ def paired_difference(
 
 
 def entries_of(
-    values: FloatArray, clusters: Clusters | None, counts: NDArray[np.int64] | None
+    values: FloatArray, clusters: Clusters | None, counts: NDArray[np.int64]
 ) -> tuple[FloatArray, NDArray[np.int64]]:
-    """One value per item, or per cluster, and how many items have it; counts None: one each."""
+    """One value per item, or per cluster, and how many items have it."""
     if clusters is not None and (own := clusters.alone()):
-        values, counts = own.entries(values), None
-    return values, np.ones(len(values), dtype=np.int64) if counts is None else counts
+        return own.entries(values), np.ones(own.count, dtype=np.int64)
+    return values, counts
 
 
 def mean_of_items(
@@ -284,11 +257,10 @@ def mean_of_items(
     clusters: Clusters | None,
     *,
     span: float,
-    counts: NDArray[np.int64] | None = None,
+    counts: NDArray[np.int64],
     critical: float = NORMAL,
 ) -> Estimate:
     """`paired_difference` of the values of items, (P,), those of a cluster as one."""
     entries, each = entries_of(values, clusters, counts)
     estimate = paired_difference(entries, each, span=span, critical=critical)
-    items = len(values) if counts is None else int(counts.sum())
-    return msgspec.structs.replace(estimate, n=items)
+    return msgspec.structs.replace(estimate, n=int(counts.sum()))

@@ -113,7 +113,7 @@ class Trend(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Groups:
+class ClaimGroups:
     """Groups by consistency under the base method, the least consistent first."""
 
     rows: tuple[tuple[str, Row], ...]
@@ -130,7 +130,7 @@ class Groups:
         return self.rows[index][1].estimates[CONSISTENCY]
 
 
-def groups_of(finding: Finding) -> Groups:
+def groups_of(finding: Finding) -> ClaimGroups:
     """What groups do; fewer than two rows where there is nothing to compare."""
     base = finding.base or ""
     rows = [
@@ -139,11 +139,11 @@ def groups_of(finding: Finding) -> Groups:
         if base in methods and methods[base].get(CONSISTENCY) is not None
     ]
     rows.sort(key=lambda pair: pair[1].estimates[CONSISTENCY].value or 0.0)
-    groups = Groups(tuple(rows))
+    groups = ClaimGroups(tuple(rows))
     if len(rows) < 2:
         return groups
     differ = apart(groups.consistency(0), groups.consistency(-1), len(rows))
-    return Groups(groups.rows, differ, _trend(finding, [row for _, row in rows], differ))
+    return ClaimGroups(groups.rows, differ, _trend(finding, [row for _, row in rows], differ))
 
 
 def _trend(finding: Finding, rows: Sequence[Row], differ: bool) -> Trend:
@@ -165,12 +165,9 @@ def _trend(finding: Finding, rows: Sequence[Row], differ: bool) -> Trend:
 def changes_of(changes: Mapping[str, Estimate], others: int) -> dict[str, Estimate]:
     """What changed from one run to another, with intervals that hold for all of it together.
 
-    Of four differences between two runs of the same judge one lies beside 0 in every tenth report
-    where each has an interval for itself.
-
-    Args:
-        changes: By metric, the other run minus the first; those without a value are left out.
-        others: Runs that are compared with the first.
+    `changes` are by metric the other run minus the first, of so many `others`. Of four differences
+    between two runs of the same judge one lies beside 0 in every tenth report where each has an
+    interval for itself.
     """
     gains = {name: gain for name, gain in changes.items() if gain.value is not None}
     return {name: widened(gain, others * len(gains)) for name, gain in gains.items()}

@@ -11,7 +11,7 @@ import msgspec
 from unswayed.auditing.audit import AuditRecord
 from unswayed.auditing.comparison import changes, load_answers
 from unswayed.auditing.flips import FLIPS_FILE, Flips, flips_of
-from unswayed.auditing.records import Metrics, Run, read_metrics, read_run
+from unswayed.auditing.records import Metrics, RunRecord, read_metrics, read_run
 from unswayed.auditing.run_directory import belongs, read_bytes, write_bytes, write_text
 from unswayed.errors import RunDirectoryError
 from unswayed.methods import METHODS
@@ -30,17 +30,13 @@ def run_data(record: AuditRecord) -> RunData:
     return _data(record.metrics, record.run, flips_of(record))
 
 
-def without_items(metrics: Metrics, run: Run) -> RunData:
+def without_items(metrics: Metrics, run: RunRecord) -> RunData:
     """What a summary is made from, which shows no single item."""
     return _data(metrics, run, Flips(metrics.flips.get("total", 0)))
 
 
 def load_run(directory: str | Path) -> RunData:
-    """What the report of a finished run is made from.
-
-    Raises:
-        RunDirectoryError: If the directory holds no finished run.
-    """
+    """What the report of a finished run is made from."""
     path = Path(directory)
     run, metrics = read_run(path), read_metrics(path)
     flips = path / FLIPS_FILE
@@ -64,14 +60,8 @@ def write_report(directory: Path, record: AuditRecord) -> RunData:
 
 
 def load_runs(directories: Sequence[str | Path], *, names: Sequence[str] = ()) -> list[RunData]:
-    """Finished runs side by side, each with its paired differences to the first.
-
-    Args:
-        directories: Of the runs.
-        names: What to call them, in order; empty for what tells them apart.
-
-    Raises:
-        RunDirectoryError: If a directory holds no finished run.
+    """Finished runs side by side, each with its paired differences to the first; without `names`
+    they are called by what tells them apart.
     """
     runs = [load_run(directory) for directory in directories]
     if names:
@@ -94,7 +84,7 @@ def load_runs(directories: Sequence[str | Path], *, names: Sequence[str] = ()) -
     return [runs[0], *compared]
 
 
-def _data(metrics: Metrics, run: Run, flips: Flips) -> RunData:
+def _data(metrics: Metrics, run: RunRecord, flips: Flips) -> RunData:
     bases = {name: name.partition(":")[0] for name in metrics.methods}
     return RunData(
         metrics=metrics,

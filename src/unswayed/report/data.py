@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from unswayed.auditing.flips import Flips
-from unswayed.auditing.records import Metrics, Run
+from unswayed.auditing.records import Metrics, RunRecord
 from unswayed.decisions import Estimate
 
 
@@ -15,7 +15,7 @@ class RunData:
     """One audited run."""
 
     metrics: Metrics  # its figures
-    run: Run  # how they were made
+    run: RunRecord  # how they were made
     # its items without the same verdict in every order (an answer that could not be read agrees
     # with nothing, a tie agrees with a tie): 1 − consistency for two candidates
     flips: Flips

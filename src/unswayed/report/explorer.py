@@ -83,14 +83,8 @@ def distinct(shown: Sequence[Shown]) -> tuple[list[Shown], list[Shown]]:
 
 
 def item_view(item: FlippedItem, noun: str, run: int = 0, presentations: int = 0) -> ItemView:
-    """What is shown of an item.
-
-    Args:
-        item: The item.
-        noun: What its candidates are called.
-        run: Number of its run.
-        presentations: How many presentations were asked; answers are counted only if all of them
-            are here.
+    """What is shown of an item of a numbered run; `noun` is what its candidates are called. Answers
+    are counted only if all `presentations` that were asked are here.
     """
     kept, others = distinct(item.shown)
     votes = Counter(view.choice for view in item.shown)
@@ -177,16 +171,11 @@ class Embedded:
 
 
 class _Texts(dict[str, int]):
-    """Texts by number: templates, questions and sentences repeat from item to item.
-
-    Attributes:
-        written: As JSON, by number.
-        size: Their length in bytes with a comma each.
-    """
+    """Texts by number: templates, questions and sentences repeat from item to item."""
 
     def __init__(self) -> None:
-        self.written: list[str] = []
-        self.size = 0
+        self.written: list[str] = []  # as JSON, by number
+        self.size = 0  # their length in bytes with a comma each
 
     def __missing__(self, text: str) -> int:
         """The number of a text that is new."""

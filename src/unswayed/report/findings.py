@@ -1,8 +1,7 @@
 """What a run shows, decided from intervals before a word is written.
 
-The states and their limits are the report's rules: 3 points of half-width settle a question, a
-position or label is favoured when its whole interval lies above 1/n, widened so that it holds for
-all the shares that are looked at together.
+3 points of half-width settle a question; a position or label is favoured when its whole interval,
+widened so that it holds for all the shares looked at together, lies above 1/n.
 """
 
 from __future__ import annotations
@@ -24,7 +23,15 @@ from unswayed.metrics.consistent_accuracy import CONSISTENT_ACCURACY as RIGHT_MO
 from unswayed.metrics.repeats import Repeats
 from unswayed.metrics.rows import Rates, Row
 from unswayed.report.data import RunData
-from unswayed.report.intervals import Place, above, below, favoured_of, half_width, jointly, widened
+from unswayed.report.intervals import (
+    SlotFinding,
+    above,
+    below,
+    favoured_of,
+    half_width,
+    jointly,
+    widened,
+)
 from unswayed.report.numerals import two_digits_up
 from unswayed.visible import one_line
 
@@ -228,7 +235,7 @@ class Finding:
         return self.favoured or 0
 
     @property
-    def hidden(self) -> Place | None:
+    def hidden(self) -> SlotFinding | None:
         """A position or label favoured on its own although the two together favour nothing."""
         places = []
         for alone in (self._places("order", "position"), self._places("label", "label")):
@@ -238,7 +245,7 @@ class Finding:
         return max(places, key=lambda place: place.rate.value or 0.0, default=None)
 
     @cached_property
-    def widest(self) -> Place | None:
+    def widest(self) -> SlotFinding | None:
         """The share whose interval decides whether "no bias" may be said: the widest by position;
         the widest by label only where the positions are settled.
         """
@@ -255,8 +262,10 @@ class Finding:
         settled = first.width <= SETTLED_POINTS < second.width and self.units >= FEWEST_UNITS
         return second if settled else first
 
-    def _places(self, protocol: str, kind: Literal["position", "label"]) -> list[Place]:
-        return [Place(kind, index, rate) for index, rate in enumerate(self.shares(protocol, kind))]
+    def _places(self, protocol: str, kind: Literal["position", "label"]) -> list[SlotFinding]:
+        return [
+            SlotFinding(kind, index, rate) for index, rate in enumerate(self.shares(protocol, kind))
+        ]
 
     @property
     def width(self) -> float | None:
@@ -300,8 +309,7 @@ class Finding:
 
     @property
     def _flips_matter(self) -> bool:
-        steady = self.consistency
-        return steady is not None and below(steady, 1 - FLIPS_MATTER)
+        return self.consistency is not None and below(self.consistency, 1 - FLIPS_MATTER)
 
     @property
     def tie_share(self) -> float:
@@ -312,8 +320,7 @@ class Finding:
     @property
     def flips_are_plain(self) -> bool:
         """Whether pairs flip beyond doubt, although no position can be named."""
-        enough = self.n == 2 and self.units >= FEWEST_UNITS and self.flips > 0
-        return enough and self._flips_matter
+        return self.n == 2 and self.units >= FEWEST_UNITS and self.flips > 0 and self._flips_matter
 
     @property
     def unparsed_share(self) -> float:

@@ -57,7 +57,7 @@ class Dot:
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class ChartScale:
     """Data to px: x is the logarithm of calls per item, y a share."""
 
     frame: LabelBox
@@ -100,7 +100,7 @@ class Scale:
 class Drawing:
     """One drawing of a panel."""
 
-    scale: Scale
+    scale: ChartScale
     dots: tuple[Dot, ...]
     stair: tuple[Point, ...]  # corners of the frontier in px
     labels: tuple[Label, ...] | None  # none where they do not all find a place
@@ -142,12 +142,14 @@ def dots_of(finding: Finding, metric: str) -> list[Dot]:
     ]
 
 
-def scale_of(frame: LabelBox, dots: Sequence[Dot]) -> Scale:
+def scale_of(frame: LabelBox, dots: Sequence[Dot]) -> ChartScale:
     """The scale that all panels share: down to the lowest interval end, floored to fives."""
     lowest = min(dot.value if dot.estimate.low is None else dot.estimate.low for dot in dots)
     bottom = min(0.95, math.floor(round(lowest * 20, 6)) / 20)
     fewest, most = min(dot.calls for dot in dots), max(dot.calls for dot in dots)
-    return Scale(frame, max(0.0, bottom), fewest, most if most / fewest >= 1.25 else fewest * 2)
+    return ChartScale(
+        frame, max(0.0, bottom), fewest, most if most / fewest >= 1.25 else fewest * 2
+    )
 
 
 def panels(findings: Sequence[Finding], *, frames: Sequence[LabelBox] = FRAMES) -> Frontier:
@@ -190,7 +192,7 @@ def panels(findings: Sequence[Finding], *, frames: Sequence[LabelBox] = FRAMES) 
     return Frontier(drawn, tuple(key_of.values()) if numbers else ())
 
 
-def _drawing(dots: Sequence[Dot], scale: Scale, numbers: Mapping[str, str]) -> Drawing:
+def _drawing(dots: Sequence[Dot], scale: ChartScale, numbers: Mapping[str, str]) -> Drawing:
     stair = tuple(_stair(dots, scale))
     lines = [
         Box(min(x, to_x) - 2, min(y, to_y) - 2, max(x, to_x) + 2, max(y, to_y) + 2)
@@ -202,7 +204,7 @@ def _drawing(dots: Sequence[Dot], scale: Scale, numbers: Mapping[str, str]) -> D
     return Drawing(scale, tuple(dots), stair, labels)
 
 
-def _stair(dots: Sequence[Dot], scale: Scale) -> Iterator[Point]:
+def _stair(dots: Sequence[Dot], scale: ChartScale) -> Iterator[Point]:
     """The corners of the frontier."""
     height = None
     for dot in sorted((dot for dot in dots if dot.on_frontier), key=lambda dot: dot.calls):
@@ -215,7 +217,7 @@ def _stair(dots: Sequence[Dot], scale: Scale) -> Iterator[Point]:
 
 
 def _spots(
-    dots: Sequence[Dot], scale: Scale, numbers: Mapping[str, str], cell: int
+    dots: Sequence[Dot], scale: ChartScale, numbers: Mapping[str, str], cell: int
 ) -> Iterator[Spot]:
     """Dots in one cell of so many px share a label: names with the value, or numbers of the key."""
     together: dict[Point, list[Dot]] = {}

@@ -14,7 +14,7 @@ from unswayed.decisions import Estimate
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SlotFinding:
     """A position or a label, and its share of the choices."""
 
     kind: Literal["position", "label"]

@@ -15,7 +15,7 @@ from unswayed.report.findings import (
     Finding,
 )
 from unswayed.report.numerals import number, share, signed
-from unswayed.report.plots import RHO, Axis, Block, PlotRow, PlotTable, no_bias
+from unswayed.report.plots import RHO, Axis, PlotBlock, PlotRow, PlotTable, no_bias
 from unswayed.report.words import plain, sentence
 from unswayed.visible import one_line
 
@@ -101,6 +101,6 @@ def key_tables(findings: Sequence[Finding]) -> list[PlotTable]:
             named = replace(row, label=finding.name, flow="")
             by_label.setdefault(row.label, []).append(named)
     return [
-        PlotTable(f"{rows[0].axis.unit} {label}".strip(), "runs", (Block(tuple(rows)),))
+        PlotTable(f"{rows[0].axis.unit} {label}".strip(), "runs", (PlotBlock(tuple(rows)),))
         for label, rows in by_label.items()
     ]

@@ -128,15 +128,8 @@ def _places(spot: Spot) -> Iterator[Label]:
 
 
 def place(spots: Sequence[Spot], frame: LabelBox, lines: Sequence[Box]) -> tuple[Label, ...] | None:
-    """Choose a place for every label.
-
-    Args:
-        spots: All dots.
-        frame: The drawing.
-        lines: The frontier as boxes.
-
-    Returns:
-        One label per spot; None if they do not all find a free place.
+    """One label per spot, beside the frontier's `lines` as boxes; None if they do not all find a
+    free place.
     """
     order = sorted(spots, key=lambda spot: (not spot.recommended, -spot.x, spot.y))
     for _ in range(TRIES):

@@ -33,11 +33,8 @@ def percent(value: float, digits: int = 1) -> str:
 
 
 def whole(value: float, beside: float | None = None) -> str:
-    """Whole percent, without the sign; with a decimal where that would hide a difference.
-
-    Args:
-        value: A fraction.
-        beside: The fraction it is compared with in the same sentence.
+    """A fraction in whole percent, without the sign; with a decimal where that would hide the
+    difference to the fraction `beside` it in the same sentence.
     """
     text = share(value, 0)
     if beside is not None and beside != value and text == share(beside, 0):

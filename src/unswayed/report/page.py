@@ -21,7 +21,7 @@ from unswayed.report.facts import command_text, date_text, facts
 from unswayed.report.findings import Finding, State
 from unswayed.report.keys import key_figures, key_tables
 from unswayed.report.plots import curve_tables
-from unswayed.report.scored import lede_of, score_sections
+from unswayed.report.scores import lede_of, score_sections
 from unswayed.report.sections import (
     TableSection,
     bias_section,
@@ -36,17 +36,8 @@ from unswayed.visible import one_line, visible
 
 
 def render_report(runs: Sequence[RunData], *, embed_mb: float = 4.0) -> str:
-    """One self-contained page for one run, or for several side by side.
-
-    Args:
-        runs: The runs, in the order they are shown.
-        embed_mb: How much of the flipped items goes into the page, in megabytes.
-
-    Returns:
-        HTML without lone surrogates, so that it can be written as UTF-8.
-
-    Raises:
-        UsageError: If there is no run.
+    """One self-contained page for one run, or for several side by side, with at most `embed_mb`
+    megabytes of flipped items: HTML without lone surrogates, so that it can be written as UTF-8.
     """
     if not runs:
         raise UsageError("a report needs at least one run.")

@@ -18,10 +18,9 @@ from unswayed.report.data import RunData
 from unswayed.report.findings import Finding
 from unswayed.report.frontier import FRAMES, Drawing, Frontier, panels
 from unswayed.report.heat import Heat
-from unswayed.report.lists import points_tables
 from unswayed.report.page import named
 from unswayed.report.plots import PERCENT, PlotTable, bias_tables, cause_table, group_tables
-from unswayed.report.scales import level_heats
+from unswayed.report.scores import level_heats, points_tables
 from unswayed.visible import one_line
 
 if TYPE_CHECKING:
@@ -49,19 +48,9 @@ STYLE: dict[Any, Any] = {  # matplotlib types the keys as literals of its own
 
 
 def write_figures(runs: Sequence[RunData], directory: Path) -> list[Path]:
-    """Write the figures of every run, each as PDF, SVG and PNG (300 dpi).
-
-    Args:
-        runs: The runs; with several, file names start with the run's number.
-        directory: Made if it does not exist.
-
-    Returns:
-        The files written: position, protocols, points (of lists), levels (of scales), frontier and
-        groups, as far as they were measured.
-
-    Raises:
-        MissingExtraError: If matplotlib is not installed.
-        UsageError: If there is no run, or the directory cannot be written.
+    """Write the figures of every run, each as PDF, SVG and PNG (300 dpi), and return the files:
+    position, protocols, points (of lists), levels (of scales), frontier and groups, as far as they
+    were measured. With several runs, file names start with the run's number.
     """
     require("matplotlib", extra="figures", feature="Figures for papers")
     import matplotlib as mpl

@@ -97,7 +97,7 @@ class PlotRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class PlotBlock:
     """Rows that belong together, under an optional heading."""
 
     rows: tuple[PlotRow, ...]
@@ -114,7 +114,7 @@ class PlotTable:
     # what its rows are, which settles their height, the room for their names and whether they are
     # bars: shares that add up are, everything else is a point
     kind: Literal["shares", "protocols", "groups", "runs"]
-    blocks: tuple[Block, ...]
+    blocks: tuple[PlotBlock, ...]
     sub: str = ""
     ticks: tuple[float, ...] = (0, 0.5, 1)  # axis ticks as fractions; empty for none
     captioned: bool = True  # whether the caption is shown, or only read aloud
@@ -152,7 +152,7 @@ def bias_tables(findings: Sequence[Finding]) -> list[PlotTable]:
     return tables
 
 
-def _rate_block(finding: Finding, n: int, protocol: str, rates: Sequence[Estimate]) -> Block:
+def _rate_block(finding: Finding, n: int, protocol: str, rates: Sequence[Estimate]) -> PlotBlock:
     expected = 1 / n
     rows = tuple(
         PlotRow(place_name(finding, index, n, protocol), rate, expected, above(rate, expected))
@@ -160,7 +160,7 @@ def _rate_block(finding: Finding, n: int, protocol: str, rates: Sequence[Estimat
     )
     sized = f"{n} candidates" if len(finding.sizes) > 1 else ""
     title = ", ".join(part for part in (finding.name, sized) if part)
-    return Block(rows, title, note=Note(f"no bias: {expected_text(n)}", expected))
+    return PlotBlock(rows, title, note=Note(f"no bias: {expected_text(n)}", expected))
 
 
 def place_name(finding: Finding, index: int, n: int, protocol: str) -> str:
@@ -187,10 +187,10 @@ def cause_table(findings: Sequence[Finding]) -> PlotTable:
         title, flow = map(plain, say("figures.change", protocol, measured[0][0]))
         on = protocol == "coupled"
         if alone:
-            blocks.append(Block((PlotRow(title, measured[0][1], on=on, flow=flow),)))
+            blocks.append(PlotBlock((PlotRow(title, measured[0][1], on=on, flow=flow),)))
         else:
             rows = tuple(PlotRow(own.name, estimate, on=on) for own, estimate in measured)
-            blocks.append(Block(rows, title, flow))
+            blocks.append(PlotBlock(rows, title, flow))
     return PlotTable(
         "Consistency by protocol",
         "protocols" if alone else "runs",
@@ -204,9 +204,7 @@ def group_tables(findings: Sequence[Finding]) -> tuple[list[PlotTable], int]:
     """Figure 4: consistency and the favoured position's share by group.
 
     Groups stand in the order of the first run's consistency; several runs are rows of each group.
-
-    Returns:
-        The tables, and how many groups in the middle were left out to keep them readable.
+    How many groups in the middle were left out to keep the tables readable is told beside them.
     """
     first = findings[0]
     rows_of = [dict(groups_of(finding).rows) for finding in findings]
@@ -217,7 +215,7 @@ def group_tables(findings: Sequence[Finding]) -> tuple[list[PlotTable], int]:
     tables = []
     for metric in (CONSISTENCY, POSITION_RATE):
         blocks = [
-            Block(
+            PlotBlock(
                 tuple(
                     _group_row(group, finding, rows.get(group), metric, first.position)
                     for finding, rows in zip(findings, rows_of, strict=True)
@@ -249,7 +247,9 @@ def _group_row(
     return PlotRow(label, estimate, expected, on)
 
 
-def _group_table(metric: str, first: Finding, blocks: Sequence[Block], *, alone: bool) -> PlotTable:
+def _group_table(
+    metric: str, first: Finding, blocks: Sequence[PlotBlock], *, alone: bool
+) -> PlotTable:
     """The rows under one note, where they are measured beside the same line."""
     lines = {row.expected for block in blocks for row in block.rows}
     line = lines.pop() if len(lines) == 1 else None
@@ -258,7 +258,7 @@ def _group_table(metric: str, first: Finding, blocks: Sequence[Block], *, alone:
     caption, sub = map(plain, say("figures.group_panel", metric, first))
     if alone:
         rows = tuple(row for block in blocks for row in block.rows)
-        return PlotTable(caption, "groups", (Block(rows, note=note),), sub)
+        return PlotTable(caption, "groups", (PlotBlock(rows, note=note),), sub)
     return PlotTable(caption, "runs", tuple(replace(block, note=note) for block in blocks), sub)
 
 
@@ -288,7 +288,7 @@ def tables_of_curve(
         blocks = []
         for name, points in curve.items():
             rows = tuple(row(point, e) for point in points if (e := point.get(key)) is not None)
-            blocks += [Block(rows, title=one_line(name))] if rows else []
+            blocks += [PlotBlock(rows, title=one_line(name))] if rows else []
         if blocks:
             title = f"{METRICS.load(key).title}{of_run}"
             tables.append(PlotTable(title, kind, tuple(blocks), sub))

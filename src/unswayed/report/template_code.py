@@ -25,9 +25,7 @@ class KeptCode(BytecodeCache):
     """One file of code for each template, a hash of it and of what it was made from in front.
 
     A file that does not fit is compiled and written anew; one that cannot be written is not kept.
-
-    Args:
-        module: A source file, which may not exist: the code lies where that of the file would.
+    The code lies where that of the source file `module`, which may not exist, would.
     """
 
     def __init__(self, module: Path) -> None:

@@ -97,7 +97,7 @@ class Rollout(_Part, frozen=True):
             left out above `correction_cap`, by token or by sequence.
     """
 
-    samples: Positive = 8
+    samples: Annotated[int, Meta(ge=1, le=4096)] = 8
     temperature: AboveZero = 1.0
     engine: Literal["transformers", "vllm-colocate", "vllm-server"] = "transformers"
     server_url: str | None = None

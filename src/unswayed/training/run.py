@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
+from unswayed.errors import RunDirectoryError
 from unswayed.training.plan import Plan
 from unswayed.training.processes import is_main, joined, on_main
 from unswayed.training.protocol import Report, Stop
@@ -65,7 +66,16 @@ def train(
         if begin is not None and is_main():
             begin(start.resume or 0)
         _settle_threads(plan.folder)
-        stop = ENGINES.load(plan.engine).run(plan, folder, start.resume, report)
+        try:
+            stop = ENGINES.load(plan.engine).run(plan, folder, start.resume, report)
+        except Exception as error:
+            # safetensors and torch report a full disk in errors of their own
+            if "No space left" not in str(error):
+                raise
+            raise RunDirectoryError(
+                f"{folder.path}: the disk is full. Earlier checkpoints are kept: free some space, "
+                "and the same command goes on from the newest."
+            ) from None
         result = result_of(plan, folder, stop, resumed_from=start.resume)
         if not stop.interrupted:  # else the folder holds a checkpoint, not a result
             on_main(lambda: finish(plan, folder, result))

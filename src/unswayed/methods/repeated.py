@@ -1,4 +1,4 @@
-"""Repeat: ask the same presentation several times and take the majority.
+"""Repeated: ask the same presentation several times and take the majority.
 
 The control for gains of permutation methods: as many calls, no change of order. It needs sampling
 at a temperature above 0; greedy repeats are one answer copied. Samples are numbered from 1
@@ -59,11 +59,7 @@ class Repeat(Method):
 
 @dataclass(frozen=True, slots=True)
 class RepeatMean(Repeat):
-    """Mean probability over samples of one presentation.
-
-    Attributes:
-        samples: Number of samples, at least 1.
-    """
+    """Mean probability over samples of one presentation."""
 
     name: ClassVar[str] = "repeat-mean"
     reads: ClassVar[frozenset[Evidence]] = frozenset({Evidence.PROBS})
