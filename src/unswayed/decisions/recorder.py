@@ -148,7 +148,12 @@ class Recorder:
             marks=np.concatenate([own.marks for own in answers]),
             probs=_joined([own.probs for own in answers]),
             ratings={
-                name: _joined([own.ratings.get(name) or _none(len(own.choices)) for own in answers])
+                name: _joined(
+                    [
+                        own.ratings.get(name) or _by_candidate([None] * len(own.choices))
+                        for own in answers
+                    ]
+                )
                 for name in names
             },
             places=np.concatenate([np.empty(0, dtype=np.int64), *self._places]),
@@ -242,7 +247,3 @@ def _joined(parts: Sequence[ByCandidate]) -> ByCandidate:
         before += len(part.values)
     values = np.concatenate([np.empty(0), *(part.values for part in parts)])
     return ByCandidate(np.concatenate(starts), values)
-
-
-def _none(size: int) -> ByCandidate:
-    return ByCandidate(np.full(size, -1, dtype=np.int64), np.empty(0))
