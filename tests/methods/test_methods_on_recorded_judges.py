@@ -14,7 +14,7 @@ import pytest
 from unswayed.decisions import Decision, DecisionTable
 from unswayed.items import Item
 from unswayed.methods.batch import Batch
-from unswayed.methods.direct import Direct
+from unswayed.methods.single_call import Direct
 from unswayed.methods.estimation import MethodWarning
 from unswayed.methods.sets import canonical_ask
 

@@ -10,8 +10,8 @@ from simulated_judges import answers
 
 from unswayed.decisions import MISSING, TIE, UNPARSED, DecisionTable
 from unswayed.errors import UnknownNameError, UsageError
-from unswayed.methods.debias_prompt import DebiasPrompt
-from unswayed.methods.direct import Direct
+from unswayed.methods.single_call import DebiasPrompt
+from unswayed.methods.single_call import Direct
 from unswayed.methods.over_orders import Average, Vote
 from unswayed.methods.repeated import Repeat
 from unswayed.methods.sets import orbit, presentation_set, presentation_weights
