@@ -79,9 +79,7 @@ def test_a_backend_from_outside_is_listed_priced_asked_resumed_and_reported(
     assert metrics["methods"]["direct"]["consistency"]["value"] == 0.0
     assert metrics["calls"]["cost_usd"] == pytest.approx(0.1)
 
-    package.run("report", "run", "--out", "page.html")
-    assert "was planted" in (package.folder / "page.html").read_text()
-    assert "Did you mean 'first'" in package.run("audit", "--model", "frist/one", code=2)
+    assert "was planted" in (package.folder / "run" / "report.html").read_text()
 
 
 class Silent(Backend):

@@ -26,7 +26,6 @@ from unswayed.auditing.planning import (
 from unswayed.auditing.pool import (
     DecisionSource,
     Remembered,
-    noting_endings,
     with_answers,
 )
 from unswayed.auditing.records import CallsRecord, Metrics, PromptRecord, RunRecord, run_before
@@ -39,7 +38,6 @@ from unswayed.calibration import evidence_of, prompts_for
 from unswayed.decisions import MISSING, UNPARSED, Decision
 from unswayed.items import ItemSet, Message, blind, expanded
 from unswayed.parsing import READER
-from unswayed.presentation import Ask
 from unswayed.prompts import Spans, candidate_spans, check_prompts, prompt_fingerprint
 from unswayed.runner import (
     Caller,
@@ -106,11 +104,7 @@ def run_settings_for(
 def plan_for(
     items: ItemSet, settings: AuditSettings, backend: Backend, directory: Path | None = None
 ) -> AuditPlan:
-    """The plan for a model: what it gives decides which methods run; `all` keeps those of a directory.
-
-    Raises:
-        UnswayedError: If an option does not fit the items, or they cannot be asked with this prompt.
-    """
+    """The plan for a model: what it gives decides which methods run; `all` keeps those of a directory."""
     prompts = prompts_for(backend, settings.prompts)
     items = expanded(items)
     plan = plan_audit(
@@ -154,15 +148,9 @@ class Audit:
         progress: ShowsProgress | None = None,
         stop: asyncio.Event | None = None,
     ) -> AuditedCalls:
-        """Make the calls that are missing.
+        """Make the calls that are missing, until `stop` is set; `priced` is what `price` has just said.
 
-        Args:
-            priced: What `price` has just said.
-            progress: Shown while calls are made.
-            stop: Set to stop making calls.
-
-        Raises:
-            UnswayedError: For input that cannot be audited; failed calls are counted, never raised.
+        Failed calls are counted, never raised.
         """
         caller, store = self.caller, self.caller.pool
         store.bind(model=caller.backend.model, items=self.plan.items)
@@ -191,30 +179,25 @@ class Audit:
         )
 
     def measure(self, asked: AuditedCalls, *, command: str) -> AuditRecord:
-        """Measure everything from the pool; pure but for reading the store.
-
-        Args:
-            asked: What came of asking.
-            command: The command that reproduces the run, without keys.
+        """Measure everything from the pool; pure but for reading the store. The `command`, without
+        keys, reproduces the run.
         """
         counts, backend = asked.counts, self.caller.backend
         if counts.made:
             self.caller.pool.index()
         source = Remembered(self.read, self.plan.estimation)
-        noted: dict[tuple[str, Ask], str] = {}
-        decisions = noting_endings(source.noting(self.read(self.plan.questions())), noted)
+        decisions = source.noting(self.read(self.plan.questions()))
         strata = with_answers(self.plan.strata, decisions, methods=self.plan.methods.values())
         awaiting = 0
         if counts.planned > counts.made + counts.cached:
             strata, awaiting = self._without_awaiting(strata)
         plan, unmet = without_probabilities(replace(self.plan, strata=strata))
-        endings = Counter(noted.values())
         metrics = metrics_of(
             backend.model,
             plan,
             counts,
             source,
-            endings=endings,
+            endings=Counter(source.endings.values()),
             temperature=plan.settings.sample_temperature,
         )
         reread = changes_of(self.caller.pool)
