@@ -16,7 +16,7 @@ from typing import Final
 
 from unswayed.parsing.listwise import closed, own_replies
 from unswayed.parsing.listwise_json import Json, JsonList, JsonObject
-from unswayed.parsing.listwise_objects import ListObject, plain, shown
+from unswayed.parsing.listwise_objects import ListObject, plain
 from unswayed.parsing.places import alone
 from unswayed.parsing.symbols import NO_LABEL, Symbols, straighten, symbols_of
 
@@ -49,7 +49,7 @@ def read_criteria(
     places = {criterion_key(name): place for place, name in enumerate(criteria)}
     read = partial(_reply_of, places=places, symbols=symbols)
     said: dict[int, set[float | bool | None]] = {}
-    for reply in own_replies(text, symbols, read, tuple(quoted), []):
+    for reply in own_replies(text, symbols, read, tuple(quoted)):
         for place, _, label in reply.marks:
             said.setdefault(place, set()).add(label)
     return tuple(_only(said.get(place, set())) for place in range(len(criteria)))
@@ -62,13 +62,9 @@ def _only(labels: set[float | bool | None]) -> int | None:
 
 
 def _reply_of(root: JsonObject | JsonList, places: dict[str, int], symbols: Symbols) -> ListObject:
-    reply = ListObject([], [], [])
-    for place, value in _named(root, places):
-        label = _label_of(value, symbols)
-        reply.marks.append((place, _LABEL, None if label == NO_LABEL else label))
-        if label == NO_LABEL:
-            reply.problems.append(f"{shown(value)} is no label")
-    return reply
+    labels = [(place, _label_of(value, symbols)) for place, value in _named(root, places)]
+    marks = [(place, _LABEL, None if label == NO_LABEL else label) for place, label in labels]
+    return ListObject([*marks], [])
 
 
 def _named(node: Json, places: dict[str, int]) -> Iterator[tuple[int, Json]]:

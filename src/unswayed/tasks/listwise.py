@@ -18,7 +18,6 @@ from unswayed.decisions import Choice, Decision, Evidence
 from unswayed.items import Item, texts_of
 from unswayed.parsing import (
     FLAGS,
-    Ending,
     ReplySpec,
     decision_of,
     ending,
@@ -85,13 +84,8 @@ class ListwiseReply:
         form: str | None = None,
     ) -> Decision:
         """What of the object could be read, by candidate; what is missing is None."""
-        ended = ending(response.finish_reason)
-        reading = read_listwise(
-            response.text if ended.is_read else "",
-            labels,
-            quoted=texts_of(item),
-            truncated=ended is Ending.CUT,
-        )
+        text = response.text if ending(response.finish_reason).is_read else ""
+        reading = read_listwise(text, labels, quoted=texts_of(item))
         by_label = ask.presentation.candidates_by_label()
         label_of = ask.presentation.labels_by_candidate()
         scores = tuple([reading.scores[label] for label in label_of])
