@@ -97,11 +97,6 @@ def _label_of(value: Json, symbols: Symbols) -> int:
 
 
 def criteria_schema(labels: Sequence[str], criteria: Sequence[str]) -> str:
-    """The JSON schema of the object, as text.
-
-    Args:
-        labels: The labels.
-        criteria: Names in the order in which they are displayed, which the reply then keeps.
-    """
+    """The JSON schema of the object, as text, with the criteria in displayed order."""
     label = {"type": "string", "enum": list(labels)}
     return json.dumps(closed(dict.fromkeys(criteria, label)))

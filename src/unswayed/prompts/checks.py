@@ -31,13 +31,9 @@ _FINGERPRINTED: Final = (Task.MCQ, Task.PAIRWISE)
 def check_prompts(items: Sequence[Item], settings: PromptSettings) -> list[str]:
     """Check the prompts of a run against its items.
 
-    Returns:
-        Warnings, each a sentence: labels that stand in the content as labels, labels that differ
-        only in case, a reference that the template does not show, unbalanced examples.
-
-    Raises:
-        TemplateError: If the label set, the template, an example or an item does not fit.
-        UnknownNameError: If there is no prompt of that name.
+    The warnings, each a sentence: labels that stand in the content as labels, labels that differ only
+    in case, a reference that the template does not show, unbalanced examples. What does not fit at all
+    is a `TemplateError`.
     """
     if settings.max_tokens is not None and settings.max_tokens < 1:
         raise TemplateError(f"max_tokens is {settings.max_tokens}; give at least 1 or leave it out")
@@ -76,10 +72,6 @@ def prompt_fingerprint(settings: PromptSettings) -> str:
 
     It changes with every change of the text that "default" prompts contain, and not with caps on
     tokens: parameters fitted under one fingerprint do not hold under another.
-
-    Raises:
-        TemplateError: If the template or an example cannot be used.
-        UnknownNameError: If there is no prompt of that name.
     """
     template = template_of(settings)
     wording: list[object] = []
@@ -102,12 +94,7 @@ def prompt_fingerprint(settings: PromptSettings) -> str:
 
 
 def check_template(template: Template, n: int, *, task: Task) -> None:
-    """Render made-up texts in two orders and look for them where they should stand.
-
-    Raises:
-        TemplateError: If the question, a candidate's text or its label is missing, fixed, or not
-            where the presentation puts it.
-    """
+    """Render made-up texts in two orders and look for them where they should stand."""
     item = _probe(n, task)
     labels, texts = _labels(n), [str(candidate) for candidate in item.candidates]
     turn = tuple((p + 1) % n for p in range(n))
@@ -146,7 +133,7 @@ def _misplaced(
 
 
 def _check_points(item: Item, template: Template) -> None:
-    """Check that a template shows all that one reply is to answer."""
+    """A template must show all that one reply is to answer."""
     ask = Ask(canonical(item.n))
     names = points_of(item, ask)
     text = _text(template, item, ask.presentation, names)

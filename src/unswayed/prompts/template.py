@@ -95,11 +95,7 @@ class Template:
     sections: tuple[tuple[str, jinja2.Template], ...]  # role and compiled text of each message
 
     def messages(self, layout: Layout) -> tuple[Message, ...]:
-        """Render every message.
-
-        Raises:
-            TemplateError: If the template uses something that does not exist.
-        """
+        """Render every message."""
         fields = _fields(layout)
         return tuple(Message(role, self._render(text, fields)) for role, text in self.sections)
 
@@ -184,11 +180,7 @@ def _turns(text: Text, role: str) -> tuple[_Turn, ...]:
 
 
 def read_template(path: str) -> Template:
-    """Read and compile a template file.
-
-    Raises:
-        TemplateError: If it cannot be read, has unknown settings or is not valid Jinja.
-    """
+    """Read and compile a template file; a `TemplateError` says what is wrong with it."""
     try:
         source = read_whole(path).decode("utf-8-sig").replace("\r\n", "\n")
     except OSError as error:
