@@ -6,6 +6,7 @@ logit P(A) = +-1.2 u + label (label A) +- slot (A first) + N(0, noise), gold ~ B
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -13,6 +14,8 @@ import numpy as np
 
 from unswayed.decisions import TIE, DecisionTable
 from unswayed.items import Item, Task
+from unswayed.methods.estimation import MethodWarning
+from unswayed.methods.names import parse_method
 from unswayed.methods.protocol import Method
 from unswayed.presentation import X0, X1, X2, X3, Ask, Presentation
 
@@ -21,15 +24,10 @@ FOUR = (X0, X1, X2, X3)
 
 @dataclass(frozen=True)
 class Simulated:
-    """Decisions on items with known gold.
+    """Decisions on items with known gold."""
 
-    Attributes:
-        table: One column per presentation.
-        gold: Right candidate, shape (I,).
-    """
-
-    table: DecisionTable
-    gold: np.ndarray
+    table: DecisionTable  # one column per presentation
+    gold: np.ndarray  # right candidate, shape (I,)
 
 
 def table_of(
@@ -72,16 +70,9 @@ def pairs(
     shift: float = 0.0,
     link: Callable[[np.ndarray], np.ndarray] | None = None,
 ) -> Simulated:
-    """Two candidates under X0, X1, X2, X3.
+    """Two candidates under X0, X1, X2, X3: preferences and noise in logits, `link` distorts them.
 
-    Args:
-        count: Items.
-        label: Preference for the label A, in logits.
-        slot: Preference for the first position, in logits.
-        noise: Standard deviation of each call's own noise.
-        seed: Seed of the draw.
-        shift: Mean advantage of candidate 0; 1.4 makes it right in 80 % of the items.
-        link: Monotone distortion of logit P(A).
+    `shift` is the mean advantage of candidate 0; 1.4 makes it right in 80 % of the items.
     """
     rng = np.random.default_rng(seed)
     u = rng.normal(shift, 1.5, count)
@@ -120,6 +111,17 @@ def choices_options(
     probs = np.exp(logit)
     probs /= probs.sum(axis=2, keepdims=True)
     return Simulated(table_of(probs, shown), gold)
+
+
+def fit(spec: str | Method, table: DecisionTable) -> Method:
+    """The method that a name stands for, fitted on what it asks of a table, without warnings."""
+    method = parse_method(spec) if isinstance(spec, str) else spec
+    if not method.learns:
+        return method
+    asks = list(dict.fromkeys(ask for _, ask in method.plan_fit(table.items)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MethodWarning)
+        return method.fit_tables({table.n: table.select(asks)})
 
 
 def verdicts(method: Method, table: DecisionTable, views: Sequence[Presentation]) -> np.ndarray:

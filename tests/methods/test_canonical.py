@@ -55,12 +55,10 @@ def test_the_request_is_the_same_in_all_orders_given(n: int) -> None:
     assert len(asked) == 1
 
 
-@pytest.mark.parametrize("n", [2, 3])
-def test_the_verdict_names_the_same_text_in_all_orders_given(n: int) -> None:
-    texts = [f"answer {c}" for c in range(n)]
+def test_the_verdict_names_the_same_text_in_all_orders_given() -> None:
+    texts = ["one", "two", "three"]
     chosen = set()
-    for order in itertools.permutations(range(n)):
-        given = [texts[c] for c in order]
+    for given in itertools.permutations(texts):
         with Judge(f"{MODEL}&noise=0", method="canonical") as judge:
             (made,) = judge.verdicts([item(*given)])
         assert isinstance(made, Verdict)

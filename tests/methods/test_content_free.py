@@ -63,11 +63,9 @@ def test_the_mean_over_the_content_free_texts_is_the_prior() -> None:
         call(ask, p) for (_, ask), p in zip(method.plan_fit([ITEM]), (0.9, 0.7, 0.5), strict=True)
     ]
     fitted = method.fit([ITEM], calls)
-    assert fitted.priors is not None
     assert fitted.priors[0].values == pytest.approx((0.7, 0.3))
     assert fitted.priors[0].count == 3
     lost = method.fit([ITEM], calls[:2])  # a failed call is left out of the mean
-    assert lost.priors is not None
     assert lost.priors[0].values == pytest.approx((0.8, 0.2))
 
 
@@ -112,7 +110,6 @@ def test_random_texts_have_each_fields_length_and_words_and_are_seeded() -> None
     made = random_texts(items, 20, seed=4)
     assert len(made) == 20
     for prompt, first, second in ((t.prompt, *t.candidates) for t in made):
-        assert prompt is not None
         assert len(prompt.split()) == 3  # floor(5 / 2) + 1
         assert set(prompt.split()) <= set("pqrst")
         assert len(first.split()) == 2  # floor(2 / 2) + 1

@@ -13,7 +13,6 @@ from unswayed.presentation import X0
 
 def rounded(table: DecisionTable, digits: int) -> list[Decision]:
     """The answers of a server that rounds its probabilities."""
-    assert table.probs is not None
     return [
         Decision(
             item_id=item.id,
@@ -43,7 +42,6 @@ def test_zeros_get_the_smallest_probability_of_the_table() -> None:
         )
     ]
     probs = method.estimation_tables(items, answers)[2].probs
-    assert probs is not None
     np.testing.assert_allclose(probs[0, 0], (1 / 1.04, 0.04 / 1.04))
     np.testing.assert_allclose(probs[0, 1], (0.96, 0.04))
 

@@ -30,7 +30,6 @@ BOTH = objective_form(2, "both")
 def scores_of(count: int, seed: int, **planted: float) -> np.ndarray:
     """P(A) under X0, X2, X1 of a simulated judge, the order of the objective."""
     probs = pairs(count, seed=seed, **planted).table.probs
-    assert probs is not None
     return np.stack([probs[:, 0, 0], probs[:, 2, 1], probs[:, 1, 0]], axis=1)
 
 

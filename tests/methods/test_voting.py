@@ -95,7 +95,6 @@ def test_the_mean_of_logarithms_weighs_certainty_more() -> None:
     assert Average().decide_table(shown).choices[0] == 0
     logit = Average(space="logit").decide_table(shown)
     assert logit.choices[0] == 0
-    assert logit.scores is not None
     # odds: sqrt(.05 * 1 / (.95 * 1e-10))
     assert logit.scores[0, 0] == pytest.approx(1 / (1 + np.sqrt(0.95e-10 / 0.05)), rel=1e-6)
     assert logit.confidence[0] == pytest.approx(0.525)

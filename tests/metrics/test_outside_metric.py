@@ -21,7 +21,7 @@ def the_other_way_round(name: str) -> Metric:
 
 def test_a_metric_from_outside_is_measured_and_takes_over_no_recommendation(monkeypatch) -> None:
     def audited():
-        asked = {"methods": "vote,average,pride,repeat", "limit": 150, "resamples": 100}
+        asked = {"methods": "vote,average,pride,repeat", "limit": 100, "resamples": 100}
         return us.audit("simulated/judge?slot=1.5", "tiny-judge", **asked).metrics
 
     ours = audited()

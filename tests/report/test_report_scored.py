@@ -17,11 +17,17 @@ from unswayed.report.data import RunData
 from unswayed.report.explorer import item_view
 from unswayed.report.findings import Finding
 from unswayed.report.heat import DARKEST, exposure_heat, share_heat
-from unswayed.report.lists import lists_of, points_tables, uneven_orders
 from unswayed.report.page import render_report
 from unswayed.report.papers import write_figures
-from unswayed.report.scales import costs_of, scale_of
-from unswayed.report.scored import lede_of, score_sections
+from unswayed.report.scores import (
+    costs_of,
+    lede_of,
+    lists_of,
+    points_tables,
+    scale_of,
+    score_sections,
+    uneven_orders,
+)
 from unswayed.report.table import main_table
 from unswayed.report.words import plain
 

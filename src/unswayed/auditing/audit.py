@@ -106,11 +106,7 @@ def run_settings_for(
 def plan_for(
     items: ItemSet, settings: AuditSettings, backend: Backend, directory: Path | None = None
 ) -> AuditPlan:
-    """The plan for a model: what it gives decides which methods run; `all` keeps those of a directory.
-
-    Raises:
-        UnswayedError: If an option does not fit the items, or they cannot be asked with this prompt.
-    """
+    """The plan for a model: what it gives decides which methods run; `all` keeps those of a directory."""
     prompts = prompts_for(backend, settings.prompts)
     items = expanded(items)
     plan = plan_audit(
@@ -154,15 +150,9 @@ class Audit:
         progress: ShowsProgress | None = None,
         stop: asyncio.Event | None = None,
     ) -> AuditedCalls:
-        """Make the calls that are missing.
+        """Make the calls that are missing, until `stop` is set; `priced` is what `price` has just said.
 
-        Args:
-            priced: What `price` has just said.
-            progress: Shown while calls are made.
-            stop: Set to stop making calls.
-
-        Raises:
-            UnswayedError: For input that cannot be audited; failed calls are counted, never raised.
+        Failed calls are counted, never raised.
         """
         caller, store = self.caller, self.caller.pool
         store.bind(model=caller.backend.model, items=self.plan.items)
@@ -191,11 +181,8 @@ class Audit:
         )
 
     def measure(self, asked: AuditedCalls, *, command: str) -> AuditRecord:
-        """Measure everything from the pool; pure but for reading the store.
-
-        Args:
-            asked: What came of asking.
-            command: The command that reproduces the run, without keys.
+        """Measure everything from the pool; pure but for reading the store. The `command`, without
+        keys, reproduces the run.
         """
         counts, backend = asked.counts, self.caller.backend
         if counts.made:

@@ -113,11 +113,7 @@ def _named(outcomes: Outcomes) -> tuple[tuple[int, ...], ...]:
 
 
 def load_answers(directory: Path) -> tuple[SingleCalls, ...]:
-    """The single calls of a finished run.
-
-    Raises:
-        RunDirectoryError: If the file is missing or damaged.
-    """
+    """The single calls of a finished run."""
     return read_as(directory / ANSWERS_FILE, tuple[SingleCalls, ...])
 
 

@@ -301,11 +301,7 @@ def estimation_questions(
 
 
 def check_group_by(items: Sequence[Item], group_by: str) -> None:
-    """Check that items have the field they are to be grouped by, before any call is made.
-
-    Raises:
-        UsageError: If the field has no such form, or no item has it.
-    """
+    """Check that items have the field they are to be grouped by, before any call is made."""
     if group_by == "group" or any(group_of(item, group_by) is not None for item in items):
         return
     if group_by == "criterion":
@@ -316,11 +312,7 @@ def check_group_by(items: Sequence[Item], group_by: str) -> None:
 
 
 def group_of(item: Item, group_by: str) -> str | None:
-    """The group of an item: its `group`, its `criterion`, or a field of `meta` as `meta.source`.
-
-    Raises:
-        UsageError: If `group_by` is neither.
-    """
+    """The group of an item: its `group`, its `criterion`, or a field of `meta` as `meta.source`."""
     if group_by == "group":
         return item.group
     if group_by == "criterion":

@@ -123,19 +123,10 @@ def plan_audit(
     unknown_words: bool = False,
     held: Collection[str] = (),
 ) -> AuditPlan:
-    """Choose methods and strata.
+    """Choose methods and strata, given what single calls can tell.
 
-    Args:
-        items: What is audited.
-        settings: What was asked for.
-        gives: What single calls can tell.
-        unknown_words: True if the model's vocabulary has no words for instructions beyond its own
-            prompt (the tiny judge): methods that change the wording are skipped.
-        held: Methods that `all` keeps, whatever they ask.
-
-    Raises:
-        UnknownNameError: If the task is not available.
-        UsageError: If nothing is left to do or an option does not fit the task.
+    Where the model's vocabulary has no words for instructions beyond its own prompt (the tiny judge),
+    methods that change the wording are skipped. `all` keeps those `held`, whatever they ask.
     """
     task = task_of(items.task)
     check_group_by(items, settings.group_by)
@@ -230,19 +221,8 @@ def choose_methods(
     unknown_words: bool = False,
     recorded: Sequence[AnsweredPart] | None = None,
 ) -> tuple[dict[str, Method], dict[str, str]]:
-    """The methods that can run here, and why the others cannot.
-
-    Args:
-        names: Method names with parameters, or "all".
-        strata: The items.
-        task: Their task.
-        groups: Whether they have groups.
-        gives: What decisions hold.
-        unknown_words: Whether the model understands its own prompt only.
-        recorded: For each stratum, what was answered, where nothing else can be asked.
-
-    Raises:
-        UsageError: If none of the methods that are named can run.
+    """The methods that can run here, and why the others cannot; `recorded` is what was answered in each
+    stratum, where nothing else can be asked.
     """
     sizes = [stratum.n for stratum in strata]
     wanted: list[Method] = [parse_method(BASE)]

@@ -73,12 +73,7 @@ def with_content(table: DecisionTable) -> DecisionTable:
 
 
 class Remembered:
-    """The decisions of a few questions, kept as they are read: folds and methods ask for them again.
-
-    Args:
-        read: Where other decisions are read.
-        questions: What is kept.
-    """
+    """The decisions of a few questions, kept as they are read: folds and methods ask for them again."""
 
     def __init__(self, read: DecisionSource, questions: Iterable[Question]) -> None:
         self._read = read

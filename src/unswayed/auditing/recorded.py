@@ -50,18 +50,8 @@ def audit_decisions(
 
     The presentations found are the protocol: what was asked in one order only is reported with
     order metrics null. Decisions of the most frequent prompt are taken; the others are counted.
-
-    Args:
-        decisions: Of one model, any presentations, any samples.
-        items: Their items with gold; None makes items without text and gold.
-        settings: Orders and prompts are read from the decisions instead.
-        command: For `run.json`.
-        name: Name of the data where `items` is None.
-        model: Keep the decisions of this model.
-
-    Raises:
-        ItemError: If there are no decisions, or they do not fit the items.
-        UsageError: If they come from several models and none was chosen.
+    Orders and prompts of the settings have no effect. Without items there are such without text and
+    gold, called `name`. Of several models' decisions those of `model` are kept.
     """
     recording = decisions
     if not isinstance(recording, Recording):

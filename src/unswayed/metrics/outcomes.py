@@ -171,6 +171,11 @@ class Outcomes:
         """Number of items behind the rows."""
         return len(self) if self.weights is None else int(self.weights.sum())
 
+    @property
+    def times(self) -> NDArray[np.int64]:
+        """How many items each row stands for, shape (I,)."""
+        return np.ones(len(self), np.int64) if self.weights is None else self.weights
+
     def count(self, rows: BoolArray) -> int:
         """Items, or calls, of which something is so, (I,) or (I, V)."""
         if self.weights is None:
@@ -273,10 +278,8 @@ class Outcomes:
         return counts
 
     def counts_by(self, map_of_candidate: NDArray[np.intp]) -> FloatArray:
-        """Pooled, parsed, untied choices by label or position, shape (I, n).
-
-        Args:
-            map_of_candidate: `labels_by_candidate` or `positions_by_candidate`.
+        """Pooled, parsed, untied choices by what `labels_by_candidate` or `positions_by_candidate`
+        gives each candidate, shape (I, n).
         """
         named = np.maximum(self.choices, 0).astype(np.intp)
         target = map_of_candidate[np.arange(self.n_views)[None, :], named]
