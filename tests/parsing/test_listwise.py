@@ -81,8 +81,8 @@ def test_brackets_nested_deeper_than_any_reply_break_an_object_off() -> None:
      '{"a":1,"{b":', "\ufeff", "{ ", '{"candidates":', '{"candidates":{"A":{"score":1},', '{"A":{"score":1}}', '"', "```\n",
      "<think>", "</think>", "> ", "~~~\n", "\ue0000\ue001", '{"candidates":{"A":{"score":1}}}'],
 )  # fmt: skip
-def test_two_hundred_thousand_characters_of_anything_are_read(seed: str) -> None:
-    text = (seed * 200_000)[:200_000]
+def test_fifty_thousand_characters_of_anything_are_read(seed: str) -> None:
+    text = (seed * 50_000)[:50_000]
     reading = read_listwise(text, "AB", quoted=[text[:1_000]])
     assert reading.scores in {(None, None), (1.0, None)}
     assert reading.ranking is None
