@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from fakes import SETTINGS, FakeBackend, pair
 from unswayed.backends import Backend, open_backend
 from unswayed.backends.protocol import Outcome
 from unswayed.backends.simulated import simulated_items
@@ -34,7 +35,6 @@ from unswayed.sync import LoopThread
 
 Row = tuple[bytes, Request, Response]
 
-SETTINGS = RunSettings(prompts=PromptSettings())
 PAIR = Item(id="q", prompt="Question?", candidates=("yes", "no"))
 
 
@@ -43,28 +43,20 @@ def first_label(query: Query) -> Outcome:
 
 
 @dataclass
-class Slow(Backend):
-    """Takes its time, and remembers what it was asked."""
+class Slow(FakeBackend):
+    """Pulls all it can, and takes its time."""
 
     reply: Callable[[Query], Outcome] = first_label
-    model: str = "fake/one"
-    per_token: float | None = 0.0
+    gives_logprobs: bool = False
+    connections: int = 1000
     delay_s: float = 0.001
-    asked: list[Request] = field(default_factory=list)
-
-    async def answer(self, queries: Iterable[Query]) -> AsyncIterator[tuple[Query, Outcome]]:
-        pulled = list(queries)
-        self.asked.extend(query.request for query in pulled)
-        await asyncio.sleep(self.delay_s)
-        for query in pulled:
-            yield query, self.reply(query)
-
-    def price(self, input_tokens: int, output_tokens: int) -> float | None:
-        return None if self.per_token is None else self.per_token * (input_tokens + output_tokens)
 
 
-def pair(number: int) -> Item:
-    return Item(id=f"q{number}", prompt=f"Question {number}?", candidates=("yes", "no"))
+@dataclass
+class Narrow(Slow):
+    """Sees one call through before it pulls the next."""
+
+    connections: int = 1
 
 
 def answers_of(backend: Backend, settings: RunSettings = SETTINGS) -> Caller:
@@ -198,17 +190,6 @@ def test_call_is_taken_over_if_its_event_loop_stops(is_ended: bool) -> None:
         end()
     assert carried.cancelled()
     judge.close()
-
-
-@dataclass
-class Narrow(Slow):
-    """Sees one call through before it pulls the next."""
-
-    async def answer(self, queries: Iterable[Query]) -> AsyncIterator[tuple[Query, Outcome]]:
-        for query in queries:
-            self.asked.append(query.request)
-            await asyncio.sleep(self.delay_s)
-            yield query, self.reply(query)
 
 
 @pytest.mark.parametrize("is_stored", [False, True])
@@ -418,8 +399,7 @@ def test_answers_that_json_cannot_hold_are_read_as_an_audit_reads_them() -> None
         return Response(text="A", tokens=("A",), top_logprobs=(tops,))
 
     question = Question(PAIR, Ask(X0))
-    backend = Slow(reply)
-    backend.gives_logprobs = True
+    backend = Slow(reply, gives_logprobs=True)
     asked = asyncio.run(answers_of(backend).decide([question]))
     with Memory() as store:
         caller = Caller(backend, store, SETTINGS)
@@ -522,21 +502,14 @@ def test_a_budget_for_one_call_makes_one_in_event_loops_of_two_threads() -> None
 # --- what is recorded ----------------------------------------------------------------------------
 
 
-def test_a_directory_that_cannot_be_written_is_an_error_and_no_verdict(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(CallStore, "put_many", on_full_disk)
-    with (
-        Judge(Slow(), method="direct", calls=tmp_path) as judge,
-        pytest.raises(StoreError, match=r"the disk is full. Answers that were lost by it: 1"),
-    ):
-        judge.compare("q", "a", "b")
-
-
 def test_a_judge_remembers_what_was_asked_and_what_it_cost() -> None:
     items = [pair(number) for number in range(4)]
     replies = iter([Failure(error="ServerError", message="q0: no answer")])
-    backend = Slow(lambda query: next(replies, None) or first_label(query), per_token=0.0001)
+
+    def reply(query: Query) -> Outcome:
+        return (query.item.id == "q0" and next(replies, None)) or first_label(query)
+
+    backend = Slow(reply, per_token=0.0001)
     with Judge(backend, method="direct") as judge:
         assert judge.price(items).n_to_make == 4
         assert not judge.was_asked(items[0])

@@ -98,9 +98,13 @@ def test_example_registers_one_of_each_kind_and_imports_ext_alone() -> None:
 
 def test_example_passes_its_own_tests_in_a_process_of_its_own(tmp_path: Path) -> None:
     describe(tmp_path)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(FOLDER)]
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider"]
     done = subprocess.run(
-        command, env=environment(tmp_path), capture_output=True, text=True, check=False
+        [*command, str(FOLDER)],
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
 
