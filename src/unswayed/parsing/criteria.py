@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from typing import Final
 
 from unswayed.parsing.listwise import closed, own_replies
@@ -47,7 +46,12 @@ def read_criteria(
     """
     symbols = symbols_of(labels)
     places = {criterion_key(name): place for place, name in enumerate(criteria)}
-    read = partial(_reply_of, places=places, symbols=symbols)
+
+    def read(root: JsonObject | JsonList) -> ListObject:
+        labels = [(place, _label_of(value, symbols)) for place, value in _named(root, places)]
+        marks = [(place, _LABEL, None if label == NO_LABEL else label) for place, label in labels]
+        return ListObject([*marks], [])
+
     said: dict[int, set[float | bool | None]] = {}
     for reply in own_replies(text, symbols, read, tuple(quoted)):
         for place, _, label in reply.marks:
@@ -59,12 +63,6 @@ def _only(labels: set[float | bool | None]) -> int | None:
     """The one label that is said; None where there is none, or another one."""
     label = next(iter(labels)) if len(labels) == 1 else None
     return None if label is None else int(label)
-
-
-def _reply_of(root: JsonObject | JsonList, places: dict[str, int], symbols: Symbols) -> ListObject:
-    labels = [(place, _label_of(value, symbols)) for place, value in _named(root, places)]
-    marks = [(place, _LABEL, None if label == NO_LABEL else label) for place, label in labels]
-    return ListObject([*marks], [])
 
 
 def _named(node: Json, places: dict[str, int]) -> Iterator[tuple[int, Json]]:
