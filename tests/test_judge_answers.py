@@ -28,7 +28,7 @@ from unswayed.methods.names import parse_method
 from unswayed.methods.protocol import is_fitted, why_not
 from unswayed.presentation import X0, X2, Ask, settled
 from unswayed.prompts import PromptSettings, render
-from unswayed.runner import Caller, Question, RunSettings
+from unswayed.runner import Caller, Question, RunSettings, flights
 from unswayed.store import CallStore, Memory, Recorded
 from unswayed.store.memory import ENTRY_BYTES
 from unswayed.sync import LoopThread
@@ -63,6 +63,12 @@ def answers_of(backend: Backend, settings: RunSettings = SETTINGS) -> Caller:
     return Caller(backend, Memory(1 << 20), settings, remembers=False)
 
 
+async def at_once(judge: Judge, prompts: Iterable[str]) -> list[Verdict | BaseException]:
+    """Verdicts on pairs that are asked about together, or errors."""
+    asked = (judge.acompare(prompt, "a", "b") for prompt in prompts)
+    return list(await asyncio.gather(*asked, return_exceptions=True))
+
+
 def on_full_disk(*_: object, **__: object) -> None:
     raise StoreError("the disk is full.")
 
@@ -73,17 +79,16 @@ def on_full_disk(*_: object, **__: object) -> None:
 def test_equal_questions_under_way_at_once_make_one_call() -> None:
     backend = Slow()
 
-    async def work() -> list[Verdict]:
+    async def work() -> None:
         async with Judge(backend, method="vote") as judge:
-            verdicts = await asyncio.gather(*(judge.acompare("q", "a", "b") for _ in range(20)))
-            assert judge.counts.made == 2
-            assert judge.counts.planned == 40
-            assert judge.counts.cached == 38
-            return verdicts
+            first, *others = await at_once(judge, ["q"] * 20)
+            assert isinstance(first, Verdict)
+            assert others == [first] * 19
+            counts = judge.counts
+            assert (counts.made, counts.planned, counts.cached) == (2, 40, 38)
 
-    verdicts = asyncio.run(work())
+    asyncio.run(work())
     assert len(backend.asked) == 2
-    assert {verdict.choice for verdict in verdicts} == {verdicts[0].choice}
 
 
 def test_call_of_stopped_asker_serves_others() -> None:
@@ -258,14 +263,10 @@ def test_lost_answer_is_paid_once_by_all_who_share_it(
 ) -> None:
     backend = Slow()
 
-    async def work() -> list[object]:
+    async def work() -> list[Verdict | BaseException]:
         monkeypatch.setattr(CallStore, "put_many", on_full_disk)
         async with Judge(backend, method="direct", calls=tmp_path) as judge:
-            return list(
-                await asyncio.gather(
-                    *(judge.acompare("q", "a", "b") for _ in range(4)), return_exceptions=True
-                )
-            )
+            return await at_once(judge, ["q"] * 4)
 
     first, *others = asyncio.run(work())
     assert len(backend.asked) == 1
@@ -330,9 +331,7 @@ def test_a_failure_is_shared_and_the_next_question_tries_again() -> None:
 
     async def work() -> None:
         async with Judge(backend, method="direct") as judge:
-            outcomes = await asyncio.gather(
-                *(judge.acompare("q", "a", "b") for _ in range(3)), return_exceptions=True
-            )
+            outcomes = await at_once(judge, ["q"] * 3)
             assert [str(outcome).partition(": ")[2] for outcome in outcomes] == [
                 "no verdict, 1 call failed: q: it is down"
             ] * 3
@@ -417,9 +416,7 @@ def test_a_budget_holds_over_all_that_is_asked_at_once() -> None:
 
     async def work() -> None:
         async with Judge(backend, method="direct", budget=most + 0.035) as judge:
-            outcomes = await asyncio.gather(
-                *(judge.acompare(f"q{i}", "a", "b") for i in range(20)), return_exceptions=True
-            )
+            outcomes = await at_once(judge, [f"q{i}" for i in range(20)])
             failed = [str(outcome) for outcome in outcomes if isinstance(outcome, BackendError)]
             assert len(failed) == 16
             assert judge.counts.made == 4  # of 0.01 each, while the most that one can cost is left
@@ -450,15 +447,13 @@ def test_calls_ended_with_event_loop_count_as_paid() -> None:
     judge.close()
 
 
-def test_what_is_reserved_and_not_used_is_waited_for() -> None:
+def test_what_is_reserved_and_not_used_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flights, "LOOK_S", 3600)  # a payment wakes who waits for it
     backend = Slow(per_token=0.0001, delay_s=0.002)
 
     async def made(budget: float) -> int:
-        async with Judge(backend, method="direct", budget=budget) as judge:
-            await asyncio.gather(
-                *(judge.acompare(f"q{budget}-{i}", "a", "b") for i in range(3)),
-                return_exceptions=True,
-            )
+        async with asyncio.timeout(60), Judge(backend, method="direct", budget=budget) as judge:
+            await at_once(judge, [f"q{budget}-{i}" for i in range(3)])
             return judge.counts.made
 
     plan = Judge(backend, method="direct", budget=1.0).price([pair(0)])
@@ -616,15 +611,9 @@ def test_a_case_that_cannot_be_decided_takes_no_other_with_it(
 
     monkeypatch.setattr(Judging, "decide", touchy)
 
-    async def work() -> list[object]:
+    async def work() -> list[Verdict | BaseException]:
         async with Judge(Slow(), method="direct") as judge:
-            return list(
-                await asyncio.gather(
-                    *(judge.acompare(f"q{i}", "a", "b") for i in range(6)), return_exceptions=True
-                )
-            )
+            return await at_once(judge, [f"q{i}" for i in range(6)])
 
-    outcomes = asyncio.run(work())
-    assert [type(outcome) for outcome in outcomes] == [Verdict] * 3 + [ArithmeticError] + [
-        Verdict
-    ] * 2
+    kinds = [type(outcome) for outcome in asyncio.run(work())]
+    assert kinds == [Verdict] * 3 + [ArithmeticError] + [Verdict] * 2

@@ -120,17 +120,6 @@ def test_items_without_probabilities_stay_out_of_the_icc_of_the_single_call() ->
     assert found["value"] == pytest.approx(0.8)
 
 
-def test_the_last_decision_replaces_an_earlier_one_with_its_probabilities() -> None:
-    items = [item("a")]
-    strata = strata_of(items, orders="swap", protocols=("coupled",), seed=0)
-    again = [call("a", X0, 0, (0.9, 0.1)), call("a", X2, 0, (0.8, 0.2)), call("a", X0, 1)]
-    (stratum,) = with_answers(strata, again)
-    table = stratum.table
-    assert table.choices.tolist() == [[1, 0]]
-    assert table.probs is not None
-    assert np.isnan(table.probs[0, 0]).all()
-
-
 @pytest.mark.parametrize("with_labels", [False, True])
 def test_items_of_another_size_without_decisions_are_counted_and_stop_nothing(
     *, with_labels: bool

@@ -6,10 +6,10 @@ import pytest
 
 from unswayed.auditing.design import strata_of
 from unswayed.auditing.pool import Remembered, sampled, with_answers
-from unswayed.decisions import MISSING, Decision, DecisionTable
+from unswayed.decisions import Decision
 from unswayed.errors import ShapeError
 from unswayed.items import Item
-from unswayed.presentation import X0, X2, Ask, Presentation
+from unswayed.presentation import X0, Ask, Presentation
 from unswayed.runner import Question
 
 ITEMS = [Item(id=name, prompt="p", candidates=("x", "y"), gold=0) for name in ("a", "b", "c")]
@@ -27,25 +27,6 @@ def decision(
         sample=sample,
         **fields,  # type: ignore[arg-type]
     )
-
-
-def test_a_streamed_table_equals_one_built_from_a_list() -> None:
-    made = [
-        decision("a", X0, 0, probs=(0.8, 0.2), label_mass=0.9),
-        decision("c", X2, 1, probs=(0.3, 0.7)),
-        decision("b", X0, None),
-        decision("elsewhere", X0, 0),
-    ]
-    strata = strata_of(ITEMS, orders="swap", protocols=("coupled",), seed=0)
-    (stratum,) = with_answers(strata, iter(made))
-    streamed = stratum.table
-    listed = DecisionTable.of(strata[0].items, made)
-    assert streamed.asks == listed.asks
-    assert streamed.choices.tolist() == listed.choices.tolist()
-    assert streamed.choices[0].tolist() == [0, MISSING]
-    assert streamed.probs is not None
-    assert listed.probs is not None
-    assert str(streamed.probs.tolist()) == str(listed.probs.tolist())  # NaN compares by its name
 
 
 def test_content_free_decisions_stay_out_of_the_pool() -> None:

@@ -2,14 +2,11 @@
 
 from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
 
 from unswayed.auditing.recommendation import Recommendation, recommend
 from unswayed.auditing.recorded import audit_decisions
-from unswayed.auditing.records import Metrics
-from unswayed.auditing.rows import converted
 from unswayed.auditing.settings import AuditSettings, audit_settings
 from unswayed.decisions import Decision
 from unswayed.errors import UsageError
@@ -189,15 +186,6 @@ def test_a_margin_is_some_points(margin: float) -> None:
     assert audit_settings(methods="all", margin=0.1).margin == 0.1
 
 
-def test_a_recommendation_of_an_older_file_has_no_state() -> None:
-    older = {"method": "pride", "reason": "the cheapest", "criterion": "accuracy", "best": "pride"}
-    read = converted(
-        {"recommendation": {**older, "alternative": None, "steadiest": "vote"}}, Metrics
-    )
-    assert read.recommendation is not None
-    assert (read.recommendation.state, read.recommendation.gain) == ("none", None)
-
-
 def recorded(items: int, draw: Any, *, gold: Any = True, **kept: Any) -> Recommendation:
     """The recommendation of recorded answers, `draw(item, order)` with a choice and P(first)."""
     rng = np.random.default_rng(1)
@@ -294,8 +282,3 @@ def test_controls_are_never_named() -> None:
     assert controls == {"canonical", "repeat", "repeat-mean", "repeat-score"}
     found = recorded(200, lambda n, o: (0 if o == (0, 1) else (n % 2), None))
     assert not controls & {found.method, found.cheapest, found.most_accurate}
-
-
-def test_a_recommendation_is_read_as_it_was_written() -> None:
-    found = advised(values(300, average=(60, 10)))
-    assert msgspec.convert(msgspec.to_builtins(found), Recommendation) == found

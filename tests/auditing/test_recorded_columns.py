@@ -10,7 +10,7 @@ import pytest
 
 from plain_decisions import read_plainly
 from random_decisions import random_file
-from unswayed.auditing.answered import AnswerSource, answers_of_strata
+from unswayed.auditing.answered import AnswerSource, answered_part
 from unswayed.auditing.audit import AuditRecord
 from unswayed.auditing.design import (
     Stratum,
@@ -135,7 +135,8 @@ def test_the_questions_that_an_item_answers_are_those_of_its_decisions(
     silent = msgspec.structs.replace(items[0], id="silent")
     strata = strata_of([*items, silent])
     recording = read_recording(tmp_path / "d.jsonl", "skip")
-    for stratum, answered in zip(strata, answers_of_strata(recording, strata), strict=True):
+    for stratum in strata:
+        answered = answered_part(recording, stratum)
         for item, code in zip(stratum.items, answered.of_item.tolist(), strict=True):
             own = {decision.ask for decision in decisions if decision.item_id == item.id}
             assert answered.sets[code] == own

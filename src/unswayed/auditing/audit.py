@@ -26,7 +26,6 @@ from unswayed.auditing.planning import (
 from unswayed.auditing.pool import (
     DecisionSource,
     Remembered,
-    noting_endings,
     with_answers,
 )
 from unswayed.auditing.records import CallsRecord, Metrics, PromptRecord, RunRecord, run_before
@@ -39,7 +38,6 @@ from unswayed.calibration import evidence_of, prompts_for
 from unswayed.decisions import MISSING, UNPARSED, Decision
 from unswayed.items import ItemSet, Message, blind, expanded
 from unswayed.parsing import READER
-from unswayed.presentation import Ask
 from unswayed.prompts import Spans, candidate_spans, check_prompts, prompt_fingerprint
 from unswayed.runner import (
     Caller,
@@ -188,20 +186,18 @@ class Audit:
         if counts.made:
             self.caller.pool.index()
         source = Remembered(self.read, self.plan.estimation)
-        noted: dict[tuple[str, Ask], str] = {}
-        decisions = noting_endings(source.noting(self.read(self.plan.questions())), noted)
+        decisions = source.noting(self.read(self.plan.questions()))
         strata = with_answers(self.plan.strata, decisions, methods=self.plan.methods.values())
         awaiting = 0
         if counts.planned > counts.made + counts.cached:
             strata, awaiting = self._without_awaiting(strata)
         plan, unmet = without_probabilities(replace(self.plan, strata=strata))
-        endings = Counter(noted.values())
         metrics = metrics_of(
             backend.model,
             plan,
             counts,
             source,
-            endings=endings,
+            endings=Counter(source.endings.values()),
             temperature=plan.settings.sample_temperature,
         )
         reread = changes_of(self.caller.pool)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -238,8 +239,10 @@ def choose_methods(
         name = spec_name(method)
         reasons = [why_not(method, task=task, n=n, gives=gives) for n in sizes]
         reason = next(filter(None, reasons), None)
-        if reason is None and unknown_words and _changes_the_wording(method, sizes):
-            reason = "this model's vocabulary has no words for another instruction"
+        if reason is None and unknown_words:
+            asks = itertools.chain.from_iterable(map(method.asks, sizes))
+            if any(ask.prompt_id != "default" for ask in asks):
+                reason = "this model's vocabulary has no words for another instruction"
         if reason is None and recorded is not None and method.name != BASE:
             reason = _not_recorded(method, strata, recorded)
         if reason is None:
@@ -262,10 +265,6 @@ def _not_in_all(wanted: Sequence[Method], task: Task, sizes: Sequence[int]) -> d
             unfit = next((reason for reason in reasons if reason is not None), None)
             skipped[name] = unfit or "not part of all; name it to run it"
     return skipped
-
-
-def _changes_the_wording(method: Method, sizes: Sequence[int]) -> bool:
-    return any(ask.prompt_id != "default" for n in sizes for ask in method.asks(n))
 
 
 def _not_recorded(

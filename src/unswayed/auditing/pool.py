@@ -53,18 +53,6 @@ def with_answers(
     return tuple(answered)
 
 
-def noting_endings(
-    decisions: Iterable[Decision], endings: dict[tuple[str, Ask], str]
-) -> Iterator[Decision]:
-    """Pass decisions on and note finish reasons that leave replies about candidates unread."""
-    for decision in decisions:
-        reason = decision.finish_reason
-        unread = decision.choice is None and decision.substitute is None
-        if unread and reason is not None and not ending(reason).is_read:
-            endings[decision.item_id, decision.ask] = reason
-        yield decision
-
-
 def with_content(table: DecisionTable) -> DecisionTable:
     """The columns that ask about the candidates themselves, for counts of answers."""
     if all(ask.substitute is None for ask in table.asks):
@@ -79,16 +67,19 @@ class Remembered:
         self._read = read
         self._wanted = {(question.item.id, question.ask) for question in questions}
         self._kept: dict[tuple[str, Ask], Decision] = {}
+        self.endings: dict[tuple[str, Ask], str] = {}
 
-    def noting(self, decisions: Iterable[Decision]) -> Iterable[Decision]:
-        """Pass decisions on, and keep those that are wanted."""
-        return self._noting(decisions) if self._wanted else decisions
-
-    def _noting(self, decisions: Iterable[Decision]) -> Iterator[Decision]:
+    def noting(self, decisions: Iterable[Decision]) -> Iterator[Decision]:
+        """Pass decisions on; keep those that are wanted, and the finish reasons that leave replies
+        about candidates unread.
+        """
         for decision in decisions:
-            key = decision.item_id, decision.ask
-            if key in self._wanted:
+            if self._wanted and (key := (decision.item_id, decision.ask)) in self._wanted:
                 self._kept[key] = decision
+            reason = decision.finish_reason
+            unread = decision.choice is None and decision.substitute is None
+            if unread and reason is not None and not ending(reason).is_read:
+                self.endings[decision.item_id, decision.ask] = reason
             yield decision
 
     def __call__(self, questions: Iterable[Question]) -> Iterator[Decision]:

@@ -12,7 +12,7 @@ from typing import TypeVar
 import msgspec
 import numpy as np
 
-from unswayed.auditing.answered import AnswerSource, answers_of_strata
+from unswayed.auditing.answered import AnswerSource, answered_part
 from unswayed.auditing.audit import AuditRecord, Exchange, unread_replies
 from unswayed.auditing.design import check_group_by, group_items
 from unswayed.auditing.measurement import metrics_of, run_of
@@ -145,7 +145,7 @@ def _plan(recording: Recording, items: ItemSet, settings: AuditSettings) -> Audi
         items.task,
         groups=any(item.group is not None for item in items.items),
         gives=_held_by(recording, task_of(items.task)),
-        recorded=answers_of_strata(recording, strata),
+        recorded=[answered_part(recording, stratum) for stratum in strata],
     )
     return AuditPlan(items, settings, "recorded", strata, methods, skipped, None)
 

@@ -66,19 +66,19 @@ def write_text(path: Path, text: str) -> None:
 
 def write_bytes(path: Path, data: bytes) -> None:
     """Write a file whole or not at all."""
-    try:
-        with whole_file(path) as file:
-            file.write(data)
-    except OSError as error:
-        raise RunDirectoryError(f"cannot write {path}: {error.strerror or error}.") from None
+    _write(path, [data])
 
 
 def write_lines(path: Path, blocks: Iterable[Sequence[bytes]]) -> None:
     """Write blocks of lines without their newlines, as they come, the whole file or nothing."""
+    _write(path, (b"\n".join([*lines, b""]) for lines in blocks))
+
+
+def _write(path: Path, parts: Iterable[bytes]) -> None:
     try:
         with whole_file(path) as file:
-            file.writelines(b"\n".join([*lines, b""]) for lines in blocks)
-    except OSError as error:
+            file.writelines(parts)
+    except OSError as error:  # disk full, read-only
         raise RunDirectoryError(f"cannot write {path}: {error.strerror or error}.") from None
 
 

@@ -56,13 +56,20 @@ def evaluate(plan: AuditPlan, source: DecisionSource) -> Metrics:
         macro=macro,
         skipped=dict(plan.skipped),
         cautions={
-            name: (*_cautions(own), *lacking)
+            name: said
             for name, own in scored.items()
-            if (lacking := _lacking(name, comparison.left_out)) or own.cautions
+            if (said := _cautions(name, own, comparison.left_out))
         },
         flips=asdict(flips(scored[BASE].outcomes)),
         thresholds=_thresholds(plan, scored),
-        estimation_curve=_estimation_curve(plan, source, options),
+        # how good fitted methods are with fewer or more estimation items
+        estimation_curve={
+            name: tuple(_point(plan, method, source, options, items=size) for size in sizes)
+            for name, method in plan.methods.items()
+            if method.fitted_from
+        }
+        if (sizes := plan.settings.estimation_sizes)
+        else UNSET,
         order_curve=_order_curve(plan, source, options),
         improvements=_improvements(plan, scored),
         level_choices=_level_choices(plan),
@@ -140,49 +147,6 @@ def _thresholds(plan: AuditPlan, scored: Mapping[str, Scored]) -> ThresholdView 
     return UNSET
 
 
-def _estimation_curve(
-    plan: AuditPlan,
-    source: DecisionSource,
-    options: Options,
-) -> dict[str, tuple[Row, ...]] | UnsetType:
-    """How good fitted methods are with fewer or more estimation items, from the same pool."""
-    sizes = plan.settings.estimation_sizes
-    if not sizes:
-        return UNSET
-
-    def point(method: Method, size: int) -> Row:
-        scored = _scored(plan, method, source, estimation_items=size)
-        amortised = scored.costs.calls_per_item_amortised
-        beside = Beside(estimation_items=size, calls_per_item_amortised=amortised)
-        return _followed(scored, beside, options)
-
-    return {
-        name: tuple(point(method, size) for size in sizes)
-        for name, method in plan.methods.items()
-        if method.fitted_from
-    }
-
-
-def _order_curve(
-    plan: AuditPlan,
-    source: DecisionSource,
-    options: Options,
-) -> dict[str, tuple[Row, ...]] | UnsetType:
-    """How good methods are with the first of their orders only, from the same pool."""
-
-    def point(method: Method, prefix: int) -> Row:
-        scored = _scored(plan, method, source, prefix=prefix)
-        beside = Beside(calls_per_item=scored.costs.calls_per_item)
-        return _followed(scored, beside, options, constructed=scored.by_construction)
-
-    curve = {}
-    for name, method in plan.methods.items():
-        prefixes = {prefix for stratum in plan.strata for prefix in method.prefixes(stratum.n)}
-        if prefixes:
-            curve[name] = tuple(point(method, prefix) for prefix in sorted(prefixes))
-    return curve or UNSET
-
-
 def _scored(
     plan: AuditPlan,
     method: Method,
@@ -201,29 +165,55 @@ def _scored(
     )
 
 
-def _followed(
-    scored: Scored, beside: Beside, options: Options, *, constructed: bool = False
+def _point(
+    plan: AuditPlan,
+    method: Method,
+    source: DecisionSource,
+    options: Options,
+    *,
+    items: int | None = None,
+    prefix: int | None = None,
 ) -> Row:
-    """The metrics that curves follow."""
-    names = [name for name in METRICS if METRICS.load(name).curve]
+    """A point of a curve, from the same pool: the method with so many estimation items, or with the
+    first of its orders only.
+    """
+    scored = _scored(plan, method, source, estimation_items=items, prefix=prefix)
+    costs, constructed = scored.costs, prefix is not None and scored.by_construction
+    beside = Beside(calls_per_item=costs.calls_per_item)
+    if prefix is None:
+        amortised = costs.calls_per_item_amortised
+        beside = Beside(estimation_items=items, calls_per_item_amortised=amortised)
     # items with different numbers of candidates have no RStd over all
+    names = [name for name in METRICS if METRICS.load(name).curve]
     row = measure(scored.outcomes, names=names, constructed=constructed, **options)
     return Row(row.values, beside)
 
 
-def _lacking(method: str, left_out: Mapping[str, str]) -> tuple[str, ...]:
-    """That a method is not compared, for it lacks answers."""
-    if method not in left_out:
-        return ()
-    return (f"{method} {left_out[method]}: it is not compared, and its row is about other items.",)
+def _order_curve(
+    plan: AuditPlan, source: DecisionSource, options: Options
+) -> dict[str, tuple[Row, ...]] | UnsetType:
+    """How good methods are with the first of their orders only."""
+    curve = {}
+    for name, method in plan.methods.items():
+        prefixes = {prefix for stratum in plan.strata for prefix in method.prefixes(stratum.n)}
+        points = (_point(plan, method, source, options, prefix=p) for p in sorted(prefixes))
+        curve[name] = tuple(points)
+    return {name: points for name, points in curve.items() if points} or UNSET
 
 
-def _cautions(scored: Scored) -> tuple[str, ...]:
-    """What fitting warned about: the first sentence, and how many folds said alike."""
-    if not scored.cautions:
-        return ()
-    first, *others = scored.cautions
-    return (first if not others else f"{first} ({len(others)} more folds warn alike.)",)
+def _cautions(name: str, scored: Scored, left_out: Mapping[str, str]) -> tuple[str, ...]:
+    """What fitting warned about, the first sentence and how many folds said alike, and that a method
+    lacks the answers to be compared.
+    """
+    said = []
+    if scored.cautions:
+        first, *others = scored.cautions
+        said.append(f"{first} ({len(others)} more folds warn alike.)" if others else first)
+    if name in left_out:
+        said.append(
+            f"{name} {left_out[name]}: it is not compared, and its row is about other items."
+        )
+    return tuple(said)
 
 
 def _row(scored: Scored, options: Options) -> Row:

@@ -94,11 +94,7 @@ def local_options(settings: BackendSettings) -> dict[str, str | int | float | bo
 
 
 def checked_settings(settings: BackendSettings) -> BackendSettings:
-    """The settings, if all of them are possible.
-
-    Raises:
-        UsageError: Naming the first that is not.
-    """
+    """The settings, if all of them are possible."""
     try:
         return msgspec.convert(asdict(settings), BackendSettings)
     except msgspec.ValidationError as error:
@@ -115,11 +111,7 @@ def backend_settings(
     patience: float | None = None,
     prices: str | Path | None = None,
 ) -> BackendSettings:
-    """Settings from the options of the Python functions, laid over `base`; None leaves its own.
-
-    Raises:
-        UsageError: If an option is of another kind.
-    """
+    """Settings from the options of the Python functions, laid over `base`; None leaves its own."""
     given = {
         "base_url": base_url,
         "max_connections": max_connections,
