@@ -7,7 +7,7 @@ import pytest
 
 from unswayed.auditing.recommendation import Recommendation, recommend
 from unswayed.auditing.recorded import audit_decisions
-from unswayed.auditing.settings import AuditSettings, audit_settings
+from unswayed.auditing.settings import AuditSettings
 from unswayed.decisions import Decision
 from unswayed.errors import UsageError
 from unswayed.items import Item, ItemSet, Task
@@ -182,8 +182,8 @@ def test_at_one_price_the_first_name_is_taken() -> None:
 @pytest.mark.parametrize("margin", [0, 0.09, 20.1, float("nan"), float("inf"), -1])
 def test_a_margin_is_some_points(margin: float) -> None:
     with pytest.raises(UsageError, match=f"margin {margin:g}: give points of accuracy from 0.1"):
-        audit_settings(methods="all", margin=margin)
-    assert audit_settings(methods="all", margin=0.1).margin == 0.1
+        AuditSettings.of({"methods": "all", "margin": margin})
+    assert AuditSettings.of({"methods": "all", "margin": 0.1}).margin == 0.1
 
 
 def recorded(items: int, draw: Any, *, gold: Any = True, **kept: Any) -> Recommendation:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from unswayed.decisions import TIE, DecisionTable
+from unswayed.decisions import TIE, Decision, DecisionTable
 from unswayed.items import Item, Task
 from unswayed.methods.estimation import MethodWarning
 from unswayed.methods.names import parse_method
@@ -31,7 +31,7 @@ class Simulated:
 
 
 def table_of(
-    probs: np.ndarray, shown: Sequence[Presentation], groups: Sequence[str] | None = None
+    probs: np.ndarray, shown: Sequence[Presentation], groups: Sequence[str | None] | None = None
 ) -> DecisionTable:
     """Probabilities by candidate, shape (I, T, n), as a table."""
     rows, _, n = probs.shape
@@ -53,6 +53,50 @@ def table_of(
         choices=probs.argmax(axis=2).astype(np.int16),
         probs=probs,
     )
+
+
+def answers(
+    choices: Sequence[Sequence[int]] | np.ndarray, shown: Sequence[Presentation | Ask], n: int = 2
+) -> DecisionTable:
+    """Choices by candidate, shape (I, T), without probabilities."""
+    asks = tuple(ask if isinstance(ask, Ask) else Ask(ask) for ask in shown)
+    table = table_of(np.zeros((len(choices), len(asks), n)), [ask.presentation for ask in asks])
+    return replace(table, asks=asks, choices=np.asarray(choices, dtype=np.int16), probs=None)
+
+
+def decision(
+    item_id: str, asked: Presentation | Ask, choice: object = 0, p_a: float | None = None
+) -> Decision:
+    """One answer about two candidates; with the probability of label A."""
+    ask = asked if isinstance(asked, Ask) else Ask(asked)
+    shown, substitute = ask.presentation, ask.substitute
+    rest = None if p_a is None else (p_a, 1 - p_a)
+    return Decision(
+        item_id=item_id,
+        order=shown.order,
+        labels=shown.symbols("AB"),
+        label_set=("A", "B"),
+        prompt_id=ask.prompt_id,
+        choice=choice,  # type: ignore[arg-type]
+        probs=rest if rest is None or shown.candidate_of_label(0) == 0 else rest[::-1],
+        substitute=substitute and substitute.candidates,
+        substitute_prompt=substitute and substitute.prompt,
+    )
+
+
+def decisions_of(table: DecisionTable, digits: int = 17) -> list[Decision]:
+    """The decisions of a table about two candidates, probabilities rounded."""
+    p_a = np.round(table.probs, digits)  # type: ignore[arg-type]
+    return [
+        decision(
+            item.id,
+            shown,
+            int(table.choices[row, column]),
+            float(p_a[row, column, shown.candidate_of_label(0)]),
+        )
+        for row, item in enumerate(table.items)
+        for column, shown in enumerate(table.shown)
+    ]
 
 
 def saturating(logit: np.ndarray) -> np.ndarray:

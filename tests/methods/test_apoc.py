@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
+from simulated_judges import decision
 
 import unswayed as us
 from unswayed.backends.simulated import simulated_items
@@ -66,14 +67,7 @@ def table(
 
 
 def answered(ask: Ask, code: int, about: Item) -> Decision:
-    return Decision(
-        item_id=about.id,
-        order=ask.presentation.order,
-        labels=ask.presentation.symbols(("A", "B")),
-        label_set=("A", "B"),
-        prompt_id=ask.prompt_id,
-        choice=choice_of(code),
-    )
+    return decision(about.id, ask, choice_of(code))
 
 
 def test_the_table_names_every_case_once() -> None:

@@ -14,7 +14,7 @@ from unswayed.backends.simulated import simulated_items
 from unswayed.decisions import Decision, Verdict
 from unswayed.items import Item, ItemSet, Task, blind
 from unswayed.judge import Judge
-from unswayed.methods.canonical import Canonical
+from unswayed.methods.single_call import Canonical
 from unswayed.presentation import Ask, Presentation, content_order, settled
 from unswayed.prompts import PromptSettings, render
 from unswayed.result import AuditResult

@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-from simulated_judges import accuracy, pairs, verdicts
+from simulated_judges import accuracy, decision, pairs, verdicts
 
 from unswayed.decisions import Decision
 from unswayed.errors import MethodError
@@ -22,18 +22,7 @@ ITEM = Item(id="q", prompt="which is better", candidates=("one two", "three four
 
 def call(ask: Ask, p_a: float, item: Item = ITEM) -> Decision:
     """The judge gives label A the probability p_a."""
-    holder = ask.presentation.candidate_of_label(0)
-    probs = (p_a, 1 - p_a) if holder == 0 else (1 - p_a, p_a)
-    return Decision(
-        item_id=item.id,
-        order=ask.presentation.order,
-        labels=ask.presentation.symbols("AB"),
-        label_set=("A", "B"),
-        choice=int(np.argmax(probs)),
-        probs=probs,
-        substitute=None if ask.substitute is None else ask.substitute.candidates,
-        substitute_prompt=None if ask.substitute is None else ask.substitute.prompt,
-    )
+    return decision(item.id, ask, ask.presentation.candidate_of_label(int(p_a < 0.5)), p_a)
 
 
 def test_the_worked_example() -> None:

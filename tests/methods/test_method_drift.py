@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 import pytest
-from simulated_judges import fit, pairs
+from simulated_judges import decision, decisions_of, fit, pairs
 
 from claim_rates.drift import alarms
 from unswayed.decisions import Decision
@@ -61,18 +61,7 @@ def test_a_number_s_distance_is_in_units_of_what_chance_allows() -> None:
 def test_it_reads_decisions_and_leaves_the_method_alone() -> None:
     method = fitted("pride")
     table = tables("pride", 40, seed=3)[2]
-    decisions = [
-        Decision(
-            item_id=item.id,
-            order=shown.order,
-            labels=shown.symbols("AB"),
-            label_set=("A", "B"),
-            choice=int(table.choices[row, column]),
-            probs=tuple(table.probs[row, column].tolist()),
-        )
-        for row, item in enumerate(table.items)
-        for column, shown in enumerate(table.shown)
-    ]
+    decisions = decisions_of(table)
     before = method.estimates()
     found = drift(method, method.estimation_tables(table.items, decisions), resamples=30)
     assert [entry.name for entry in found] == list(before)
@@ -84,19 +73,7 @@ def test_content_free_answers_have_no_interval_and_raise_no_alarm() -> None:
     item = pairs(1).table.items[0]
 
     def answers(p_a: float) -> list[Decision]:
-        return [
-            Decision(
-                item_id=item.id,
-                order=(0, 1),
-                labels=("A", "B"),
-                label_set=("A", "B"),
-                choice=0,
-                probs=(p_a, 1 - p_a),
-                substitute=ask.substitute.candidates,  # type: ignore[union-attr]
-                substitute_prompt=ask.substitute.prompt,  # type: ignore[union-attr]
-            )
-            for _, ask in method.plan_fit([item])
-        ]
+        return [decision(item.id, ask, p_a=p_a) for _, ask in method.plan_fit([item])]
 
     fitted_once = method.fit([item], answers(0.7))
     found = drift(fitted_once, fitted_once.estimation_tables([item], answers(0.71)))

@@ -13,12 +13,12 @@ from unswayed.backends.simulated import simulated_items
 from unswayed.decisions import MISSING, TIE, UNPARSED, Decision, DecisionTable, Verdict
 from unswayed.errors import UsageError
 from unswayed.items import Item, Task
-from unswayed.methods.direct import Direct
 from unswayed.methods.names import default_methods, spec_name
 from unswayed.methods.over_orders import Average, Vote
 from unswayed.methods.pcf import PCF
 from unswayed.methods.protocol import Method
 from unswayed.methods.sequential import Sequential
+from unswayed.methods.single_call import Direct
 from unswayed.parsing import FLAGS
 from unswayed.permutations import cyclic, random
 

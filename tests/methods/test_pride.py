@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from simulated_judges import FOUR, choices_options, pairs, table_of
+from simulated_judges import FOUR, choices_options, decision, pairs, table_of
 
-from unswayed.decisions import Decision
 from unswayed.errors import MethodError, NeedsLogprobs
 from unswayed.items import Item
 from unswayed.methods.additive import Additive
@@ -152,21 +151,8 @@ def test_deciding_before_fitting_is_an_error() -> None:
         PriDe().decide_table(pairs(1).table.select([Ask(X0)]))
 
 
-def decision(item_id: str, shape, p_a: float | None) -> Decision:
-    holder = shape.candidate_of_label(0)
-    probs = None if p_a is None else ((p_a, 1 - p_a) if holder == 0 else (1 - p_a, p_a))
-    return Decision(
-        item_id=item_id,
-        order=shape.order,
-        labels=shape.symbols("AB"),
-        label_set=("A", "B"),
-        choice=0,
-        probs=probs,
-    )
-
-
 def test_recorded_decisions_alone_are_enough() -> None:
-    decisions = [decision(f"q{i}", shape, 0.7) for i in range(20) for shape in PAIR]
+    decisions = [decision(f"q{i}", shape, p_a=0.7) for i in range(20) for shape in PAIR]
     items = [Item(id=f"q{i}", prompt="?", candidates=("a", "b")) for i in range(20)]
     assert PriDe().fit(decisions) == PriDe().fit(items, decisions)
     with pytest.raises(MethodError, match="fit needs the decisions"):
@@ -174,16 +160,16 @@ def test_recorded_decisions_alone_are_enough() -> None:
 
 
 def test_decisions_without_probabilities_are_refused() -> None:
-    decisions = [decision(f"q{i}", shape, None) for i in range(20) for shape in PAIR]
+    decisions = [decision(f"q{i}", shape) for i in range(20) for shape in PAIR]
     with pytest.raises(NeedsLogprobs, match="pride needs label probabilities"):
         PriDe().fit(decisions)
 
 
 def test_only_the_planned_questions_are_read() -> None:
     items = [Item(id=f"q{i}", prompt="?", candidates=("a", "b")) for i in range(20)]
-    planned = [decision(item.id, shape, 0.7) for item in items for shape in PAIR]
-    others = [decision(item.id, shape, 0.1) for item in items for shape in (X1, X3)]
-    others += [decision("stranger", X0, 0.1)]
+    planned = [decision(item.id, shape, p_a=0.7) for item in items for shape in PAIR]
+    others = [decision(item.id, shape, p_a=0.1) for item in items for shape in (X1, X3)]
+    others += [decision("stranger", X0, p_a=0.1)]
     assert PriDe().fit(items, [*others, *planned]) == PriDe().fit(items, planned)
 
 

@@ -219,6 +219,7 @@ def _labels(tables: Sequence[DecisionTable]) -> tuple[str, ...]:
 def _settings(settings: AuditSettings) -> dict[str, Any]:
     """The settings that determine the figures; the seed and the prompts are recorded by themselves."""
     named = {field.name: getattr(settings, field.name) for field in fields(settings)}
+    named["protocol"] = settings.protocol or "coupled"
     return {
         name: list(value) if isinstance(value, tuple) else value
         for name, value in named.items()

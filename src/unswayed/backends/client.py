@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from unswayed.backends import BackendSettings, checked_settings
+from unswayed.backends import BackendSettings
 from unswayed.backends.addresses import Address, Service, resolve
 from unswayed.backends.dialect import Dialect, Traits, Transport
 from unswayed.backends.faults import Fault, bad_response, fault_of, lost
@@ -49,7 +49,7 @@ class HttpBackend(Backend):
         clock: Clock | None = None,
         connect: Callable[[], Transport] | None = None,
     ) -> None:
-        settings = checked_settings(settings)
+        settings = settings.valid()
         self.model = model
         self.address = address
         self.server = address.shown

@@ -21,9 +21,6 @@ def write_bytes(data: bytes) -> bool:
 
     Returns:
         Whether somebody reads it; a reader that left (`| head`) is no error.
-
-    Raises:
-        OSError: If it cannot be written (disk full).
     """
     try:
         sys.stdout.flush()

@@ -23,11 +23,7 @@ FIELDS: Final[Mapping[str, str]] = {
 
 
 def exact_form(objective: str) -> str:
-    """The objective that computes what this one samples.
-
-    Raises:
-        UsageError: If there is none, naming those that have one.
-    """
+    """The objective that computes what this one samples."""
     name = f"{objective.removesuffix(EXACT)}{EXACT}"
     if name in OBJECTIVES:
         return name
@@ -46,9 +42,6 @@ def check_read(objective: str, changes: Mapping[str, str]) -> None:
     Args:
         objective: A registered name.
         changes: Field to value, of `changes_of`.
-
-    Raises:
-        UsageError: Naming the objectives that read it.
     """
     option_of = {field: option for option, field in FIELDS.items()}
     for field in changes:
@@ -69,9 +62,6 @@ def changes_of(texts: Sequence[str], options: Mapping[str, object]) -> dict[str,
     Args:
         texts: Of `--set`: field=value.
         options: Option to value; None is not given.
-
-    Raises:
-        UsageError: If a text is not field=value.
     """
     given = {FIELDS[option]: str(value) for option, value in options.items() if value is not None}
     return {**dict(_change(text) for text in texts), **given}

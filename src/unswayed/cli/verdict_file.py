@@ -31,9 +31,6 @@ class VerdictFile:
         path: The file; its verdicts are kept, never overwritten by others.
         judge: Whose verdicts they are; knows which calls are recorded.
         pool: Where they are recorded, for messages.
-
-    Raises:
-        RunDirectoryError: If the file cannot be read or written.
     """
 
     def __init__(self, path: Path, judge: Judge, pool: Path) -> None:
@@ -62,11 +59,7 @@ class VerdictFile:
             self._temporary.unlink(missing_ok=True)
 
     def check(self, items: Sequence[Item]) -> None:
-        """Check, before their calls are paid for, that items are those the file goes on with.
-
-        Raises:
-            RunDirectoryError: If the file holds verdicts of something else.
-        """
+        """Check, before their calls are paid for, that items are those the file goes on with."""
         for item in items:
             if self._expected is None:
                 return
@@ -85,9 +78,6 @@ class VerdictFile:
 
         Returns:
             True: a file is always read.
-
-        Raises:
-            RunDirectoryError: If another verdict on the item stands there, or the disk is full.
         """
         try:
             if line == self._old:
@@ -101,11 +91,7 @@ class VerdictFile:
         return True
 
     def finish(self) -> None:
-        """Check, after the last item, that no line of the file is left over.
-
-        Raises:
-            RunDirectoryError: If verdicts on other items stand there.
-        """
+        """Check, after the last item, that no line of the file is left over."""
         if self._old is not None:
             self._refuse(
                 f"verdicts on items that are not in the data or not in its order, such as {self._id()}"

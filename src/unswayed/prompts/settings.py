@@ -8,10 +8,12 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
+from msgspec import Meta
 
+from unswayed.arguments import Settings
 from unswayed.errors import TemplateError, UsageError
 from unswayed.items import Item, Message
 from unswayed.presentation import label_symbols
@@ -43,32 +45,51 @@ class PromptSettings:
         return self.prompt or DEFAULT_PROMPT
 
 
-def prompt_settings(
-    prompt: str | PromptSettings | None = None,
-    template: str | Path | None = None,
-    labels: str | Sequence[str] | None = None,
-    shots: Sequence[Item] = (),
-) -> PromptSettings:
-    """Prompt settings from the options of the command line and of the Python functions.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskOptions(Settings):
+    """How items are asked, as commands and functions are told."""
 
-    The options are laid over `prompt` where that is settings; labels may be text with commas, and
-    `shots` are items with gold.
-    """
-    base = prompt if isinstance(prompt, PromptSettings) else PromptSettings(prompt=prompt)
-    if not isinstance(base.prompt, str | None):
-        raise UsageError(f"prompt {prompt!r}: give the name of a prompt, such as direct.")
-    parts = labels.split(",") if isinstance(labels, str) else labels
-    try:
-        return replace(
-            base,
-            template=base.template if template is None else os.fspath(template),
-            label_set=base.label_set if parts is None else tuple(part.strip() for part in parts),
-            shots=tuple(shots) or base.shots,
-        )
-    except (TypeError, AttributeError):
-        raise UsageError(
-            f"template {template!r}, labels {labels!r}: give a path, and text such as X,Y."
-        ) from None
+    prompt: Annotated[
+        str | PromptSettings | None,
+        Meta(
+            description="How items are asked: `unswayed list prompts` "
+            "[default: the model's own, or direct]",
+            extra={"text": str},
+        ),
+    ] = None
+    template: Annotated[
+        str | Path | None,
+        Meta(description="Your own prompt template file.", extra={"text": Path}),
+    ] = None
+    labels: Annotated[
+        str | Sequence[str] | None,
+        Meta(description="Label symbols, such as X,Y [default: A,B,...]", extra={"text": str}),
+    ] = None
+    reask: Annotated[bool, Meta(description="Do not ask again if a reply cannot be read.")] = True
+
+    def prompts(self, shots: Sequence[Item] = ()) -> PromptSettings:
+        """The settings of prompts, laid over those that `prompt` brings; `shots` are items with gold.
+
+        Raises:
+            UsageError: If an option is of another kind.
+        """
+        prompt = self.prompt
+        base = prompt if isinstance(prompt, PromptSettings) else PromptSettings(prompt=prompt)
+        if not isinstance(base.prompt, str | None):
+            raise UsageError(f"prompt {prompt!r}: give the name of a prompt, such as direct.")
+        parts = self.labels.split(",") if isinstance(self.labels, str) else self.labels
+        try:
+            return replace(
+                base,
+                template=base.template if self.template is None else os.fspath(self.template),
+                label_set=base.label_set if parts is None else tuple(p.strip() for p in parts),
+                shots=tuple(shots) or base.shots,
+            )
+        except (TypeError, AttributeError):
+            raise UsageError(
+                f"template {self.template!r}, labels {self.labels!r}: give a path, and text such "
+                "as X,Y."
+            ) from None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
