@@ -143,7 +143,6 @@ SAME_CLASS_NAMES: Final = frozenset(
         "Estimate",
         "Example",
         "Prompt",
-        "Question",
         "Row",
     }
 )

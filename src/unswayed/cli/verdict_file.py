@@ -26,11 +26,7 @@ class VerdictFile:
     stopped begins again: it makes the same lines, and those that are there already are kept. A
     line that was cut off is written again. A verdict that was missing because a call failed comes
     into its place through a second file, which replaces the first once it holds all its lines.
-
-    Args:
-        path: The file; its verdicts are kept, never overwritten by others.
-        judge: Whose verdicts they are; knows which calls are recorded.
-        pool: Where they are recorded, for messages.
+    Verdicts of others are never overwritten. `pool` is where calls are recorded, for messages.
     """
 
     def __init__(self, path: Path, judge: Judge, pool: Path) -> None:
@@ -74,11 +70,7 @@ class VerdictFile:
                 self._expected = self._read_ahead()
 
     def write(self, line: bytes) -> bool:
-        """Write a verdict, unless it stands there already.
-
-        Returns:
-            True: a file is always read.
-        """
+        """Write a verdict, unless it stands there already; True, because a file is always read."""
         try:
             if line == self._old:
                 self._keep()
