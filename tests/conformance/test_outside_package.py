@@ -257,6 +257,38 @@ def test_metric_is_compared_between_runs(folder: Path) -> None:
     assert compared["first_two"].n == 30
 
 
+# importer, benchmark and skip rule
+
+
+def test_importer_benchmark_and_skip_are_used_by_their_names(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    case = {"case": "c1", "left": "iron", "right": "oak", "picks": [0, 0]}
+    (folder / "cases.jsonl").write_text(json.dumps(case) + "\n")
+    assert main(["import", "auto", "cases.jsonl", "--out", "calls.jsonl"]) == 0
+    calls = [json.loads(line) for line in Path("calls.jsonl").read_text().splitlines()]
+    assert [(call["order"], call["choice"]) for call in calls] == [([0, 1], 0), ([1, 0], 1)]
+    duels = [{"name": f"d{k}", "left": "a", "right": "b", "better": k % 2} for k in range(6)]
+    (folder / "duels.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in duels))
+    asked = ("duels", "--data-dir", ".", "--model", "simulated/judge", "--resamples", "100")
+    assert main(["audit", *asked, "--out", "run"]) == 0
+    origin = json.loads(Path("run/run.json").read_text())["data"]["origin"]
+    assert (origin["address"], origin["licence"]) == (
+        "https://huggingface.co/datasets/mine/duels",
+        "CC0",
+    )
+    short = [{**row, "prompt": "Why?"} for row in rows("pairwise", (4,), 2)]
+    long = [{**row, "prompt": f"{row['prompt']} of very many"} for row in rows("pairwise", (4,), 2)]
+    both = [{**row, "id": f"{k}"} for k, row in enumerate((*short, *long))]
+    (folder / "items.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in both))
+    judge = "simulated/judge?slot=9&label=0&noise=0"  # always the first: the orders disagree
+    skipping = ("--model", judge, "--method", "apoc:skip=short", "--out", "verdicts.jsonl")
+    assert main(["judge", "items.jsonl", *skipping]) == 0
+    verdicts = [json.loads(line) for line in Path("verdicts.jsonl").read_text().splitlines()]
+    n_calls = {verdict["item_id"]: verdict["n_calls"] for verdict in verdicts}
+    assert [n_calls[row["id"]] for row in both] == [2] * 4 + [3] * 4
+
+
 # prompts
 
 # files of calibrate hold these: they change with the words, and fitted files are worthless then

@@ -70,11 +70,17 @@ VARIANTS = (
     "pcf:runs=3",
     "label-shift:strength=0.5",
 )
+CHECKS = (
+    (check_prompt, PROMPTS),
+    (check_skip, SKIPS),
+    (check_reward, REWARDS),
+    (check_objective, OBJECTIVES),
+    (check_engine, ENGINES),
+)
 with installed():
     SPECS = (*METHODS, *VARIANTS)
-    NAMES = {table.kind: tuple(table) for table in (METRICS, TASKS, PROMPTS, SKIPS, REWARDS)}
-    TRAINING = [(table.kind, name) for table in (OBJECTIVES, ENGINES) for name in table]
-CHECKS = {"objective": check_objective, "engine": check_engine}
+    METRIC_NAMES, TASK_NAMES = tuple(METRICS), tuple(TASKS)
+    OTHERS = [(table.kind, name, check) for check, table in CHECKS for name in table]
 
 
 def by_name(rule):
@@ -97,8 +103,8 @@ def _quiet() -> Iterator[None]:
 
 def test_example_is_among_those_tested() -> None:
     assert {"first-two", "label-shift"} <= {*SPECS}
-    assert EXAMPLE["metric"] <= {*NAMES["metric"]}
-    assert EXAMPLE["task"] <= {*NAMES["task"]}
+    assert EXAMPLE["metric"] <= {*METRIC_NAMES}
+    assert EXAMPLE["task"] <= {*TASK_NAMES}
 
 
 @pytest.mark.parametrize("spec", SPECS)
@@ -114,37 +120,22 @@ def test_method_is_displayed_as_it_was_asked_for(spec) -> None:
     assert spec_name(parse_method(spec)) == spec
 
 
-@pytest.mark.parametrize("name", NAMES["metric"])
+@pytest.mark.parametrize("name", METRIC_NAMES)
 @pytest.mark.parametrize("rule", metrics.RULES, ids=by_name)
 def test_metric_keeps_rule(rule, name) -> None:
     rule(METRICS.load(name))
 
 
-@pytest.mark.parametrize("name", NAMES["task"])
+@pytest.mark.parametrize("name", TASK_NAMES)
 @pytest.mark.parametrize("rule", tasks.RULES, ids=by_name)
 def test_task_keeps_rule(rule, name) -> None:
     rule(TASKS.load(name))
 
 
-@pytest.mark.parametrize("name", NAMES["prompt"])
-def test_prompt_keeps_rules(name) -> None:
-    check_prompt(PROMPTS.load(name))
-
-
-@pytest.mark.parametrize("name", NAMES["skip"])
-def test_skip_keeps_rules(name) -> None:
-    check_skip(SKIPS.load(name))
-
-
-@pytest.mark.parametrize("name", NAMES["reward"])
-def test_reward_keeps_rules(name) -> None:
-    check_reward(REWARDS.load(name))
-
-
-@pytest.mark.parametrize(("kind", "name"), TRAINING)
-def test_objective_or_engine_keeps_rules(kind, name) -> None:
-    table = OBJECTIVES if kind == "objective" else ENGINES
-    CHECKS[kind](table.load(name))
+@pytest.mark.parametrize(("kind", "name", "check"), OTHERS)
+def test_thing_of_another_kind_keeps_its_rules(kind, name, check) -> None:
+    (table,) = (table for _, table in CHECKS if table.kind == kind)
+    check(table.load(name))
 
 
 @pytest.mark.parametrize(

@@ -142,11 +142,7 @@ _FORBIDDEN: Final = re.compile(r"[<>\[\]{}\x00-\x1f\x7f\x85\u2028\u2029\ud800-\u
 
 
 def label_set_of(n: int, settings: PromptSettings) -> tuple[str, ...]:
-    """The labels of an item with n candidates, in canonical order.
-
-    Raises:
-        TemplateError: If the label set is malformed or has fewer than n labels.
-    """
+    """The labels of an item with n candidates, in canonical order."""
     if settings.label_set is None:
         return label_symbols(n)
     check_labels(settings.label_set)
@@ -159,12 +155,9 @@ def label_set_of(n: int, settings: PromptSettings) -> tuple[str, ...]:
 
 
 def check_labels(labels: Sequence[str]) -> None:
-    """Check that labels can be printed and read back.
+    """Check that labels can be printed and read back, or raise `TemplateError`.
 
     Labels that differ only in case (m and M) are allowed: answers are then read case-sensitively.
-
-    Raises:
-        TemplateError: If a label is empty, repeated, padded, means a tie or cannot be delimited.
     """
     seen: dict[str, str] = {}
     for label in labels:
