@@ -47,7 +47,7 @@ RECORDED = {
     "read items": ["unswayed.sources:load_data"],
     "read decisions": ["unswayed.audits:read_recording"],
     "sort out and plan": ["unswayed.audits:audit_decisions"],
-    "tables": ["unswayed.auditing.recorded:build_tables"],
+    "tables": ["unswayed.auditing.recorded:with_answers"],
     "score methods": ["unswayed.auditing.summary:score_method"],
     "metrics and bootstrap": ["unswayed.auditing.summary:measure"],
     "groups": ["unswayed.auditing.summary:measure_groups"],
@@ -71,7 +71,7 @@ MADE = {
     "  render": ["unswayed.runner.questions:render"],
     "  key": ["unswayed.runner.questions:Frame.key"],
     "  parse": ["unswayed.runner.questions:read_by", "unswayed.runner.drafts:read_by"],
-    "tables": ["unswayed.auditing.audit:build_tables"],
+    "tables": ["unswayed.auditing.audit:with_answers"],
 }
 """Stages of an audit, and the names by which the program calls what they measure."""
 

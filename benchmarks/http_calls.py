@@ -41,8 +41,8 @@ from unswayed.items import Item
 from unswayed.parsing import read_decision
 from unswayed.presentation import X0, Ask
 from unswayed.prompts import PromptSettings
-from unswayed.runner import Caller, Question, RunSettings, requests_for
-from unswayed.store import CallStore
+from unswayed.runner import Caller, Question, RunSettings
+from unswayed.store import CallStore, Memory
 
 MODEL = "openai/benchmark"
 BATCH = 50
@@ -180,8 +180,7 @@ async def round_of(
 ) -> dict[str, Measured]:
     backend = open_backend(MODEL, BackendSettings(base_url=url, max_connections=connections))
     assert isinstance(backend, HttpBackend)
-    drafted = requests_for(questions(n, run), backend, settings)
-    asked = [Query(question.item, question.ask, request) for question, request in drafted]
+    asked = list(Caller(backend, Memory(), settings).missing(questions(n, run)))
     bodies = [backend.dialect.encode(query.request, backend.traits) for query in asked]
     await client(backend, asked[:1000])  # opens the connections
     measured = {"aiohttp": await measure(n, lambda: floor(url, bodies, connections))}

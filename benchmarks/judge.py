@@ -51,7 +51,8 @@ from unswayed.items import Item
 from unswayed.methods.names import parse_method
 from unswayed.presentation import settled
 from unswayed.prompts import PromptSettings
-from unswayed.runner import Question, RunSettings, requests_for
+from unswayed.runner import Caller, Question, RunSettings
+from unswayed.store import Memory
 
 HEADERS = {"Content-Type": "application/json"}
 
@@ -83,10 +84,9 @@ def work_of(url: str, n: int, run: str, method: str) -> Work:
         for ask in parse_method(method).asks(item.n)
         if (about := settled(ask, item)) is not None
     ]
-    settings = RunSettings(prompts=PromptSettings())
+    caller = Caller(backend, Memory(), RunSettings(prompts=PromptSettings()))
     bodies = [
-        backend.dialect.encode(request, backend.traits)
-        for _, request in requests_for(questions, backend, settings)
+        backend.dialect.encode(query.request, backend.traits) for query in caller.missing(questions)
     ]
     return Work(items, bodies)
 

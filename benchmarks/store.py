@@ -25,8 +25,8 @@ from unswayed.items import Item
 from unswayed.parsing import read_decision
 from unswayed.presentation import X0, X2, Ask
 from unswayed.prompts import PromptSettings, render
-from unswayed.runner import Caller, Question, RunSettings, requests_for
-from unswayed.store import CallStore
+from unswayed.runner import Caller, Question, RunSettings
+from unswayed.store import CallStore, Memory
 
 SETTINGS = RunSettings(prompts=PromptSettings())
 WORDS = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron".split()  # noqa: SIM905
@@ -83,10 +83,15 @@ def show(name: str, value: float, unit: str, note: str = "") -> None:
     print(f"{name:<44}{value:>12,.1f} {unit:<12}{note}", flush=True)
 
 
+def queries_of(asked: list[Question]) -> list[Query]:
+    """What asks distinct questions."""
+    return list(Caller(Instant(), Memory(), SETTINGS).missing(asked))
+
+
 def bench_writes(directory: Path, asked: list[Question]) -> None:
     rows = [
-        (key_of(request), request, response(n))
-        for n, (_, request) in enumerate(requests_for(asked, Instant(), SETTINGS))
+        (key_of(query.request), query.request, response(n))
+        for n, query in enumerate(queries_of(asked))
     ]
     for batch in (50, 100):
         with CallStore.open(directory / f"writes-{batch}") as store:
@@ -104,7 +109,7 @@ def bench_writes(directory: Path, asked: list[Question]) -> None:
 def bench_parts(asked: list[Question]) -> None:
     n = len(asked)
     rendered = [render(item, ask, SETTINGS.prompts) for item, ask in asked]
-    requests: list[Request] = [request for _, request in requests_for(asked, Instant(), SETTINGS)]
+    requests = [query.request for query in queries_of(asked)]
     answers = [response(number) for number in range(n)]
 
     def parse() -> None:
@@ -124,10 +129,7 @@ def bench_parts(asked: list[Question]) -> None:
 
 
 def bench_backend(asked: list[Question]) -> None:
-    queries = [
-        Query(question.item, question.ask, request)
-        for question, request in requests_for(asked, Instant(), SETTINGS)
-    ]
+    queries = queries_of(asked)
 
     async def drain() -> None:
         async for _ in Instant().answer(queries):

@@ -1,12 +1,28 @@
 """What every test runs under: one torch thread, no deadlines, the same examples in CI."""
 
 import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # two are many times slower on a busy machine
 os.environ.pop("COLUMNS", None)  # pytest-xdist hands its terminal's width to the workers
 
+import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from unswayed.store import CallStore
 
 settings.register_profile("unswayed", deadline=None)  # tests never assert a time
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "unswayed")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> "Iterator[CallStore]":
+    """A pool of recorded calls in `run`."""
+    from unswayed.store import CallStore
+
+    with CallStore.open(tmp_path / "run") as opened:
+        yield opened

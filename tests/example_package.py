@@ -58,20 +58,27 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 @contextmanager
+def on_path(*folders: Path) -> Iterator[None]:
+    """Look for packages in these folders as well, for a while."""
+    sys.path[:0] = added = [str(folder) for folder in folders]
+    _look_again()
+    try:
+        yield
+    finally:
+        for entry in added:
+            sys.path.remove(entry)
+        _look_again()
+
+
+@contextmanager
 def installed() -> Iterator[None]:
     """Add the package to this process for a while."""
     with TemporaryDirectory() as folder:
         describe(Path(folder))
-        sys.path[:0] = added = [folder, str(FOLDER)]
-        _look_again()
-        try:
+        with on_path(Path(folder), FOLDER):
             yield
-        finally:
-            for entry in added:
-                sys.path.remove(entry)
-            _look_again()
-            for name in EXAMPLE["task"]:
-                Task._value2member_map_.pop(name, None)
+    for name in EXAMPLE["task"]:
+        Task._value2member_map_.pop(name, None)
 
 
 def _look_again() -> None:

@@ -16,6 +16,7 @@ from unswayed.decisions import (
     DecisionTable,
     argmax_by_tie_rule,
     check_decision,
+    record,
     tie_rank,
 )
 from unswayed.errors import ItemError, ShapeError
@@ -169,6 +170,13 @@ def test_items_of_different_sizes_or_label_sets_do_not_share_a_table() -> None:
     other = Decision(item_id="q", order=(0, 1), labels=("X", "Y"), label_set=("X", "Y"), choice=0)
     with pytest.raises(ShapeError, match="label set"):
         DecisionTable.of([item()], [decision(X2, 0), other])
+    outside = [Decision(item_id="q", order=(0, 1), labels=("X", "Y"), label_set=("A", "B"))]
+    for table in (
+        DecisionTable.of,
+        lambda items, own: DecisionTable.of_recording(items, record(own)),
+    ):
+        with pytest.raises(ShapeError, match="must be the 2 symbols of label_set"):
+            table([item()], outside)
 
 
 def test_the_tie_rule_ignores_order_and_follows_the_text() -> None:

@@ -139,8 +139,6 @@ ONCE: Final = {
 
 SAME_CLASS_NAMES: Final = frozenset(
     {
-        "Batch",
-        "Question",
         "Row",
     }
 )

@@ -12,7 +12,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-import unswayed as us
 from unswayed.backends import open_backend
 from unswayed.backends.simulated import SimulatedBackend, simulated_items
 from unswayed.calibration import calibrate
@@ -99,16 +98,6 @@ def test_verdicts_are_the_audit_s(method: str, n: int) -> None:
     batch = [chosen.decide(item, by_item[item.id]) for item in items]
     assert [verdict.choice for verdict in streamed] == [verdict.choice for verdict in batch]
     assert [verdict.item_id for verdict in streamed] == [item.id for item in items]
-
-
-def test_accuracy_of_the_verdicts_is_the_audit_s(pairs: ItemSet) -> None:
-    result = us.audit(MODEL, pairs, methods=["average"], resamples=100)
-    with Judge(MODEL, method="average") as judge:
-        verdicts = judged(judge, pairs)
-    right = [v.choice == item.gold for v, item in zip(verdicts, pairs, strict=True)]
-    assert sum(right) / len(right) == pytest.approx(
-        result.metrics["methods"]["average"]["accuracy"]["value"]
-    )
 
 
 def test_one_at_a_time_is_the_same_as_many(pairs: ItemSet) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from fakes import SETTINGS, FakeBackend, pair
 from unswayed.backends import Backend, open_backend
 from unswayed.backends.protocol import Outcome
 from unswayed.backends.simulated import simulated_items
@@ -27,14 +28,13 @@ from unswayed.methods.names import parse_method
 from unswayed.methods.protocol import is_fitted, why_not
 from unswayed.presentation import X0, X2, Ask, settled
 from unswayed.prompts import PromptSettings, render
-from unswayed.runner import Caller, Question, RunSettings
+from unswayed.runner import Caller, Question, RunSettings, flights
 from unswayed.store import CallStore, Memory, Recorded
 from unswayed.store.memory import ENTRY_BYTES
 from unswayed.sync import LoopThread
 
 Row = tuple[bytes, Request, Response]
 
-SETTINGS = RunSettings(prompts=PromptSettings())
 PAIR = Item(id="q", prompt="Question?", candidates=("yes", "no"))
 
 
@@ -43,32 +43,30 @@ def first_label(query: Query) -> Outcome:
 
 
 @dataclass
-class Slow(Backend):
-    """Takes its time, and remembers what it was asked."""
+class Slow(FakeBackend):
+    """Pulls all it can, and takes its time."""
 
     reply: Callable[[Query], Outcome] = first_label
-    model: str = "fake/one"
-    per_token: float | None = 0.0
+    gives_logprobs: bool = False
+    connections: int = 1000
     delay_s: float = 0.001
-    asked: list[Request] = field(default_factory=list)
-
-    async def answer(self, queries: Iterable[Query]) -> AsyncIterator[tuple[Query, Outcome]]:
-        pulled = list(queries)
-        self.asked.extend(query.request for query in pulled)
-        await asyncio.sleep(self.delay_s)
-        for query in pulled:
-            yield query, self.reply(query)
-
-    def price(self, input_tokens: int, output_tokens: int) -> float | None:
-        return None if self.per_token is None else self.per_token * (input_tokens + output_tokens)
 
 
-def pair(number: int) -> Item:
-    return Item(id=f"q{number}", prompt=f"Question {number}?", candidates=("yes", "no"))
+@dataclass
+class Narrow(Slow):
+    """Sees one call through before it pulls the next."""
+
+    connections: int = 1
 
 
 def answers_of(backend: Backend, settings: RunSettings = SETTINGS) -> Caller:
     return Caller(backend, Memory(1 << 20), settings, remembers=False)
+
+
+async def at_once(judge: Judge, prompts: Iterable[str]) -> list[Verdict | BaseException]:
+    """Verdicts on pairs that are asked about together, or errors."""
+    asked = (judge.acompare(prompt, "a", "b") for prompt in prompts)
+    return list(await asyncio.gather(*asked, return_exceptions=True))
 
 
 def on_full_disk(*_: object, **__: object) -> None:
@@ -81,17 +79,16 @@ def on_full_disk(*_: object, **__: object) -> None:
 def test_equal_questions_under_way_at_once_make_one_call() -> None:
     backend = Slow()
 
-    async def work() -> list[Verdict]:
+    async def work() -> None:
         async with Judge(backend, method="vote") as judge:
-            verdicts = await asyncio.gather(*(judge.acompare("q", "a", "b") for _ in range(20)))
-            assert judge.counts.made == 2
-            assert judge.counts.planned == 40
-            assert judge.counts.cached == 38
-            return verdicts
+            first, *others = await at_once(judge, ["q"] * 20)
+            assert isinstance(first, Verdict)
+            assert others == [first] * 19
+            counts = judge.counts
+            assert (counts.made, counts.planned, counts.cached) == (2, 40, 38)
 
-    verdicts = asyncio.run(work())
+    asyncio.run(work())
     assert len(backend.asked) == 2
-    assert {verdict.choice for verdict in verdicts} == {verdicts[0].choice}
 
 
 def test_call_of_stopped_asker_serves_others() -> None:
@@ -200,17 +197,6 @@ def test_call_is_taken_over_if_its_event_loop_stops(is_ended: bool) -> None:
     judge.close()
 
 
-@dataclass
-class Narrow(Slow):
-    """Sees one call through before it pulls the next."""
-
-    async def answer(self, queries: Iterable[Query]) -> AsyncIterator[tuple[Query, Outcome]]:
-        for query in queries:
-            self.asked.append(query.request)
-            await asyncio.sleep(self.delay_s)
-            yield query, self.reply(query)
-
-
 @pytest.mark.parametrize("is_stored", [False, True])
 def test_callers_with_the_same_items_pay_each_call_once(is_stored: bool, tmp_path: Path) -> None:
     backend = Narrow()
@@ -277,14 +263,10 @@ def test_lost_answer_is_paid_once_by_all_who_share_it(
 ) -> None:
     backend = Slow()
 
-    async def work() -> list[object]:
+    async def work() -> list[Verdict | BaseException]:
         monkeypatch.setattr(CallStore, "put_many", on_full_disk)
         async with Judge(backend, method="direct", calls=tmp_path) as judge:
-            return list(
-                await asyncio.gather(
-                    *(judge.acompare("q", "a", "b") for _ in range(4)), return_exceptions=True
-                )
-            )
+            return await at_once(judge, ["q"] * 4)
 
     first, *others = asyncio.run(work())
     assert len(backend.asked) == 1
@@ -349,9 +331,7 @@ def test_a_failure_is_shared_and_the_next_question_tries_again() -> None:
 
     async def work() -> None:
         async with Judge(backend, method="direct") as judge:
-            outcomes = await asyncio.gather(
-                *(judge.acompare("q", "a", "b") for _ in range(3)), return_exceptions=True
-            )
+            outcomes = await at_once(judge, ["q"] * 3)
             assert [str(outcome).partition(": ")[2] for outcome in outcomes] == [
                 "no verdict, 1 call failed: q: it is down"
             ] * 3
@@ -418,8 +398,7 @@ def test_answers_that_json_cannot_hold_are_read_as_an_audit_reads_them() -> None
         return Response(text="A", tokens=("A",), top_logprobs=(tops,))
 
     question = Question(PAIR, Ask(X0))
-    backend = Slow(reply)
-    backend.gives_logprobs = True
+    backend = Slow(reply, gives_logprobs=True)
     asked = asyncio.run(answers_of(backend).decide([question]))
     with Memory() as store:
         caller = Caller(backend, store, SETTINGS)
@@ -437,9 +416,7 @@ def test_a_budget_holds_over_all_that_is_asked_at_once() -> None:
 
     async def work() -> None:
         async with Judge(backend, method="direct", budget=most + 0.035) as judge:
-            outcomes = await asyncio.gather(
-                *(judge.acompare(f"q{i}", "a", "b") for i in range(20)), return_exceptions=True
-            )
+            outcomes = await at_once(judge, [f"q{i}" for i in range(20)])
             failed = [str(outcome) for outcome in outcomes if isinstance(outcome, BackendError)]
             assert len(failed) == 16
             assert judge.counts.made == 4  # of 0.01 each, while the most that one can cost is left
@@ -470,15 +447,13 @@ def test_calls_ended_with_event_loop_count_as_paid() -> None:
     judge.close()
 
 
-def test_what_is_reserved_and_not_used_is_waited_for() -> None:
+def test_what_is_reserved_and_not_used_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flights, "LOOK_S", 3600)  # a payment wakes who waits for it
     backend = Slow(per_token=0.0001, delay_s=0.002)
 
     async def made(budget: float) -> int:
-        async with Judge(backend, method="direct", budget=budget) as judge:
-            await asyncio.gather(
-                *(judge.acompare(f"q{budget}-{i}", "a", "b") for i in range(3)),
-                return_exceptions=True,
-            )
+        async with asyncio.timeout(60), Judge(backend, method="direct", budget=budget) as judge:
+            await at_once(judge, [f"q{budget}-{i}" for i in range(3)])
             return judge.counts.made
 
     plan = Judge(backend, method="direct", budget=1.0).price([pair(0)])
@@ -522,21 +497,14 @@ def test_a_budget_for_one_call_makes_one_in_event_loops_of_two_threads() -> None
 # --- what is recorded ----------------------------------------------------------------------------
 
 
-def test_a_directory_that_cannot_be_written_is_an_error_and_no_verdict(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(CallStore, "put_many", on_full_disk)
-    with (
-        Judge(Slow(), method="direct", calls=tmp_path) as judge,
-        pytest.raises(StoreError, match=r"the disk is full. Answers that were lost by it: 1"),
-    ):
-        judge.compare("q", "a", "b")
-
-
 def test_a_judge_remembers_what_was_asked_and_what_it_cost() -> None:
     items = [pair(number) for number in range(4)]
     replies = iter([Failure(error="ServerError", message="q0: no answer")])
-    backend = Slow(lambda query: next(replies, None) or first_label(query), per_token=0.0001)
+
+    def reply(query: Query) -> Outcome:
+        return (query.item.id == "q0" and next(replies, None)) or first_label(query)
+
+    backend = Slow(reply, per_token=0.0001)
     with Judge(backend, method="direct") as judge:
         assert judge.price(items).n_to_make == 4
         assert not judge.was_asked(items[0])
@@ -643,15 +611,9 @@ def test_a_case_that_cannot_be_decided_takes_no_other_with_it(
 
     monkeypatch.setattr(Judging, "decide", touchy)
 
-    async def work() -> list[object]:
+    async def work() -> list[Verdict | BaseException]:
         async with Judge(Slow(), method="direct") as judge:
-            return list(
-                await asyncio.gather(
-                    *(judge.acompare(f"q{i}", "a", "b") for i in range(6)), return_exceptions=True
-                )
-            )
+            return await at_once(judge, [f"q{i}" for i in range(6)])
 
-    outcomes = asyncio.run(work())
-    assert [type(outcome) for outcome in outcomes] == [Verdict] * 3 + [ArithmeticError] + [
-        Verdict
-    ] * 2
+    kinds = [type(outcome) for outcome in asyncio.run(work())]
+    assert kinds == [Verdict] * 3 + [ArithmeticError] + [Verdict] * 2

@@ -33,7 +33,7 @@ from unswayed.store import CallStore
 
 MODEL = "openai-api/killtest/fake"
 CONNECTIONS = 16
-N_ITEMS = 1000
+N_ITEMS = 400
 N_CALLS = 2 * N_ITEMS
 SETTINGS = RunSettings(prompts=PromptSettings())
 HERE = Path(__file__).parent
@@ -136,7 +136,7 @@ def test_kill_9_repeats_no_committed_call_and_changes_no_result(
     for _ in range(4):
         before = server.n_received
         process = start_run(tmp_path / "killed", server.url)
-        point = before + chance.randint(100, 600)
+        point = before + chance.randint(40, 180)
         kills += kill_after(process, server, point)
         received = server.received(before)
         assert not done & set(received), "a committed call was made again"

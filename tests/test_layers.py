@@ -21,6 +21,7 @@ LAYERS = (
         "digests",
         "errors",
         "items",
+        "keywords",
         "parsing",
         "permutations",
         "presentation",

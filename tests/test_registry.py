@@ -1,31 +1,74 @@
 """What another package registers wrongly is named with the remedy, and breaks nothing else."""
 
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from outside_package import OutsidePackage
+from example_package import on_path
+from unswayed.cli import main
 
-AUDIT = ("audit", "tiny-judge", "--limit", "8", "--resamples", "100", "--methods", "all")
 MEND = "Mend or uninstall the package that registers it."
 
+Run = Callable[..., str]
 
-def package(folder: Path, kind: str, line: str, source: str = "") -> OutsidePackage:
-    return OutsidePackage(folder, group=f"unswayed.{kind}s", line=line, source=source)
+
+@pytest.fixture
+def package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Callable[..., Run]]:
+    """Installs a package with one module, `mine`; what is returned runs commands beside it."""
+    monkeypatch.delitem(sys.modules, "mine", raising=False)
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def run(*arguments: str, code: int = 0) -> str:
+        capsys.readouterr()
+        assert main([*arguments]) == code
+        return "".join(capsys.readouterr())
+
+    with ExitStack() as stack:
+
+        def install(kind: str, line: str, source: str = "") -> Run:
+            (tmp_path / "mine.py").write_text(source)
+            facts = tmp_path / "mine-1.0.dist-info"
+            facts.mkdir()
+            (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n")
+            (facts / "entry_points.txt").write_text(f"[unswayed.{kind}s]\n{line}\n")
+            stack.enter_context(on_path(tmp_path))
+            return run
+
+        yield install
 
 
 @pytest.mark.parametrize("kind", ["method", "metric", "importer", "prompt"])
-def test_what_cannot_be_imported_is_left_out_with_a_warning(kind: str, tmp_path: Path) -> None:
-    outside = package(tmp_path, kind, "broken = no_such_module:X")
-    text = outside.run("list", f"{kind}s")
+def test_what_cannot_be_imported_is_left_out_with_a_warning(kind: str, package) -> None:
+    run = package(kind, "broken = no_such_module:X")
+    text = run("list", f"{kind}s")
     assert f"{kind} 'broken', registered as no_such_module:X, cannot be loaded" in text
     assert MEND in text
-    outside.run(*AUDIT, "--out", tmp_path / "run")
 
 
-def test_asked_for_by_name_it_is_an_error(tmp_path: Path) -> None:
-    outside = package(tmp_path, "method", "broken = mine:NOPE")
-    text = outside.run("audit", "tiny-judge", "--methods", "broken", "--dry-run", code=2)
+def test_what_cannot_be_imported_ends_no_audit(package, tmp_path: Path) -> None:
+    run = package("method", "broken = no_such_module:X")
+    audit = (
+        "audit",
+        "--model",
+        "simulated/judge",
+        "--limit",
+        "8",
+        "--resamples",
+        "100",
+        "--methods",
+        "all",
+    )
+    run(*audit, "--out", str(tmp_path / "run"))
+
+
+def test_asked_for_by_name_it_is_an_error(package) -> None:
+    run = package("method", "broken = mine:NOPE")
+    text = run("audit", "tiny-judge", "--methods", "broken", "--dry-run", code=2)
     assert "method 'broken', registered as mine:NOPE, cannot be loaded (AttributeError" in text
 
 
@@ -36,31 +79,24 @@ def test_asked_for_by_name_it_is_an_error(tmp_path: Path) -> None:
         ("metric", "X = [1]", "a Metric", "list metrics"),
         ("prompt", "X = {}", "a Style", "list prompts"),
         ("importer", "X = print", "an Importer", "list importers"),
-        ("reward", "X = 3", "a Reward", "train pa-grpo --help"),
+        ("reward", "X = 3", "a Reward", "list rewards"),
         ("backend", "X = 3", "a function", "list models"),
     ],
 )
 def test_what_is_no_such_thing_is_refused(
-    kind: str, source: str, wanted: str, command: str, tmp_path: Path
+    kind: str, source: str, wanted: str, command: str, package
 ) -> None:
-    text = package(tmp_path, kind, "mine = mine:X", source).run(*command.split())
+    text = package(kind, "mine = mine:X", source)(*command.split())
     assert f"{kind} 'mine', registered as mine:X, is " in text
     assert f", not {wanted}. {MEND}" in text
 
 
-def test_a_name_that_is_built_in_stays_built_in_and_is_said(tmp_path: Path) -> None:
-    outside = package(tmp_path, "metric", "accuracy = mine:X", "X = 1")
-    assert "metric 'accuracy' of mine:X is left out: the name is built in." in outside.run(
-        "list", "metrics"
-    )
+def test_a_name_that_is_built_in_stays_built_in_and_is_said(package) -> None:
+    text = package("metric", "accuracy = mine:X", "X = 1")("list", "metrics")
+    assert "metric 'accuracy' of mine:X is left out: the name is built in." in text
 
 
-def test_a_method_is_registered_under_its_own_name(tmp_path: Path) -> None:
-    source = """
-    from unswayed.methods.over_orders import Vote
-
-    class X(Vote):
-        name = "other"
-    """
-    text = package(tmp_path, "method", "mine = mine:X", source).run("list", "methods")
+def test_a_method_is_registered_under_its_own_name(package) -> None:
+    source = "from unswayed.methods.over_orders import Vote\nclass X(Vote):\n    name = 'other'\n"
+    text = package("method", "mine = mine:X", source)("list", "methods")
     assert "calls itself 'other'. Register it under that name." in text

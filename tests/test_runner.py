@@ -5,16 +5,15 @@ import contextlib
 import hashlib
 import io
 import os
-import random
 import signal
 import subprocess
 import sys
 import textwrap
 import time
 import types
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +22,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fakes import SETTINGS, FakeBackend, label_by_content, pair, questions
 from unswayed.backends import Backend, local_jobs, open_backend
 from unswayed.backends.protocol import Wait
 from unswayed.calls import Failure, Query, Request, Response, key_of
+from unswayed.decisions import Decision
 from unswayed.errors import ItemError, StoreError, TemplateError, UsageError
 from unswayed.items import Item, Task
 from unswayed.parsing import LABEL
@@ -37,7 +38,6 @@ from unswayed.runner import (
     Question,
     RunCounts,
     RunSettings,
-    requests_for,
     stop_on_interrupt,
 )
 from unswayed.runner import caller as engine
@@ -46,57 +46,7 @@ from unswayed.runner.planning import Estimator, most_tokens
 from unswayed.runner.progress import describe
 from unswayed.store import CallStore, Memory
 
-SETTINGS = RunSettings(prompts=PromptSettings())
 AT_14_03 = time.mktime((2026, 11, 22, 14, 3, 0, 0, 0, -1))
-
-
-def label_by_content(query: Query) -> Response:
-    """A judge whose answer depends on the prompt only."""
-    number = key_of(query.request)[0] % len(query.request.labels)
-    return Response(
-        text=query.request.labels[number], input_tokens=100, output_tokens=1, cost_usd=0.01
-    )
-
-
-@dataclass
-class FakeBackend(Backend):
-    """Answers in random order with a number of calls in flight, and remembers what it was asked."""
-
-    reply: Callable[[Query], Response | Failure | None] = label_by_content
-    model: str = "fake/one"
-    gives_logprobs: bool = True
-    keyed_by_item: bool = False
-    offline: bool = False
-    template: str | None = None
-    waiting: Wait | None = None
-    per_token: float | None = 0.0
-    connections: int = 8
-    delay_s: float = 0.0
-    asked: list[Request] = field(default_factory=list)
-
-    async def answer(
-        self, queries: Iterable[Query]
-    ) -> AsyncIterator[tuple[Query, Response | Failure]]:
-        chance = random.Random(0)
-        pulled = iter(queries)
-        open_: list[Query] = []
-        while True:
-            while len(open_) < self.connections:
-                query = next(pulled, None)
-                if query is None:
-                    break
-                self.asked.append(query.request)
-                open_.append(query)
-            if not open_:
-                return
-            await asyncio.sleep(self.delay_s)
-            query = open_.pop(chance.randrange(len(open_)))
-            result = self.reply(query)
-            if result is not None:
-                yield query, result
-
-    def price(self, input_tokens: int, output_tokens: int) -> float | None:
-        return None if self.per_token is None else self.per_token * (input_tokens + output_tokens)
 
 
 class Unreachable(FakeBackend):
@@ -110,20 +60,6 @@ class Unreachable(FakeBackend):
         return None
 
 
-def pair(number: int) -> Item:
-    return Item(
-        id=f"q{number}", prompt=f"Question {number}?", candidates=(f"yes {number}", f"no {number}")
-    )
-
-
-def questions(n_items: int, *asks: Ask) -> list[Question]:
-    return [
-        Question(pair(number), ask)
-        for number in range(n_items)
-        for ask in asks or (Ask(X0), Ask(X2))
-    ]
-
-
 def run(
     asked: Iterable[Question],
     backend: Backend,
@@ -134,10 +70,15 @@ def run(
     return asyncio.run(Caller(backend, store, how).ask(asked, **options))  # type: ignore[arg-type]
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[CallStore]:
-    with CallStore.open(tmp_path / "pool") as opened:
-        yield opened
+def read(asked: Iterable[Question], store: CallStore, model: str = "fake/one") -> list[Decision]:
+    return list(Caller(FakeBackend(model=model), store, SETTINGS).read(asked))
+
+
+def requests(
+    asked: Iterable[Question], backend: Backend | None = None, how: RunSettings = SETTINGS
+) -> list[Request]:
+    caller = Caller(backend or FakeBackend(), Memory(), how)
+    return [query.request for query in caller.missing(asked)]
 
 
 # --- requests --------------------------------------------------------------------------------
@@ -145,31 +86,22 @@ def store(tmp_path: Path) -> Iterator[CallStore]:
 
 def test_requests_are_greedy_except_for_repeated_samples() -> None:
     how = RunSettings(prompts=PromptSettings(), sample_temperature=0.7)
-    made = [
-        request
-        for _, request in requests_for(
-            questions(1, Ask(X0), Ask(X0, sample=1), Ask(X0, sample=2)), FakeBackend(), how
-        )
-    ]
-    assert [(request.temperature, request.sample) for request in made] == [
-        (0.0, 0),
-        (0.7, 1),
-        (0.7, 2),
-    ]
+    made = requests(questions(1, *(Ask(X0, sample=sample) for sample in range(3))), how=how)
+    assert [(one.temperature, one.sample) for one in made] == [(0.0, 0), (0.7, 1), (0.7, 2)]
     assert len({key_of(request) for request in made}) == 3
     assert made[0].model == "fake/one"
     assert made[0].labels == ("A", "B")
 
 
 def test_logprobs_are_asked_for_where_the_backend_gives_them() -> None:
-    (_, asked), *_ = requests_for(questions(1), FakeBackend(), SETTINGS)
-    (_, not_asked), *_ = requests_for(questions(1), FakeBackend(gives_logprobs=False), SETTINGS)
+    asked, _ = requests(questions(1))
+    not_asked, _ = requests(questions(1), FakeBackend(gives_logprobs=False))
     assert asked.top_logprobs == render(pair(0), Ask(X0), SETTINGS.prompts).top_logprobs > 0
     assert not_asked.top_logprobs == 0
 
 
 def test_the_key_of_a_call_without_a_schema_is_what_it_was_before_there_were_schemas() -> None:
-    (_, made), *_ = requests_for(questions(1), FakeBackend(), SETTINGS)
+    made, _ = requests(questions(1))
     messages = msgspec.json.encode(made.messages).decode()
     before = (
         '{"model":"fake/one","messages":' + messages + ',"labels":["A","B"],"max_tokens":16,'
@@ -179,13 +111,13 @@ def test_the_key_of_a_call_without_a_schema_is_what_it_was_before_there_were_sch
 
 
 def test_a_schema_is_part_of_the_key_and_of_the_price(monkeypatch: pytest.MonkeyPatch) -> None:
-    (_, free), *_ = requests_for(questions(1), FakeBackend(), SETTINGS)
+    free, _ = requests(questions(1))
     schema = '{"type":"object","title":"é"}'
     monkeypatch.setattr(
         LABEL, "request", lambda labels, style: style._replace(schema=schema), raising=True
     )
     own = RunSettings(prompts=PromptSettings())  # one value stands for one wording
-    (_, made), *_ = requests_for(questions(1), FakeBackend(), own)
+    made, _ = requests(questions(1), how=own)
     assert made == msgspec.structs.replace(free, schema=schema)
     assert key_of(made) != key_of(free)
     assert most_tokens(made)[0] == most_tokens(free)[0] + len(schema) + 1  # é has two bytes
@@ -194,11 +126,9 @@ def test_a_schema_is_part_of_the_key_and_of_the_price(monkeypatch: pytest.Monkey
 def test_judges_that_read_the_item_see_it_in_the_key() -> None:
     twins = [Question(Item(id=name, prompt="?", candidates=("a", "b")), Ask(X0)) for name in "xy"]
     reader = FakeBackend(keyed_by_item=True)
-    assert [request.nonce for _, request in requests_for(twins, reader, SETTINGS)] == ["x", "y"]
+    assert [request.nonce for request in requests(twins, reader)] == ["x", "y"]
     assert open_backend("simulated/judge").keyed_by_item
-    real = [request for _, request in requests_for(twins, FakeBackend(), SETTINGS)]
-    assert real[0] == real[1]
-    assert real[0].nonce is None
+    assert [request.nonce for request in requests(twins)] == [None]  # one call for both
 
 
 def test_a_lone_surrogate_names_the_item(store: CallStore) -> None:
@@ -227,7 +157,7 @@ def test_equal_calls_are_made_once(store: CallStore) -> None:
     counts = run(everything, backend, store)
     assert len(backend.asked) == len({key_of(request) for request in backend.asked}) == 24 + 1
     assert (counts.planned, counts.made, counts.cached, counts.failed) == (25, 25, 0, 0)
-    decisions = list(Caller(backend, store, SETTINGS).read(everything))
+    decisions = read(everything, store)
     assert [d.item_id for d in decisions] == [q.item.id for q in everything]
     assert [d.ask for d in decisions] == [q.ask for q in everything]
 
@@ -235,9 +165,8 @@ def test_equal_calls_are_made_once(store: CallStore) -> None:
 def test_decisions_are_the_recorded_answers_by_candidate(store: CallStore) -> None:
     asked = questions(40)
     run(asked, FakeBackend(), store)
-    decisions = list(Caller(FakeBackend(model="fake/one"), store, SETTINGS).read(asked))
-    for (item, ask), decision in zip(asked, decisions, strict=True):
-        [(_, request)] = requests_for([Question(item, ask)], FakeBackend(), SETTINGS)
+    for (item, ask), decision in zip(asked, read(asked, store), strict=True):
+        (request,) = requests([Question(item, ask)])
         label = key_of(request)[0] % 2
         assert decision.choice == ask.presentation.order[label]
         assert (decision.item_id, decision.model, decision.cost_usd) == (item.id, "fake/one", 0.01)
@@ -245,9 +174,8 @@ def test_decisions_are_the_recorded_answers_by_candidate(store: CallStore) -> No
 
 def test_questions_without_an_answer_are_left_out(store: CallStore) -> None:
     run(questions(3), FakeBackend(), store)
-    found = list(Caller(FakeBackend(model="fake/one"), store, SETTINGS).read(questions(5)))
-    assert {decision.item_id for decision in found} == {"q0", "q1", "q2"}
-    assert list(Caller(FakeBackend(model="fake/two"), store, SETTINGS).read(questions(3))) == []
+    assert {one.item_id for one in read(questions(5), store)} == {"q0", "q1", "q2"}
+    assert read(questions(3), store, "fake/two") == []
 
 
 def test_a_second_run_makes_only_what_is_missing(tmp_path: Path) -> None:
@@ -295,7 +223,7 @@ def test_questions_are_pulled_as_calls_are_made(store: CallStore) -> None:
 
     def endless() -> Iterator[Question]:
         nonlocal pulled
-        for question in questions(3000):
+        for question in questions(1000):
             pulled += 1
             yield question
 
@@ -308,7 +236,7 @@ def test_questions_are_pulled_as_calls_are_made(store: CallStore) -> None:
 
     backend = FakeBackend(reply)
     counts = run(endless(), backend, store)
-    assert counts.made == 6000
+    assert counts.made == 2000
     assert ahead <= 100  # one chunk
 
 
@@ -338,10 +266,7 @@ def test_keys_stay_when_the_server_turns_out_to_give_no_logprobs(tmp_path: Path)
         counts = run(questions(200), backend, store)
         assert (counts.made, counts.cached) == (0, 400)
         assert Caller(backend, store, SETTINGS).price(questions(200)).n_to_make == 0
-        assert (
-            len(list(Caller(FakeBackend(model="fake/one"), store, SETTINGS).read(questions(200))))
-            == 400
-        )
+        assert len(read(questions(200), store)) == 400
 
 
 # --- planning --------------------------------------------------------------------------------
@@ -355,7 +280,7 @@ def test_a_plan_counts_and_prices_and_writes_nothing(tmp_path: Path) -> None:
         plan = Caller(backend, store, SETTINGS).price([*questions(8), *questions(8)])
     assert (plan.n_questions, plan.n_distinct, plan.n_cached, plan.n_to_make) == (32, 16, 10, 6)
     assert backend.asked == []
-    [(_, request)] = requests_for(questions(8)[-1:], backend, SETTINGS)
+    (request,) = requests(questions(8)[-1:])
     size = sum(len(message.content) for message in request.messages)
     # by the rules of thumb: a token per 4 bytes, 4 per message, the whole cap
     tokens_in = -(-size // 4) + 4 * len(request.messages)
@@ -375,12 +300,9 @@ def test_a_plan_learns_from_recorded_calls(store: CallStore) -> None:
 
 
 def test_an_unknown_price_is_none_and_a_local_model_is_free(store: CallStore) -> None:
-    assert (
-        Caller(FakeBackend(per_token=None), store, SETTINGS).price(questions(2)).est_cost_usd
-        is None
-    )
-    local = FakeBackend(per_token=None, offline=True)
-    assert Caller(local, store, SETTINGS).price(questions(2)).est_cost_usd == 0.0
+    for offline, cost in ((False, None), (True, 0.0)):
+        backend = FakeBackend(per_token=None, offline=offline)
+        assert Caller(backend, store, SETTINGS).price(questions(2)).est_cost_usd == cost
 
 
 def test_an_estimate_needs_enough_calls_to_learn_from(store: CallStore) -> None:
@@ -422,22 +344,14 @@ def test_a_budget_is_never_exceeded_and_used_while_a_call_fits(
         assert counts.made < 40
         assert counts.exit_code == 3
         if not unstated:  # what is left would not pay for one more call
-            assert (
-                budget - sum(paid)
-                < 0.0001
-                * max(
-                    sum(most_tokens(r))
-                    for r in backend.asked
-                    or [request for _, request in requests_for(questions(1), backend, how)]
-                )
-                * 1.2
-            )
+            sizes = [sum(most_tokens(r)) for r in backend.asked or requests(questions(1))]
+            assert budget - sum(paid) < 0.0001 * max(sizes) * 1.2
     else:
         assert counts.made == 40
 
 
 def test_a_budget_holds_for_64_calls_in_flight_in_two_event_loops(store: CallStore) -> None:
-    most = 0.0001 * sum(most_tokens(next(requests_for(questions(1), FakeBackend(), SETTINGS))[1]))
+    most = 0.0001 * sum(most_tokens(requests(questions(1))[0]))
     backend = FakeBackend(
         lambda query: Response(text="A", cost_usd=0.9 * most),
         per_token=0.0001,
@@ -479,8 +393,7 @@ def test_an_answer_without_usage_costs_the_most_it_can_in_this_run_and_the_next(
 
     with CallStore.open(tmp_path) as store:
         counts = run(questions(2), FakeBackend(reply, per_token=0.001), store)
-        asked = [request for _, request in requests_for(questions(2), FakeBackend(), SETTINGS)]
-        most = sum(0.001 * sum(most_tokens(request)) for request in asked)
+        most = sum(0.001 * sum(most_tokens(request)) for request in requests(questions(2)))
         assert counts.unknown_usage == counts.made == 4
         assert counts.cost_usd == store.totals().cost_usd == pytest.approx(most)
         assert (counts.input_tokens, counts.output_tokens) == (0, 0)
@@ -490,19 +403,14 @@ def test_an_answer_without_usage_costs_the_most_it_can_in_this_run_and_the_next(
     assert (counts.made, counts.cached, counts.budget_spent) == (0, 4, True)
 
 
-def test_an_answer_without_usage_has_no_cost_where_no_price_is_known(store: CallStore) -> None:
-    backend = FakeBackend(lambda query: Response(text="A", usage_known=False), per_token=None)
-    assert run(questions(1), backend, store).made == 2
-    assert [call.response.cost_usd for call in store.calls()] == [None, None]
-
-
-def test_refusals_are_counted_on_their_own_and_as_unparsed(store: CallStore) -> None:
+def test_refusals_and_answers_without_usage_or_price_are_counted(store: CallStore) -> None:
     def reply(query: Query) -> Response:
-        refused = query.item.id == "q1"
-        return Response(text="A", finish_reason="content_filter" if refused else "stop")
+        reason = "content_filter" if query.item.id == "q1" else "stop"
+        return Response(text="A", finish_reason=reason, usage_known=False)
 
-    counts = run(questions(3), FakeBackend(reply), store)
+    counts = run(questions(3), FakeBackend(reply, per_token=None), store)
     assert (counts.made, counts.unparsed, counts.refused, counts.failed) == (6, 2, 2, 0)
+    assert {call.response.cost_usd for call in store.calls()} == {None}
 
 
 def test_a_budget_without_a_price_is_refused_before_any_call(store: CallStore) -> None:
@@ -532,8 +440,7 @@ def test_failed_calls_are_counted_kept_apart_and_tried_again_next_time(store: Ca
     assert (counts.planned, counts.made, counts.failed, counts.exit_code) == (10, 6, 4, 3)
     assert counts.retried == 6 * 1 + 4 * 3
     assert [row.failure.error for row in store.failures()] == ["ServerError"] * 4
-    decisions = list(Caller(FakeBackend(model="fake/one"), store, SETTINGS).read(questions(5)))
-    assert {decision.item_id for decision in decisions} == {"q0", "q2", "q4"}
+    assert {one.item_id for one in read(questions(5), store)} == {"q0", "q2", "q4"}
     counts = run(questions(5), FakeBackend(), store)
     assert (counts.made, counts.cached, counts.failed) == (4, 6, 0)
     assert list(store.failures()) == []
@@ -640,11 +547,8 @@ def test_stop_while_recording_large_batch_keeps_it(
             return [(query, label_by_content(query)) for query in batch]
 
     asked = questions(800)
-    pairs = list(requests_for(asked, FakeBackend(), SETTINGS))
-    held = [
-        [Query(question.item, question.ask, request) for question, request in part]
-        for part in (pairs[k : k + 400] for k in (0, 400, 800, 1200))
-    ]
+    queries = list(Caller(FakeBackend(), Memory(), SETTINGS).missing(asked))
+    held = [queries[k : k + 400] for k in range(0, 1600, 400)]
     put_many = store.put_many
 
     async def work() -> RunCounts:
@@ -711,7 +615,7 @@ def test_a_full_disk_stops_the_run_at_once(tmp_path: Path) -> None:
 INTERRUPTED = """
 import asyncio, sys
 sys.path.insert(0, sys.argv[1])
-from test_runner import SETTINGS, FakeBackend, label_by_content, questions
+from fakes import SETTINGS, FakeBackend, label_by_content, questions
 from unswayed.runner import Caller, stop_on_interrupt
 from unswayed.store import CallStore
 
@@ -955,8 +859,6 @@ def test_decisions_do_not_depend_on_the_order_of_answers(tmp_path: Path) -> None
     for connections in (1, 30):
         with CallStore.open(tmp_path / str(connections)) as store:
             run(questions(100), FakeBackend(connections=connections), store)
-            found.append(
-                list(Caller(FakeBackend(model="fake/one"), store, SETTINGS).read(questions(100)))
-            )
+            found.append(read(questions(100), store))
     assert found[0] == found[1]
     assert os.listdir(tmp_path / "1") == ["calls.sqlite"]

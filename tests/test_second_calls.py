@@ -1,13 +1,14 @@
 """A reply that cannot be read is asked for its label once more, in audits and by judges alike."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from fakes import SETTINGS, FakeBackend, pair, questions
 from unswayed.backends import Backend
 from unswayed.backends.protocol import Outcome
 from unswayed.calls import Failure, Query, Request, Response
@@ -15,7 +16,7 @@ from unswayed.decisions import Decision, Verdict
 from unswayed.errors import BackendError
 from unswayed.items import Item, Task
 from unswayed.judge import Judge
-from unswayed.presentation import X0, X2, Ask, canonical
+from unswayed.presentation import X0, Ask, canonical
 from unswayed.prompts import PromptSettings, render
 from unswayed.runner import Caller, Question, RunCounts, RunSettings
 from unswayed.runner.drafts import most_tokens
@@ -23,7 +24,6 @@ from unswayed.runner.window import Window
 from unswayed.store import CallStore, Memory
 from unswayed.store.pool import OLDER
 
-SETTINGS = RunSettings(prompts=PromptSettings())
 WITHOUT = replace(SETTINGS, reask=False)
 RAMBLE = "Both have their merits, and much could be said."
 ASKS = "Reply with the label only: A or B."
@@ -42,36 +42,17 @@ def rambles(query: Query) -> Outcome:
 
 
 @dataclass
-class Talker(Backend):
-    """Answers all it is asked, and remembers it."""
+class Talker(FakeBackend):
+    """Answers all it is asked, one by one."""
 
     reply: Callable[[Query], Outcome] = rambles
-    model: str = "fake/talker"
-    asked: list[Request] = field(default_factory=list)
-
-    async def answer(self, queries: Iterable[Query]) -> AsyncIterator[tuple[Query, Outcome]]:
-        for query in queries:
-            self.asked.append(query.request)
-            await asyncio.sleep(0)
-            yield query, self.reply(query)
-
-    def price(self, input_tokens: int, output_tokens: int) -> float | None:
-        return 0.001 * (input_tokens + output_tokens)
-
-
-def pair(number: int = 0) -> Item:
-    return Item(id=f"q{number}", prompt=f"Question {number}?", candidates=("yes", "no"))
-
-
-def questions(n: int = 1, *asks: Ask) -> list[Question]:
-    return [Question(pair(k), ask) for k in range(n) for ask in asks or (Ask(X0), Ask(X2))]
+    gives_logprobs: bool = False
+    per_token: float | None = 0.001
+    connections: int = 1
 
 
 def audited(
-    backend: Backend,
-    store: CallStore,
-    asked: list[Question],
-    settings: RunSettings = SETTINGS,
+    backend: Backend, store: CallStore, asked: list[Question], settings: RunSettings = SETTINGS
 ) -> tuple[RunCounts, list[Decision]]:
     caller = Caller(backend, store, settings)
     counts = asyncio.run(caller.ask(asked))
@@ -79,34 +60,24 @@ def audited(
 
 
 def judged(
-    backend: Backend,
-    pool: CallStore | Memory,
-    asked: list[Question],
-    settings: RunSettings = SETTINGS,
+    backend: Backend, pool: CallStore, asked: list[Question], settings: RunSettings = SETTINGS
 ) -> tuple[RunCounts, list[Decision]]:
     caller = Caller(backend, pool, settings, remembers=False)
     outcome = asyncio.run(caller.decide(asked))
     return caller.counts, [decision for decision in outcome.decisions if decision is not None]
 
 
+Asks = Callable[..., tuple[RunCounts, list[Decision]]]
 ENGINES = pytest.mark.parametrize("ask", [audited, judged])
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[CallStore]:
-    with CallStore.open(tmp_path / "pool") as opened:
-        yield opened
 
 
 # --- what is asked -------------------------------------------------------------------------------
 
 
 @ENGINES
-def test_rambling_judge_is_reasked_in_same_conversation(
-    ask: Callable[..., tuple[RunCounts, list[Decision]]], store: CallStore
-) -> None:
+def test_rambling_judge_is_reasked_in_same_conversation(ask: Asks, store: CallStore) -> None:
     backend = Talker()
-    counts, decisions = ask(backend, store, questions())
+    counts, decisions = ask(backend, store, questions(1))
     assert [decision.choice for decision in decisions] == [1, 0]
     assert {d.reasked for d in decisions} == {True}
     assert {(d.cost_usd, d.output_tokens, d.latency_s, d.probs) for d in decisions} == {
@@ -122,14 +93,12 @@ def test_rambling_judge_is_reasked_in_same_conversation(
     assert (second.max_tokens, second.temperature, second.top_logprobs) == (16, 0.0, 0)
     assert (second.sample, second.labels, second.nonce) == (0, ("A", "B"), first.nonce)
     asked_before = len(backend.asked)
-    assert ask(backend, store, questions())[1] == decisions
+    assert ask(backend, store, questions(1))[1] == decisions
     assert len(backend.asked) == asked_before
 
 
 @ENGINES
-def test_only_unread_replies_of_batch_are_reasked(
-    ask: Callable[..., tuple[RunCounts, list[Decision]]], store: CallStore
-) -> None:
+def test_only_unread_replies_of_batch_are_reasked(ask: Asks, store: CallStore) -> None:
     def some(query: Query) -> Outcome:
         again = len(query.request.messages) > 2
         return (
@@ -150,14 +119,12 @@ def replace_text(response: Outcome, text: str) -> Outcome:
 
 
 @ENGINES
-def test_unread_second_reply_is_final(
-    ask: Callable[..., tuple[RunCounts, list[Decision]]], store: CallStore
-) -> None:
+def test_unread_second_reply_is_final(ask: Asks, store: CallStore) -> None:
     backend = Talker(lambda query: replace_text(rambles(query), RAMBLE))
-    counts, decisions = ask(backend, store, questions())
+    counts, decisions = ask(backend, store, questions(1))
     assert (counts.made, counts.seconds, counts.unparsed) == (4, 2, 2)
     assert [(d.choice, d.reasked) for d in decisions] == [(None, True)] * 2
-    assert ask(backend, store, questions())[0].made == 0
+    assert ask(backend, store, questions(1))[0].made == 0
 
 
 @pytest.mark.parametrize(
@@ -173,31 +140,27 @@ def test_unread_second_reply_is_final(
 )
 @ENGINES
 def test_refused_broken_and_read_replies_are_not_reasked(
-    ask: Callable[..., tuple[RunCounts, list[Decision]]], text: str, reason: str, store: CallStore
+    ask: Asks, text: str, reason: str, store: CallStore
 ) -> None:
     backend = Talker(lambda _: Response(text=text, finish_reason=reason, cost_usd=0.0))
-    _, decisions = ask(backend, store, questions())
+    _, decisions = ask(backend, store, questions(1))
     assert len(backend.asked) == 2
     assert [decision.reasked for decision in decisions] == [False, False]
 
 
 @ENGINES
-def test_unread_longer_reply_is_final(
-    ask: Callable[..., tuple[RunCounts, list[Decision]]], store: CallStore
-) -> None:
+def test_unread_longer_reply_is_final(ask: Asks, store: CallStore) -> None:
     def reply(query: Query) -> Outcome:
         reason = "length" if query.request.max_tokens == 16 else "stop"
         return Response(text=RAMBLE, finish_reason=reason, cost_usd=0.0)
 
     backend = Talker(reply)
-    _, decisions = ask(backend, store, questions())
+    _, decisions = ask(backend, store, questions(1))
     assert [request.max_tokens for request in backend.asked] == [16, 16, 64, 64]
     assert [(d.choice, d.reasked) for d in decisions] == [(None, False)] * 2
 
 
-def test_reask_omits_thinking_and_start_of_long_reply(
-    store: CallStore,
-) -> None:
+def test_reask_omits_thinking_and_start_of_long_reply(store: CallStore) -> None:
     texts = iter(["<think>B</think>" + "x" * 9000 + "\ud83d", "<think>all of it</think>\n"])
 
     def reply(query: Query) -> Outcome:
@@ -206,17 +169,15 @@ def test_reask_omits_thinking_and_start_of_long_reply(
         return Response(text=next(texts), cost_usd=0.0)
 
     backend = Talker(reply)
-    _, decisions = audited(backend, store, questions())
+    _, decisions = audited(backend, store, questions(1))
     assert [decision.reasked for decision in decisions] == [True, True]
     shown = {request.messages[-2].content for request in backend.asked[2:]}
     assert shown == {"x" * 7999 + "\ufffd", "(no answer)"}
-    assert audited(backend, store, questions())[0].made == 0  # as stored it has the same key
+    assert audited(backend, store, questions(1))[0].made == 0  # as stored it has the same key
 
 
 @ENGINES
-def test_each_sample_is_reasked_about_own_reply(
-    ask: Callable[..., tuple[RunCounts, list[Decision]]], store: CallStore
-) -> None:
+def test_each_sample_is_reasked_about_own_reply(ask: Asks, store: CallStore) -> None:
     backend = Talker()
     asked = questions(1, *(Ask(X0, sample=sample) for sample in range(3)))
     _, decisions = ask(backend, store, asked)
@@ -236,7 +197,7 @@ def test_template_sets_reask_sentence(tmp_path: Path, store: CallStore) -> None:
     backend = Talker(
         lambda q: Response(text="B" if len(q.request.messages) > 1 else RAMBLE, cost_usd=0.0)
     )
-    _, decisions = audited(backend, store, questions(), settings)
+    _, decisions = audited(backend, store, questions(1), settings)
     assert {d.choice for d in decisions} == {0, 1}
     assert backend.asked[-1].messages[-1].content == "Nur den Buchstaben, A or B, bitte."
 
@@ -258,53 +219,49 @@ def test_run_killed_between_calls_makes_second_call_only(
     with CallStore.open(tmp_path) as store:
         with monkeypatch.context() as killed:
             killed.setattr(Window, "_follow", lambda *_: None)
-            audited(backend, store, questions())
+            audited(backend, store, questions(1))
         assert len(backend.asked) == 2
     with CallStore.open(tmp_path) as store:
-        plan = Caller(backend, store, SETTINGS).price(questions())
+        plan = Caller(backend, store, SETTINGS).price(questions(1))
         assert (plan.n_distinct, plan.n_cached, plan.n_to_make, plan.n_reasks) == (4, 2, 2, 2)
         assert (plan.n_more, plan.most_reasks_usd) == (0, plan.most_cost_usd)
-        _, decisions = audited(backend, store, questions())
+        _, decisions = audited(backend, store, questions(1))
     assert len(backend.asked) == 4
     assert [decision.choice for decision in decisions] == [1, 0]
 
 
 @ENGINES
-def test_answers_read_by_older_rules_are_found(
-    ask: Callable[..., tuple[RunCounts, list[Decision]]], tmp_path: Path
-) -> None:
+def test_answers_read_by_older_rules_are_found(ask: Asks, tmp_path: Path) -> None:
     """As a file has them that was written before answers were marked for it."""
     backend = Talker()
     with CallStore.open(tmp_path) as store:
-        audited(backend, store, questions(), WITHOUT)
+        audited(backend, store, questions(1), WITHOUT)
         with store.transaction() as connection:
             connection.execute("UPDATE calls SET truncated = 0")
             connection.execute("DELETE FROM meta WHERE name = ?", (OLDER,))
     with CallStore.open(tmp_path, read_only=True) as store:
-        assert Caller(backend, store, SETTINGS).price(questions()).n_to_make == 2
+        assert Caller(backend, store, SETTINGS).price(questions(1)).n_to_make == 2
     some = Question(pair(1), Ask(X0))
     with CallStore.open(tmp_path) as store:
         audited(backend, store, [some])  # nothing is known of the others by that
     with CallStore.open(tmp_path) as store:
-        assert [d.choice for d in ask(backend, store, questions())[1]] == [1, 0]
+        assert [d.choice for d in ask(backend, store, questions(1))[1]] == [1, 0]
     with CallStore.open(tmp_path, read_only=True) as store:
-        assert Caller(backend, store, SETTINGS).price([*questions(), some]).n_to_make == 0
+        assert Caller(backend, store, SETTINGS).price([*questions(1), some]).n_to_make == 0
 
 
 # --- settings and budgets ------------------------------------------------------------------------
 
 
 @ENGINES
-def test_reask_off_ignores_recorded_second_calls(
-    ask: Callable[..., tuple[RunCounts, list[Decision]]], store: CallStore
-) -> None:
+def test_reask_off_ignores_recorded_second_calls(ask: Asks, store: CallStore) -> None:
     backend = Talker()
-    counts, decisions = ask(backend, store, questions(), WITHOUT)
+    counts, decisions = ask(backend, store, questions(1), WITHOUT)
     assert (counts.made, counts.unparsed, counts.left_out, len(backend.asked)) == (2, 2, 0, 2)
     assert [(d.choice, d.reasked, d.cost_usd) for d in decisions] == [(None, False, 1.0)] * 2
-    assert [d.choice for d in ask(backend, store, questions())[1]] == [1, 0]
+    assert [d.choice for d in ask(backend, store, questions(1))[1]] == [1, 0]
     assert len(backend.asked) == 4
-    counts, decisions = ask(backend, store, questions(), WITHOUT)
+    counts, decisions = ask(backend, store, questions(1), WITHOUT)
     assert (counts.made, counts.left_out) == (0, 2)
     assert [(d.choice, d.reasked, d.cost_usd) for d in decisions] == [(None, False, 1.0)] * 2
 
@@ -312,8 +269,8 @@ def test_reask_off_ignores_recorded_second_calls(
 def one_call() -> float:
     """A budget that reaches for one first call of `Talker`, and for nothing behind it."""
     request = Request(
-        model="fake/talker",
-        messages=render(pair(), Ask(X0), SETTINGS.prompts).messages,
+        model="fake/one",
+        messages=render(pair(0), Ask(X0), SETTINGS.prompts).messages,
         labels=("A", "B"),
         max_tokens=16,
     )

@@ -83,12 +83,6 @@ def items(*ids: str, gold: int | None = 0, prompt: str = "q") -> ItemSet:
     )
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[CallStore]:
-    with CallStore.open(tmp_path / "run") as opened:
-        yield opened
-
-
 def run_python(code: str, *args: object) -> str:
     """What the code prints in a process of its own."""
     process = subprocess.run(
@@ -139,17 +133,6 @@ def test_calls_come_back_as_they_were(
     assert [store.get(key) for key in keys] == pairs
     assert list(store.responses(keys)) == [(key, response) for key, _, response in rows]
     assert [(call.key, call.request, call.response) for call in store.calls()] == rows
-
-
-def test_calls_survive_reopening(tmp_path: Path) -> None:
-    with CallStore.open(tmp_path) as store:
-        store.put_many([row(1), row(2)])
-    with CallStore.open(tmp_path, create=False) as store:
-        assert len(store) == 2
-        found = store.get(row(2)[0])
-        assert found is not None
-        assert found[1].text == "answer 2"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["calls.sqlite"]
 
 
 def test_a_directory_with_a_dot_in_its_name_is_a_directory(tmp_path: Path) -> None:
@@ -477,38 +460,6 @@ def test_a_directory_in_place_of_a_file_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "run").write_text("not a directory")
     with pytest.raises(RunDirectoryError, match=r"--out"):
         CallStore.open(tmp_path / "run" / "deeper")
-
-
-def test_a_full_disk_loses_nothing_that_was_committed(tmp_path: Path) -> None:
-    said = run_python(
-        """
-        import resource, sys
-        from unswayed.calls import Request, Response, key_of
-        from unswayed.errors import StoreError
-        from unswayed.store import CallStore
-        store = CallStore.open(sys.argv[1])
-        resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, 600_000))
-        done = 0
-        try:
-            for number in range(1000):
-                asked = Request(model="m", messages=(), labels=("A", "B"), max_tokens=1,
-                                sample=number)
-                store.put_many([(key_of(asked), asked, Response(text="x" * 5000))])
-                done += 1
-        except StoreError as error:
-            print(done, error)
-        print(len(store))
-        """,
-        tmp_path,
-    ).splitlines()
-    done = int(said[0].split()[0])
-    assert 0 < done < 1000
-    assert "Free some space" in said[0]
-    assert said[1] == str(done)
-    with CallStore.open(tmp_path) as store:  # space again: the same command goes on
-        assert len(store) == done
-        store.put_many([row(1)])
-        assert len(store) == done + 1
 
 
 def test_a_database_at_its_size_limit_says_disk_full(store: CallStore) -> None:

@@ -66,7 +66,7 @@ def answers(judge: str, candidates: int, *, seed: int) -> SingleCalls:
         methods="direct",
         resamples=100,
     ).record
-    return answers_of(record.plan, record.tables)[0]
+    return answers_of(record.plan)[0]
 
 
 def of_rows(

@@ -60,10 +60,8 @@ def population(setting: Setting, size: int) -> dict[str, Outcomes]:
         scored = score_method(
             method,
             record.plan.strata,
-            record.tables,
             record.source,
             estimation_items=None,
-            group_by="group",
         )
         made[name] = scored.outcomes[0]
     return made

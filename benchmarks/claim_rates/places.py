@@ -10,7 +10,7 @@ from unswayed.backends.simulated import simulated_items
 from unswayed.items import Task
 from unswayed.report.collect import without_items
 from unswayed.report.findings import Finding
-from unswayed.report.lists import lists_of
+from unswayed.report.scores import lists_of
 
 TRIALS = 200
 RESAMPLES = 1000

@@ -35,7 +35,7 @@ class ListwiseReply:
     cut: bool = False
 
     def right(self) -> ListwiseReading:
-        """The reading that is right, without problems."""
+        """The reading that is right."""
         missing = (None,) * len(self.labels)
         return ListwiseReading(
             tuple(self.scores),
@@ -45,7 +45,7 @@ class ListwiseReply:
 
     def reading(self) -> ListwiseReading:
         """What the reader reads."""
-        return read_listwise(self.text, self.labels, quoted=self.quoted, truncated=self.cut)
+        return read_listwise(self.text, self.labels, quoted=self.quoted)
 
     def is_right(self) -> bool:
         """Whether the reader reads what is right."""

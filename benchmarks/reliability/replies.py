@@ -89,9 +89,8 @@ class Tally:
     unread: list[Reply] = field(default_factory=list)
     wrong: list[Reply] = field(default_factory=list)
 
-    def add(self, reply: Reply) -> None:
-        """Count one reply."""
-        reading = reply.reading()
+    def add(self, reply: Reply, reading: str | None) -> None:
+        """Count one reply, read so."""
         self.n += 1
         self.read += reading is not None
         self.lost += reading is None and reply.reads is not None
@@ -124,8 +123,9 @@ def tally(replies: Iterable[Reply]) -> dict[str, Tally]:
     """The counts by kind, and of all."""
     tallies: dict[str, Tally] = defaultdict(Tally)
     for reply in replies:
-        tallies[reply.kind].add(reply)
-        tallies["all"].add(reply)
+        reading = reply.reading()
+        tallies[reply.kind].add(reply, reading)
+        tallies["all"].add(reply, reading)
     return {**{kind: tallies[kind] for kind in tallies if kind != "all"}, "all": tallies["all"]}
 
 

@@ -37,12 +37,96 @@ from unswayed.decisions import Decision
 from unswayed.errors import UsageError
 from unswayed.importers import read_recording
 from unswayed.items import ItemSet
-from unswayed.prompts import prompt_fingerprint
+from unswayed.prompts import AskOptions, prompt_fingerprint
 from unswayed.report.collect import write_report
 from unswayed.result import AuditResult
 from unswayed.runner import Caller, CallPlan, Progress, Question, stop_on_interrupt
+from unswayed.sources import DataOptions, Source, examples_of, model_for
 from unswayed.store import CallStore, Memory, Pool
 from unswayed.sync import run_sync
+from unswayed.tiny import DEFAULT_SET, is_built_in
+
+
+def audit_data(
+    model: str | None,
+    source: Source | None,
+    measured: AuditSettings,
+    asking: AskOptions,
+    selection: DataOptions,
+    reach: BackendSettings,
+    *,
+    shots: Source | None = None,
+    decisions: Path | None = None,
+    directory: Path | None = None,
+    budget: float | None = None,
+    command: str | None = None,
+) -> AuditResult:
+    """What `unswayed audit` and `unswayed.audit` do; a command always writes a run directory."""
+    if decisions is not None:
+        settings = replace(measured, prompts=asking.prompts(examples_of(shots)))
+        return audit_recorded(
+            decisions,
+            None if source is None else selection.load(source),
+            settings,
+            reach=reach,
+            directory=directory,
+            budget=budget,
+            model=model,
+            on_bad_item=selection.on_bad_item,
+            command=command,
+        )
+    items, settings, name = settled(
+        model, source, measured, asking, selection, shots, typed=command is not None
+    )
+    if command is not None:
+        directory = directory or default_directory(items.name, name, settings.prompts)
+    return audit_calls(
+        items,
+        settings,
+        name,
+        reach,
+        directory=directory,
+        budget=budget,
+        command=command,
+        given={
+            "data": _name_of(DEFAULT_SET if source is None else source),
+            "limit": selection.limit,
+            "sample": selection.sample,
+            "data_dir": None if selection.data_dir is None else str(selection.data_dir),
+            "task": selection.task,
+            "margin": measured.margin,
+            "shots": _name_of(shots),
+        },
+    )
+
+
+def settled(
+    model: str | None,
+    source: Source | None,
+    measured: AuditSettings,
+    asking: AskOptions,
+    selection: DataOptions,
+    shots: Source | None,
+    *,
+    typed: bool = True,
+) -> tuple[ItemSet, AuditSettings, str]:
+    """The items, what is measured on them, and the model; a built-in set has its own defaults.
+
+    Without a model the error is for a command line where it was `typed`.
+    """
+    settings = replace(
+        measured,
+        protocol=measured.protocol or ("all" if is_built_in(source) else "coupled"),
+        prompts=asking.prompts(examples_of(shots)),
+    )
+    # first of all the items: a mistyped set gets its suggestion
+    items = selection.load(DEFAULT_SET if source is None else source)
+    return items, settings, model_for(model, source, typed=typed)
+
+
+def _name_of(source: Source | None) -> str | None:
+    """What data are called in `run.json`: nothing where they were in memory."""
+    return str(source) if isinstance(source, str | Path) else None
 
 
 def audit_calls(
@@ -58,18 +142,9 @@ def audit_calls(
 ) -> AuditResult:
     """Make the calls that are missing, measure, and write the run directory if there is one.
 
-    Args:
-        items: With gold where it is known.
-        settings: What is asked for.
-        model: `provider/model`.
-        reach: How to reach it.
-        directory: None keeps the calls in memory.
-        budget: Spend no more USD than this.
-        command: The command that reproduces the run, without keys; None for a call from Python.
-        given: The data, limit, task and examples as they were named, for `run.json`.
-
-    Raises:
-        UnswayedError: For input that cannot be audited; it leaves no directory behind.
+    Without a directory the calls are kept in memory; what cannot be audited leaves no directory behind.
+    `command` reproduces the run, without keys; `given` are the data, limit, task and examples as they were
+    named, for `run.json`.
     """
     backend, missing = open_or_replay(model, reach, directory)
     with ExitStack() as at_end:
@@ -114,6 +189,8 @@ def _closed_if_refused(backend: Backend) -> Iterator[None]:
 
 
 def _write(directory: Path, record: AuditRecord) -> None:
+    if record.answers is not None:
+        write_lines(directory / "decisions.jsonl", record.answers.lines(record.plan))
     write_record(directory, record)
     write_report(directory, record)
     write_sums(directory)
@@ -188,24 +265,11 @@ def audit_recorded(
     model: str | None = None,
     on_bad_item: Literal["stop", "skip"] = "stop",
     command: str | None = None,
-    keep: bool = False,
 ) -> AuditResult:
-    """Audit recorded decisions.
+    """Audit a file of decisions; without items these are made out from it.
 
-    Args:
-        path: The file of decisions.
-        items: What they are about; None to make it out from the decisions.
-        settings: What is asked for.
-        reach: How to reach a model; nothing is asked, so only the default is taken.
-        directory: Where to write; None for nowhere, or with `keep` for the default directory.
-        budget: The same: None.
-        model: Whose decisions, where the file has several models'.
-        on_bad_item: "stop" at the first bad line, or "skip" and count bad lines.
-        command: The command that reproduces the run; None for a call from Python.
-        keep: Write a run directory in any case.
-
-    Raises:
-        UnswayedError: For decisions that cannot be audited, and for options of calls.
+    Nothing is asked, so of `reach` and `budget` only the defaults are taken. `model`: whose decisions, where
+    the file has several models'.
     """
     _check_no_calls(settings, reach, budget)
     name = path.name.removesuffix(".gz").removesuffix(".jsonl").removesuffix(".parquet")
@@ -217,13 +281,12 @@ def audit_recorded(
         name=name,
         model=model,
     )
-    if directory is not None or keep:
+    if directory is not None or command is not None:
         who, data = record.run.model, record.run.data.name
         directory = directory or default_directory(name, who)
         check_kind(directory, recorded=True, model=who, data=data)
         check_kept(directory, record.plan, answers=record.run.calls.answered)
         prepare_directory(directory)
-        write_lines(directory / "decisions.jsonl", record.answers.lines(record.plan))
         _write(directory, record)
     return AuditResult(record, directory)
 
@@ -244,7 +307,7 @@ def _of_calls(
     """What only an audit that makes calls has a use for, by the name of its option."""
     return {
         "orders": settings.orders,
-        "protocol": settings.protocol,
+        "protocol": settings.protocol or "coupled",
         "probs": settings.probs,
         "prompt": settings.prompts.style,
         "template": settings.prompts.template,

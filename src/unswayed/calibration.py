@@ -77,10 +77,7 @@ async def calibrate(
     progress: Progress | None = None,
     stop: asyncio.Event | None = None,
 ) -> Calibration:
-    """Ask what the method needs to know about these items, and fit it.
-
-    Gold is never looked at.
-    """
+    """Ask what the method needs to know about these items, and fit it; gold is never looked at."""
     prompts, items = caller.settings.prompts, expanded(items)
     check_calibration(method, items, caller.backend, prompts)
     seen = [blind(item) for item in items if item.permutable]

@@ -18,11 +18,11 @@ from collections.abc import (
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Concatenate, Final, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeVar, Unpack
 
 from unswayed import faces
-from unswayed.arguments import checked
-from unswayed.backends import Backend, BackendSettings, backend_settings, open_backend
+from unswayed.arguments import checked, takes
+from unswayed.backends import Backend, BackendSettings, open_backend
 from unswayed.calibration import prompts_for
 from unswayed.decisions import Verdict
 from unswayed.errors import BackendError, UsageError
@@ -31,12 +31,15 @@ from unswayed.judging import JudgeFailure, Judging, windows
 from unswayed.methods import JUDGING, Method
 from unswayed.methods.files import FittedFile
 from unswayed.presentation import askable
-from unswayed.prompts import PromptSettings, prompt_settings
+from unswayed.prompts import AskOptions
 from unswayed.rounds import Rounds
 from unswayed.runner import Caller, CallPlan, Question, RunCounts, RunSettings, ShowsProgress
 from unswayed.shadow import Shadow
 from unswayed.store import CallStore, Memory, Pool
 from unswayed.sync import LoopThread
+
+if TYPE_CHECKING:
+    from unswayed.keywords import JudgeKeywords
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -81,26 +84,17 @@ class Judge:
     Args:
         model: `provider/model`, or an open backend.
         method: Name with parameters, a method, or a fitted file from `load_method`.
-        prompt: The name of a prompt, or whole settings; None for the model's own, or else direct. A
-            fitted file must have been made with the same.
-        template: Your own template file.
-        labels: Label symbols, such as "X,Y".
         shots: Items with gold to show as examples.
-        base_url: Address of an OpenAI-compatible server.
-        max_connections: Most requests in flight.
-        timeout: Most seconds for one attempt.
-        max_retries: Attempts of one call after its first.
-        patience: Seconds that a server is waited for while it answers nothing.
-        prices: Price table of your own.
         budget: Most USD that all calls recorded in `calls` may cost together.
-        reask: If True, ask once more for the label of a reply that could not be read.
         calls: Directory of recorded calls to use and fill (that of an audit, too), or an open
             pool; None keeps them in memory, at most 64 MiB of them: those not used for longest are
             forgotten, and paid again if they are asked again.
-        backend: How else to reach the model; the options above are laid over it.
+        backend: How else to reach the model; the options are laid over it.
         progress: Shown while calls are made.
         shadow: Share of the questions, drawn by a hash, whose items are asked again in every
             presentation the method was fitted on, for `drift_report`.
+        options: Those of `unswayed judge` by their names, as `help(Judge.__init__)` lists them. A
+            fitted file must have been made with the same prompt.
 
     Raises:
         MethodError: If a fitted file belongs to another model, prompt or label set.
@@ -108,39 +102,23 @@ class Judge:
     """
 
     @checked
+    @takes(AskOptions, over=BackendSettings)
     def __init__(
         self,
         model: str | Backend,
         *,
         method: str | Method | FittedFile = JUDGING,
-        prompt: str | PromptSettings | None = None,
-        template: str | Path | None = None,
-        labels: str | Sequence[str] | None = None,
         shots: Sequence[Item] = (),
-        base_url: str | None = None,
-        max_connections: int | None = None,
-        timeout: float | None = None,
-        max_retries: int | None = None,
-        patience: float | None = None,
-        prices: str | Path | None = None,
         budget: float | None = None,
-        reask: bool = True,
         calls: str | Path | CallStore | None = None,
         backend: BackendSettings | None = None,
         progress: ShowsProgress | None = None,
         shadow: float = 0.0,
+        **options: Unpack[JudgeKeywords],
     ) -> None:
-        reach = backend_settings(
-            backend,
-            base_url=base_url,
-            max_connections=max_connections,
-            timeout=timeout,
-            max_retries=max_retries,
-            patience=patience,
-            prices=prices,
-        )
+        reach, asked = BackendSettings.of(options, backend), AskOptions.of(options)
         self._backend = open_backend(model, reach) if isinstance(model, str) else model
-        self.prompts = prompts_for(self._backend, prompt_settings(prompt, template, labels, shots))
+        self.prompts = prompts_for(self._backend, asked.prompts(shots))
         judging = Judging.by(method, self._backend, self.prompts)
         self._judging = judging
         self._shadow = Shadow(judging.method, shadow, judging.file)
@@ -148,7 +126,7 @@ class Judge:
             pool: Pool = Memory(MOST_IN_MEMORY, keeps_requests=False)
         else:
             pool = calls if isinstance(calls, CallStore) else CallStore.open(calls)
-        settings = RunSettings(prompts=self.prompts, budget_usd=budget, reask=reask)
+        settings = RunSettings(prompts=self.prompts, budget_usd=budget, reask=asked.reask)
         self._caller = Caller(self._backend, pool, settings, remembers=False, progress=progress)
         self._rounds = Rounds(judging, self._caller, self._shadow)
         self._loop: LoopThread | None = None

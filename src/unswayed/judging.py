@@ -144,20 +144,15 @@ class Judging:
         self._checked.add(kind)
 
     def method_for(self, item: Item) -> Method:
-        """Return the method that decides; the single call, as in audits, where it may not ask.
-
-        It may not where an item must keep its order and the method needs others.
-        """
+        """The method that decides: as in audits the single call where an item must keep its order."""
         return self.method if item.permutable or self.method.keeps_order(item.n) else SINGLE
 
     def decide(self, cases: Sequence[Case]) -> list[Verdict]:
-        """The verdicts on items, each by its own decisions alone.
-
-        Cases whose decisions answer the same questions with the same evidence are one table: it
-        costs hardly more than one of them.
-        """
+        """The verdicts on items, each by its own decisions alone."""
         if len(cases) == 1:
             return self._decide_alike(cases)
+        # one table costs hardly more than one of the cases whose decisions answer the same questions with the
+        # same evidence
         alike: defaultdict[tuple[object, ...], list[int]] = defaultdict(list)
         kinds: Counter[tuple[object, ...]] = Counter()
         for place, case in enumerate(cases):
@@ -207,10 +202,8 @@ def _no_logprobs(method: Method, model: str, item: Item | None = None) -> UsageE
 
 
 def _remedies(item: Item | None) -> list[str]:
-    """Methods that judge without a fit and without probabilities.
-
-    Where the decisions of the item's task hold more than a choice, those that read it; else what an
-    audit compares with a single call.
+    """Methods that judge without a fit and without probabilities: those that read what only decisions of the
+    item's task hold, or else what an audit compares with a single call.
     """
     gives = frozenset[Evidence]() if item is None else task_of(item.task).gives & OWN
     own = [

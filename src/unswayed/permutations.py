@@ -80,9 +80,6 @@ def exposure(shown: Sequence[Order]) -> Exposure:
 
     >>> exposure(structured(3)).counts
     ((1, 1, 2), (1, 2, 1), (2, 1, 1))
-
-    Raises:
-        ShapeError: If there is no order, or one is no permutation.
     """
     if not shown:
         raise ShapeError("exposure needs at least one order")
@@ -109,11 +106,7 @@ def identity(n: int) -> tuple[Order, ...]:
 
 
 def swap(n: int) -> tuple[Order, ...]:
-    """Both orders of two candidates.
-
-    Raises:
-        UsageError: If n is not 2.
-    """
+    """Both orders of two candidates."""
     if n != 2:
         raise UsageError(
             f"orders 'swap' needs 2 candidates, got {n}. Use cyclic, balanced or full."
@@ -150,11 +143,7 @@ def balanced(n: int) -> tuple[Order, ...]:
 
 
 def full(n: int, *, force: bool = False) -> tuple[Order, ...]:
-    """All n! orders, the identity first.
-
-    Raises:
-        UsageError: If n is above 6 and `force` is false.
-    """
+    """All n! orders, the identity first."""
     if n > FULL_LIMIT and not force:
         raise UsageError(
             f"orders 'full' means {math.factorial(n):,} orders for {n} candidates; the limit is "
@@ -188,9 +177,6 @@ def graeco_latin(n: int) -> tuple[tuple[Order, Order], ...]:
 
     >>> graeco_latin(3)
     (((0, 1, 2), (0, 2, 1)), ((2, 0, 1), (2, 1, 0)), ((1, 2, 0), (1, 0, 2)))
-
-    Raises:
-        UsageError: For n where no construction is shipped (2 and 6 have none at all), or above 128.
     """
     check_size("graeco-latin", n)
     if n >= 3 and n % 2 == 1:
@@ -237,10 +223,6 @@ def orders(name: str, n: int, *, seed: int = 0) -> tuple[Order, ...]:
             `presentation.presentations`.)
         n: Number of candidates, at least 2.
         seed: Seed of `random:K`.
-
-    Raises:
-        UsageError: If the set does not exist for n, or has too many orders.
-        UnknownNameError: If there is no such set.
     """
     if n < 2:
         raise UsageError(f"an order needs at least 2 candidates, got {n}.")
@@ -259,12 +241,7 @@ def orders(name: str, n: int, *, seed: int = 0) -> tuple[Order, ...]:
 
 
 def check_name(name: str) -> None:
-    """Check that `orders` makes a set of this name, for some number of candidates.
-
-    Raises:
-        UsageError: If it is `random:` without a number.
-        UnknownNameError: If there is none.
-    """
+    """Check that `orders` makes a set of this name, for some number of candidates."""
     if name.startswith("random:"):
         if not name.removeprefix("random:").isdigit():
             raise UsageError(f"{name!r}: write random:K with a whole number K, such as random:8.")
@@ -274,11 +251,7 @@ def check_name(name: str) -> None:
 
 
 def check_size(name: str, n: int) -> None:
-    """Check that a set of orders is not too large for n candidates.
-
-    Raises:
-        UsageError: If it is.
-    """
+    """Check that a set of orders is not too large for n candidates."""
     limit = MOST_CANDIDATES.get(name, n)
     if n > limit:
         raise UsageError(

@@ -75,11 +75,7 @@ class Presentation(NamedTuple):
         return tuple(label_set[label] for label in self.labels)
 
     def check(self) -> Presentation:
-        """Return self if both parts are permutations of the same length.
-
-        Raises:
-            ShapeError: Otherwise.
-        """
+        """Return self if both parts are permutations of the same length."""
         invert(self.order)
         invert(self.labels)
         if len(self.order) != len(self.labels):
@@ -175,10 +171,6 @@ def presentations(
         n: Number of candidates.
         protocol: What moves.
         seed: Seed of `random:K`.
-
-    Raises:
-        UnknownNameError: If the set or the protocol does not exist.
-        UsageError: If the set does not exist for n.
     """
     if protocol not in PROTOCOLS:
         raise UnknownNameError(

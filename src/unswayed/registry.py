@@ -40,10 +40,7 @@ class RegistrationWarning(UserWarning):
 class Registry(Generic[T]):
     """A lazy table of one kind of extension; iterating gives the names that can be loaded.
 
-    Args:
-        kind: Singular noun used in messages and in the entry-point group (`unswayed.<kind>s`).
-        table: Name to `"module:attribute"`.
-        like: What an entry is, an instance or a subclass of, as `"module:Class"`; "" for a callable.
+    `like` is what an entry is an instance or a subclass of, as `"module:Class"`; "" for a callable.
     """
 
     def __init__(self, kind: str, table: Mapping[str, str], *, like: str | None = None) -> None:
@@ -72,14 +69,7 @@ class Registry(Generic[T]):
         return sum(1 for _ in self)
 
     def load(self, name: str) -> T:
-        """Import and return the registered object.
-
-        Raises:
-            UnknownNameError: If nothing is registered under `name`.
-            RegistrationError: If what another package registered cannot be loaded, or is no such
-                thing.
-            MissingExtraError: If the entry needs an optional dependency that is not installed.
-        """
+        """Import and return the registered object."""
         if name in self._loaded:
             return self._loaded[name]
         if name not in self._all:
@@ -123,11 +113,7 @@ class Registry(Generic[T]):
         return entry
 
     def name_of(self, entry: T) -> str:
-        """The name under which an object is registered.
-
-        Raises:
-            UnknownNameError: If it is not registered.
-        """
+        """The name under which an object is registered."""
         name = _name_in(self._table, entry) or _name_in(self._all, entry)
         if name is None:
             raise UnknownNameError(f"no {self.kind} is {entry!r}.")
@@ -153,11 +139,7 @@ def _name_in(table: Mapping[str, str], entry: object) -> str | None:
 
 
 def require(module: str, *, extra: str, feature: str) -> None:
-    """Check that an optional dependency is installed.
-
-    Raises:
-        MissingExtraError: Naming the feature and the install command.
-    """
+    """Check that an optional dependency is installed."""
     from importlib.util import find_spec
 
     if find_spec(module) is None:

@@ -18,13 +18,8 @@ from unswayed.runner import Question
 class Shadow:
     """Items asked again in every presentation that a fitted method has learned from.
 
-    Args:
-        method: The fitted method.
-        share: Share of the questions, drawn by a hash, each with all its items; 0 for none.
-        file: What it was fitted from: judging the same items is told of.
-
-    Raises:
-        UsageError: If the share is not one from 0 to 1, or the method learns nothing.
+    They are a share of the questions, drawn by a hash, each with all its items. Judging the items of the fitted
+    file is told of as well.
     """
 
     def __init__(self, method: Method, share: float, file: FittedFile | None = None) -> None:
@@ -40,7 +35,7 @@ class Shadow:
         self._decisions: list[Decision] = []
 
     def draws(self, item: Item) -> bool:
-        """Return True if an item is of the share that is asked again."""
+        """Whether an item is of the share that is asked again."""
         drawn = int.from_bytes(digest("shadow", unit_of(item))[:6], "big") < self._share * 2**48
         return item.permutable and drawn
 
@@ -62,10 +57,7 @@ class Shadow:
         self._decisions.extend(decisions)
 
     def report(self) -> list[str]:
-        """Say what the judged items tell about the fitted file.
-
-        All the numbers of the file are one test at 5%.
-        """
+        """What the judged items tell about the fitted file: all its numbers are one test at 5%."""
         overlap = []
         if self._fitted_on:
             overlap.append(

@@ -3,82 +3,123 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Unpack
 
-from unswayed.arguments import checked
+from msgspec import Meta
+
+from unswayed.arguments import Settings, checked, takes
 from unswayed.benchmarks import BENCHMARKS, is_benchmark, load_benchmark
 from unswayed.digests import drawn
 from unswayed.errors import ItemError, UnknownNameError, UsageError
 from unswayed.items import TASKS, Item, ItemSet, items_of, load_items
 from unswayed.registry import did_you_mean
-from unswayed.tiny import SETS, is_built_in
+from unswayed.tiny import SETS, is_built_in, judge_of
+
+if TYPE_CHECKING:
+    from unswayed.keywords import DataKeywords
 
 Source = str | Path | ItemSet | Iterable[Item] | Iterable[Mapping[str, object]]
 """Where items come from; a data frame and a dataset are iterated by their rows."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataOptions(Settings):
+    """Which items are taken, as commands and functions are told."""
+
+    task: Annotated[
+        str | None, Meta(description="Take the items of this task from a mixed file.")
+    ] = None
+    on_bad_item: Annotated[
+        Literal["stop", "skip"], Meta(description="stop at a bad line, or skip and count it.")
+    ] = "stop"
+    limit: Annotated[int, Meta(ge=1, description="Use the first N items.")] | None = None
+    sample: (
+        Annotated[int, Meta(ge=1, description="Use N items, drawn by the seed and their ids.")]
+        | None
+    ) = None
+    data_dir: Annotated[
+        str | Path | None,
+        Meta(description="Folder with a copy of the files of a benchmark.", extra={"text": Path}),
+    ] = None
+    seed: int = 0  # of the sample
+
+    def load(self, source: Source) -> ItemSet:
+        """The items; see `load_data`."""
+        task, limit = self.task, self.limit
+        if task is not None and task not in TASKS:
+            raise UnknownNameError(f"unknown task {task!r}. {did_you_mean(task, TASKS)}")
+        for name, count in (("limit", limit), ("sample", self.sample)):
+            if count is not None and count < 1:
+                raise UsageError(f"{name} {count!r}: give a number of items, at least 1.")
+        if self.data_dir is not None and not is_benchmark(source):
+            raise UsageError(f"--data-dir goes with a benchmark; {source!s:.60} is none.")
+        if self.sample is not None:
+            whole = replace(self, sample=None, limit=None).load(source)
+            part = _sample(whole, self.sample, self.seed)
+            return _subset(part, range(len(part))[:limit])
+        if is_benchmark(source):
+            loaded = load_benchmark(
+                str(source), data_dir=self.data_dir, on_bad_item=self.on_bad_item
+            )
+        elif isinstance(source, str | Path) and not is_built_in(source):
+            path = _existing(str(source))
+            return load_items(path, limit=limit, task=task, on_bad_item=self.on_bad_item)
+        elif isinstance(source, str | Path):
+            from unswayed.tiny.items import builtin_items
+
+            loaded = builtin_items(str(source))
+        elif isinstance(source, ItemSet):
+            loaded = source
+        else:
+            records = list(_records(source))
+            if not all(isinstance(record, Item) for record in records):
+                plain = [encoded(record) for record in records]
+                return items_of(plain, limit=limit, task=task, on_bad_item=self.on_bad_item)
+            loaded = ItemSet.of(records, name="items")
+        if task is not None and loaded.task != task:
+            raise ItemError(f"{loaded.name} has no items of task {task}; they are {loaded.task}.")
+        return _subset(loaded, range(len(loaded))[:limit])
+
+
 @checked
-def load_data(
-    source: Source,
-    *,
-    limit: int | None = None,
-    sample: int | None = None,
-    seed: int = 0,
-    task: str | None = None,
-    on_bad_item: Literal["stop", "skip"] = "stop",
-    data_dir: str | Path | None = None,
-) -> ItemSet:
+@takes(DataOptions)
+def load_data(source: Source, *, seed: int = 0, **options: Unpack[DataKeywords]) -> ItemSet:
     """Items from a built-in set, a benchmark, a file, or items already in memory.
 
     Args:
         source: `tiny-judge`, `tiny-mcq`, `tiny-rubric`, a benchmark (`mmlu`, `gpqa:diamond`), a path, `-`, or
             what holds items in memory: items, or mappings with their fields, as a list, a data
             frame or a dataset.
-        limit: Keep the first items.
-        sample: Keep so many items, drawn by a hash of the seed and their ids: the same ones wherever
-            they stand.
-        seed: Of the sample.
-        task: Keep the items of this task only.
-        on_bad_item: "stop" at the first bad line, or "skip" and count bad lines.
-        data_dir: Folder with a copy of a benchmark's files.
+        seed: Of the sample, which holds the same items wherever they stand.
+        options: As in the list below.
 
     Raises:
         UnknownNameError: If there is no such task.
         UsageError: If there is neither such a set nor such a file, or a benchmark cannot be had.
         ItemError: If an item is malformed, or none is left.
     """
-    if task is not None and task not in TASKS:
-        raise UnknownNameError(f"unknown task {task!r}. {did_you_mean(task, TASKS)}")
-    for name, count in (("limit", limit), ("sample", sample)):
-        if count is not None and (not isinstance(count, int) or count < 1):
-            raise UsageError(f"{name} {count!r}: give a number of items, at least 1.")
-    if data_dir is not None and not is_benchmark(source):
-        raise UsageError(f"--data-dir goes with a benchmark; {source!s:.60} is none.")
-    if sample is not None:
-        whole = load_data(source, task=task, on_bad_item=on_bad_item, data_dir=data_dir)
-        part = _sample(whole, sample, seed)
-        return _subset(part, range(len(part))[:limit])
-    if is_benchmark(source):
-        loaded = load_benchmark(str(source), data_dir=data_dir, on_bad_item=on_bad_item)
-    elif isinstance(source, str | Path) and not is_built_in(source):
-        path = _existing(str(source))
-        return load_items(path, limit=limit, task=task, on_bad_item=on_bad_item)
-    elif isinstance(source, str | Path):
-        from unswayed.tiny.items import builtin_items
+    return DataOptions.of({"seed": seed, **options}).load(source)
 
-        loaded = builtin_items(str(source))
-    elif isinstance(source, ItemSet):
-        loaded = source
-    else:
-        records = list(_records(source))
-        if not all(isinstance(record, Item) for record in records):
-            plain = [encoded(record) for record in records]
-            return items_of(plain, limit=limit, task=task, on_bad_item=on_bad_item)
-        loaded = ItemSet.of(records, name="items")
-    if task is not None and loaded.task != task:
-        raise ItemError(f"{loaded.name} has no items of task {task}; they are {loaded.task}.")
-    return _subset(loaded, range(len(loaded))[:limit])
+
+def examples_of(shots: Source | None) -> tuple[Item, ...]:
+    """The items that are shown as examples; none where none are given."""
+    return tuple(load_data(shots)) if shots else ()
+
+
+def model_for(model: str | None, source: Source | None, *, typed: bool = True) -> str:
+    """The model to use: a built-in set's tiny judge, else it must be given."""
+    if model is not None:
+        return model
+    if is_built_in(source):
+        return judge_of(source)
+    if not typed:
+        raise UsageError('which model should judge the items? Give model="provider/model".')
+    raise UsageError(
+        f"which model should judge {source}? Give --model provider/model, such as "
+        "--model openai/gpt-4.1-mini or --model hf/PATH."
+    )
 
 
 def _subset(items: ItemSet, places: Sequence[int]) -> ItemSet:
@@ -97,11 +138,7 @@ def _sample(items: ItemSet, count: int, seed: int) -> ItemSet:
 
 
 def _records(source: Iterable[Any]) -> Iterable[Any]:
-    """The items or records of a list, a data frame or a dataset.
-
-    Raises:
-        UsageError: If it is a single mapping.
-    """
+    """The items or records of a list, a data frame or a dataset."""
     if hasattr(source, "columns") and hasattr(source, "to_dict"):
         return source.to_dict("records")  # type: ignore[no-any-return]  # a data frame
     if isinstance(source, Mapping):
@@ -110,11 +147,7 @@ def _records(source: Iterable[Any]) -> Iterable[Any]:
 
 
 def encoded(record: object) -> Mapping[str, object]:
-    """A record as plain values: cells may be arrays.
-
-    Raises:
-        ItemError: If it is neither an item nor a mapping.
-    """
+    """A record as plain values: cells may be arrays."""
     if isinstance(record, Item):
         return {name: getattr(record, name) for name in Item.__struct_fields__}
     if not isinstance(record, Mapping):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,7 @@ class Ladder:
     alike: bool = False
     chance: float | None = None
     slack: float = 0.0
+    quantiles: dict[tuple[int, bool], float] = field(default_factory=dict)  # they know no slack
 
     def advice(self) -> dict[str, Any]:
         self.kept = np.flatnonzero(np.isnan(self.values).mean(axis=0) <= 0.1).tolist()
@@ -110,6 +111,12 @@ class Ladder:
 
     def _critical(self, b: int, *, two_sided: bool = True) -> float:
         """The 95% quantile of the largest studentised difference to b, at least the normal one."""
+        if (b, two_sided) not in self.quantiles:
+            self.quantiles[b, two_sided] = self._quantile(b, two_sided=two_sided)
+        normal = TWO_SIDED if two_sided else ONE_SIDED
+        return max(normal, self.quantiles[b, two_sided]) + self.slack
+
+    def _quantile(self, b: int, *, two_sided: bool) -> float:
         apart = self.common - self.common[:, [b]]
         sums = np.array([(apart - apart.mean(axis=0))[rows].sum(axis=0) for rows in self.of_unit])
         spread, axes = np.linalg.eigh(sums.T @ sums)
@@ -117,5 +124,4 @@ class Ladder:
         drawn = np.random.default_rng(len(sums)).normal(size=(20_000, len(spread))) @ root.T
         drawn = drawn[:, drawn.std(axis=0) > 1e-6 * max(drawn.std(), 1e-9)]
         drawn = (abs(drawn) if two_sided else drawn) / drawn.std(axis=0)
-        quantile = float(np.quantile(drawn.max(axis=1, initial=0), 0.95))
-        return max(TWO_SIDED if two_sided else ONE_SIDED, quantile) + self.slack
+        return float(np.quantile(drawn.max(axis=1, initial=0), 0.95))

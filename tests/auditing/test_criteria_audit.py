@@ -99,10 +99,7 @@ def test_rotation_removes_what_the_order_of_criteria_adds(swayed: us.AuditResult
     plan = swayed.record.plan
     errors = {}
     for name, method in plan.methods.items():
-        scored = score_method(
-            method, plan.strata, swayed.record.tables, swayed.record.source,
-            estimation_items=None, group_by="group",
-        )  # fmt: skip
+        scored = score_method(method, plan.strata, swayed.record.source, estimation_items=None)
         (outcomes,) = scored.outcomes
         quality = np.array([item.meta["quality"][item.criterion] for item in plan.items])
         apart = outcomes.score[:, 0] - quality

@@ -6,7 +6,7 @@ import pytest
 
 from unswayed.auditing.design import strata_of
 from unswayed.auditing.evaluation import average_of_everything
-from unswayed.auditing.pool import build_tables
+from unswayed.auditing.pool import with_answers
 from unswayed.auditing.recorded import audit_decisions
 from unswayed.auditing.settings import AuditSettings
 from unswayed.audits import audit_calls
@@ -120,16 +120,6 @@ def test_items_without_probabilities_stay_out_of_the_icc_of_the_single_call() ->
     assert found["value"] == pytest.approx(0.8)
 
 
-def test_the_last_decision_replaces_an_earlier_one_with_its_probabilities() -> None:
-    items = [item("a")]
-    strata = strata_of(items, orders="swap", protocols=("coupled",), seed=0)
-    again = [call("a", X0, 0, (0.9, 0.1)), call("a", X2, 0, (0.8, 0.2)), call("a", X0, 1)]
-    (table,) = build_tables(strata, again)
-    assert table.choices.tolist() == [[1, 0]]
-    assert table.probs is not None
-    assert np.isnan(table.probs[0, 0]).all()
-
-
 @pytest.mark.parametrize("with_labels", [False, True])
 def test_items_of_another_size_without_decisions_are_counted_and_stop_nothing(
     *, with_labels: bool
@@ -220,10 +210,10 @@ def test_the_reference_without_gold_calls_equal_means_a_tie_in_spite_of_rounding
     probs = [(0.1, 0.3, 0.6), (0.2, 0.2, 0.6), (0.3, 0.1, 0.6)]
     strata = strata_of([item("a", 3)], orders="cyclic", protocols=("coupled",), seed=0)
     made = [call("a", one, 2, p) for one, p in zip(shown, probs, strict=True)]
-    assert average_of_everything(strata, build_tables(strata, made))[0].tolist() == [2]
+    assert average_of_everything(*with_answers(strata, made)).tolist() == [2]
     low = [(0.45, 0.35, 0.2), (0.4, 0.4, 0.2), (0.35, 0.45, 0.2)]
     made = [call("a", one, 0, p) for one, p in zip(shown, low, strict=True)]
-    assert average_of_everything(strata, build_tables(strata, made))[0].tolist() == [-2]
+    assert average_of_everything(*with_answers(strata, made)).tolist() == [-2]
 
 
 def test_the_flips_are_the_items_that_are_not_consistent() -> None:

@@ -28,10 +28,7 @@ def compared(human: FloatArray | None, noise: dict[str, float], *, gold: bool = 
     draw = np.random.default_rng(2)
     scored: dict[str, Scored] = {}
     for name, method in record.plan.methods.items():
-        own = score_method(
-            method, record.plan.strata, record.tables, record.source, estimation_items=None,
-            group_by="group",
-        )  # fmt: skip
+        own = score_method(method, record.plan.strata, record.source, estimation_items=None)
         if name not in noise:
             continue
         (outcomes,) = own.outcomes
@@ -40,7 +37,7 @@ def compared(human: FloatArray | None, noise: dict[str, float], *, gold: bool = 
         changed = replace(outcomes, human=human, score=score, gold_kind=kinds)
         scored[name] = replace(own, outcomes=(changed,))
     rows = {name: measure(own.outcomes, **OPTIONS) for name, own in scored.items()}
-    return compare_methods(record.plan, record.tables, scored, rows, OPTIONS)
+    return compare_methods(record.plan, scored, rows, OPTIONS)
 
 
 @pytest.mark.parametrize("gold", [True, False])

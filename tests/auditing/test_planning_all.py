@@ -11,7 +11,7 @@ import pytest
 import unswayed as us
 from unswayed.auditing.design import stratum_asks
 from unswayed.auditing.planning import AuditPlan, plan_audit
-from unswayed.auditing.settings import audit_settings
+from unswayed.auditing.settings import AuditSettings
 from unswayed.backends.simulated import simulated_items
 from unswayed.cli import main
 from unswayed.errors import UsageError
@@ -32,7 +32,7 @@ def skipped(n: int, methods: str) -> dict[str, str]:
 
 def planned(items: Sequence[Item], methods: str = "all", protocol: str = "coupled") -> AuditPlan:
     data = expanded(ItemSet.of(items, name="items"))
-    settings = audit_settings(methods=methods, protocol=protocol)
+    settings = AuditSettings.of({"methods": methods, "protocol": protocol})
     return plan_audit(data, settings, gives=task_of(data.task).gives)
 
 

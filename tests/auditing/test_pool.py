@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator
 import pytest
 
 from unswayed.auditing.design import strata_of
-from unswayed.auditing.pool import Remembered, build_tables, sampled
-from unswayed.decisions import MISSING, Decision, DecisionTable
+from unswayed.auditing.pool import Remembered, sampled, with_answers
+from unswayed.decisions import Decision
 from unswayed.errors import ShapeError
 from unswayed.items import Item
-from unswayed.presentation import X0, X2, Ask, Presentation
+from unswayed.presentation import X0, Ask, Presentation
 from unswayed.runner import Question
 
 ITEMS = [Item(id=name, prompt="p", candidates=("x", "y"), gold=0) for name in ("a", "b", "c")]
@@ -29,35 +29,17 @@ def decision(
     )
 
 
-def test_a_streamed_table_equals_one_built_from_a_list() -> None:
-    made = [
-        decision("a", X0, 0, probs=(0.8, 0.2), label_mass=0.9),
-        decision("c", X2, 1, probs=(0.3, 0.7)),
-        decision("b", X0, None),
-        decision("elsewhere", X0, 0),
-    ]
-    strata = strata_of(ITEMS, orders="swap", protocols=("coupled",), seed=0)
-    (streamed,) = build_tables(strata, iter(made))
-    listed = DecisionTable.of(strata[0].items, made)
-    assert streamed.asks == listed.asks
-    assert streamed.choices.tolist() == listed.choices.tolist()
-    assert streamed.choices[0].tolist() == [0, MISSING]
-    assert streamed.probs is not None
-    assert listed.probs is not None
-    assert str(streamed.probs.tolist()) == str(listed.probs.tolist())  # NaN compares by its name
-
-
 def test_content_free_decisions_stay_out_of_the_pool() -> None:
     strata = strata_of(ITEMS, orders="swap", protocols=("coupled",), seed=0)
-    (table,) = build_tables(strata, [decision("a", substitute=("N/A", "N/A"))])
-    assert table.asks == ()
+    (stratum,) = with_answers(strata, [decision("a", substitute=("N/A", "N/A"))])
+    assert stratum.table.asks == ()
 
 
 def test_label_sets_must_agree() -> None:
     strata = strata_of(ITEMS, orders="swap", protocols=("coupled",), seed=0)
     other = Decision(item_id="b", order=(0, 1), labels=("X", "Y"), label_set=("X", "Y"), choice=0)
     with pytest.raises(ShapeError, match="b: label set"):
-        build_tables(strata, [decision("a"), other])
+        with_answers(strata, [decision("a"), other])
 
 
 def test_sampled_probabilities_are_laplace_shares_of_parsed_samples() -> None:

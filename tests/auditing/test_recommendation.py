@@ -2,15 +2,12 @@
 
 from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
 
 from unswayed.auditing.recommendation import Recommendation, recommend
 from unswayed.auditing.recorded import audit_decisions
-from unswayed.auditing.records import Metrics
-from unswayed.auditing.rows import converted
-from unswayed.auditing.settings import AuditSettings, audit_settings
+from unswayed.auditing.settings import AuditSettings
 from unswayed.decisions import Decision
 from unswayed.errors import UsageError
 from unswayed.items import Item, ItemSet, Task
@@ -185,17 +182,8 @@ def test_at_one_price_the_first_name_is_taken() -> None:
 @pytest.mark.parametrize("margin", [0, 0.09, 20.1, float("nan"), float("inf"), -1])
 def test_a_margin_is_some_points(margin: float) -> None:
     with pytest.raises(UsageError, match=f"margin {margin:g}: give points of accuracy from 0.1"):
-        audit_settings(methods="all", margin=margin)
-    assert audit_settings(methods="all", margin=0.1).margin == 0.1
-
-
-def test_a_recommendation_of_an_older_file_has_no_state() -> None:
-    older = {"method": "pride", "reason": "the cheapest", "criterion": "accuracy", "best": "pride"}
-    read = converted(
-        {"recommendation": {**older, "alternative": None, "steadiest": "vote"}}, Metrics
-    )
-    assert read.recommendation is not None
-    assert (read.recommendation.state, read.recommendation.gain) == ("none", None)
+        AuditSettings.of({"methods": "all", "margin": margin})
+    assert AuditSettings.of({"methods": "all", "margin": 0.1}).margin == 0.1
 
 
 def recorded(items: int, draw: Any, *, gold: Any = True, **kept: Any) -> Recommendation:
@@ -294,8 +282,3 @@ def test_controls_are_never_named() -> None:
     assert controls == {"canonical", "repeat", "repeat-mean", "repeat-score"}
     found = recorded(200, lambda n, o: (0 if o == (0, 1) else (n % 2), None))
     assert not controls & {found.method, found.cheapest, found.most_accurate}
-
-
-def test_a_recommendation_is_read_as_it_was_written() -> None:
-    found = advised(values(300, average=(60, 10)))
-    assert msgspec.convert(msgspec.to_builtins(found), Recommendation) == found

@@ -10,15 +10,16 @@ import pytest
 
 from plain_decisions import read_plainly
 from random_decisions import random_file
-from unswayed.auditing.answered import AnswerSource, answers_of_strata
+from unswayed.auditing.answered import AnswerSource, answered_part
+from unswayed.auditing.audit import AuditRecord
 from unswayed.auditing.design import (
     Stratum,
     asked_rows,
     group_items,
     stratum_questions,
 )
-from unswayed.auditing.pool import build_tables
-from unswayed.auditing.recorded import RecordedAudit, audit_decisions
+from unswayed.auditing.pool import with_answers
+from unswayed.auditing.recorded import audit_decisions
 from unswayed.auditing.settings import FOLDS, AuditSettings
 from unswayed.decisions import (
     DISAGREES,
@@ -103,8 +104,8 @@ def test_tables_hold_what_a_loop_over_decisions_finds(seed: int, tmp_path: Path)
     recording = read_recording(tmp_path / "d.jsonl", "skip")
     strata = strata_of(items_from_decisions(decisions))
     content = [decision for decision in decisions if decision.substitute is None]
-    for stratum, table in zip(strata, build_tables(strata, recording), strict=True):
-        check_table(table, PlainTable(stratum.items, content))
+    for stratum in with_answers(strata, recording):
+        check_table(stratum.table, PlainTable(stratum.items, content))
     for stratum in strata:
         check_table(
             DecisionTable.of_recording(stratum.items, recording),
@@ -134,14 +135,15 @@ def test_the_questions_that_an_item_answers_are_those_of_its_decisions(
     silent = msgspec.structs.replace(items[0], id="silent")
     strata = strata_of([*items, silent])
     recording = read_recording(tmp_path / "d.jsonl", "skip")
-    for stratum, answered in zip(strata, answers_of_strata(recording, strata), strict=True):
+    for stratum in strata:
+        answered = answered_part(recording, stratum)
         for item, code in zip(stratum.items, answered.of_item.tolist(), strict=True):
             own = {decision.ask for decision in decisions if decision.item_id == item.id}
             assert answered.sets[code] == own
         assert len(set(answered.sets)) == len(answered.sets)
 
 
-def plain_lines(audited: RecordedAudit, decisions: Iterable[Decision]) -> list[bytes]:
+def plain_lines(audited: AuditRecord, decisions: Iterable[Decision]) -> list[bytes]:
     """The decisions of the questions that an audit asks, sorted lines as a file has them."""
     answers = {(decision.item_id, decision.ask): decision for decision in decisions}
     asked = {(question.item.id, question.ask) for question in audited.plan.questions()}

@@ -93,7 +93,8 @@ def as_x2(decision: Decision) -> Decision:
 
 
 def consistency(judged: AuditResult, method: CalibraEval) -> float:
-    (table,) = judged.record.tables
+    (stratum,) = judged.record.plan.strata
+    table = stratum.table
     verdicts = []
     for shown in (X0, X2):
         seen = table.select(method.asks(2), through=shown)

@@ -4,9 +4,13 @@ import asyncio
 import heapq
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from fake_server import FakeServer
+import msgspec
+from fake_server import FakeServer, Fault
 
+from unswayed.auditing.audit import Audit, plan_for, run_settings_for
+from unswayed.auditing.settings import AuditSettings
 from unswayed.backends import BackendSettings
 from unswayed.backends.addresses import Address, Secret
 from unswayed.backends.client import HttpBackend
@@ -15,8 +19,11 @@ from unswayed.backends.openai_compatible import OpenAIDialect
 from unswayed.backends.pacing import Clock
 from unswayed.backends.prices import FREE, Price
 from unswayed.calls import Failure, Query, Request, Response
-from unswayed.items import Item, Message
+from unswayed.items import Item, ItemSet, Message
 from unswayed.presentation import X0, Ask
+from unswayed.result import AuditResult
+from unswayed.runner import Caller
+from unswayed.store import Memory
 
 KEY = "sk-test-0123456789abcdefSECRET"
 
@@ -168,5 +175,66 @@ async def collect(backend: HttpBackend, asked: Iterable[Query]) -> dict[str, Res
     return outcomes
 
 
+class Met(NamedTuple):
+    """What a run of a backend came to."""
+
+    outcomes: dict[str, Response | Failure]
+    server: FakeServer
+    seconds: float  # that its clock went on
+
+    @property
+    def failures(self) -> list[Failure]:
+        return failures(self.outcomes)
+
+    @property
+    def fatal(self) -> list[str]:
+        return [failure.message for failure in self.failures if failure.fatal]
+
+
 def failures(outcomes: dict[str, Response | Failure]) -> list[Failure]:
     return [outcome for outcome in outcomes.values() if isinstance(outcome, Failure)]
+
+
+async def against(
+    faults: Iterable[Fault], asked: Iterable[Query], *, alone: bool = False, **settings: object
+) -> Met:
+    """What comes of queries to a server with faults; a single one may go in the caller's own task."""
+    jump = JumpClock()
+    async with FakeServer(faults=[msgspec.structs.replace(fault) for fault in faults]) as server:
+        backend = backend_at(server.url, clock=jump.clock(), **settings)  # type: ignore[arg-type]
+        if alone:
+            (one,) = asked
+            outcomes = {one.item.id: await backend.call(one)}
+            await backend.close()
+        else:
+            outcomes = await collect(backend, asked)
+    return Met(outcomes, server, jump.time - 1000.0)
+
+
+def wired(
+    answer: Callable[[bytes], Awaitable[HttpReply]],
+    jump: JumpClock | None = None,
+    **settings: object,
+) -> HttpBackend:
+    """A backend whose replies a function makes, on a clock that needs no waiting."""
+    clock = None if jump is None else jump.clock()
+    return backend_at("http://x/v1", clock=clock, connect=lambda: FakeWire(answer), **settings)  # type: ignore[arg-type]
+
+
+async def audited(
+    server: FakeServer, items: ItemSet, settings: AuditSettings, **how: object
+) -> AuditResult:
+    """An audit by way of a server."""
+    async with server:
+        backend = backend_at(server.url, **how)  # type: ignore[arg-type]
+        plan = plan_for(items, settings, backend)
+        caller = Caller(backend, Memory(), run_settings_for(settings, backend))
+        audit = Audit.begin(plan, caller)
+        try:
+            return AuditResult(audit.measure(await audit.ask(), command="test"))
+        finally:
+            await backend.close()
+
+
+async def answers_well(body: bytes) -> HttpReply:
+    return good_reply(body)

@@ -44,6 +44,14 @@ def ask(backend: HuggingFaceBackend, queries: Iterable[Query]) -> list[Response 
     return [found[id(asked)] for asked in queries]
 
 
+def answered(backend: HuggingFaceBackend, queries: Iterable[Query]) -> list[Response]:
+    """The same, where nothing may fail."""
+    answers = ask(backend, queries)
+    responses = [answer for answer in answers if isinstance(answer, Response)]
+    assert len(responses) == len(answers), answers
+    return responses
+
+
 def opened(folder: Path | str, settings: BackendSettings = CPU) -> HuggingFaceBackend:
     backend = open_backend(f"hf/{folder}", settings)
     assert isinstance(backend, HuggingFaceBackend)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 from unswayed.items import Item, Task
@@ -37,13 +38,9 @@ def corpus() -> list[str]:
     return texts
 
 
-def make_random_llama(
-    folder: Path, *, seed: int = 0, vocabulary: int = 600, chat_template: str | None = CHAT_TEMPLATE
-) -> Path:
-    """Write the model; the same seed gives the same weights."""
-    import torch
+@cache
+def trained_bpe(vocabulary: int) -> str:
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
     bpe = Tokenizer(models.BPE())
     bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -55,8 +52,19 @@ def make_random_llama(
         show_progress=False,
     )
     bpe.train_from_iterator(corpus(), trainer)
+    return str(bpe.to_str())
+
+
+def make_random_llama(
+    folder: Path, *, seed: int = 0, vocabulary: int = 600, chat_template: str | None = CHAT_TEMPLATE
+) -> Path:
+    """Write the model; the same seed gives the same weights."""
+    import torch
+    from tokenizers import Tokenizer
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
     tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=bpe,
+        tokenizer_object=Tokenizer.from_str(trained_bpe(vocabulary)),
         bos_token="<s>",
         eos_token="</s>",
         pad_token="<pad>",

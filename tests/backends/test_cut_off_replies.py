@@ -1,21 +1,16 @@
 """Judges that explain instead of answering, behind a server with a cap on tokens: whole audits."""
 
-import asyncio
 import hashlib
 from dataclasses import replace
 
 import msgspec
 import pytest
-from chat_cases import backend_at
+from chat_cases import audited
 from fake_server import ASKED, FakeServer
 
-from unswayed.auditing.audit import Audit, plan_for, run_settings_for
 from unswayed.auditing.settings import AuditSettings
 from unswayed.backends.simulated import simulated_items
 from unswayed.prompts import PromptSettings
-from unswayed.result import AuditResult
-from unswayed.runner import Caller
-from unswayed.store import Memory
 
 SETTINGS = AuditSettings(resamples=200)
 ITEMS = simulated_items(60, 2, seed=3)
@@ -28,29 +23,13 @@ def label_of(messages: bytes) -> str:
     return "AAB"[hashlib.sha256(messages).digest()[0] % 3]
 
 
-def audit(server: FakeServer, settings: AuditSettings = SETTINGS) -> AuditResult:
-    async def work() -> AuditResult:
-        async with server:
-            backend = backend_at(server.url)
-            store = Memory()
-            try:
-                plan = plan_for(ITEMS, settings, backend)
-                how = run_settings_for(settings, backend)
-                audit = Audit.begin(plan, Caller(backend, store, how))
-                return AuditResult(audit.measure(await audit.ask(), command="test"))
-            finally:
-                await backend.close()
-
-    return asyncio.run(work())
-
-
 def caps_of(server: FakeServer) -> list[int]:
     return [msgspec.json.decode(body)["max_tokens"] for body in server.bodies]
 
 
-def test_a_judge_that_writes_headings_gets_its_true_position_rate() -> None:
+async def test_a_judge_that_writes_headings_gets_its_true_position_rate() -> None:
     server = FakeServer(say=lambda messages: HEADINGS.format(label=label_of(messages)))
-    record = audit(server)
+    record = await audited(server, ITEMS, SETTINGS)
     said = {bytes(ASKED.decode(body).messages): "" for body in server.bodies}
     labels = [label_of(messages) for messages in said]
     assert len(labels) == 120
@@ -62,17 +41,18 @@ def test_a_judge_that_writes_headings_gets_its_true_position_rate() -> None:
     assert row["unparsed_rate"]["value"] == 0.0
 
 
-def test_headings_that_stay_cut_off_are_unparsed_and_never_the_first_label() -> None:
+async def test_headings_that_stay_cut_off_are_unparsed_and_never_the_first_label() -> None:
     server = FakeServer(say=lambda _: PREAMBLE * 20)
-    record = audit(server)
+    record = await audited(server, ITEMS, SETTINGS)
     assert sorted(caps_of(server)) == [16] * 120 + [64] * 120
     assert record.metrics["calls"]["unparsed"] == 120
     assert record.metrics["methods"]["direct"]["unparsed_rate"]["value"] == 1.0
 
 
 @pytest.mark.parametrize("cap", [1, 16])
-def test_a_label_alone_is_asked_for_once_whatever_the_cap(cap: int) -> None:
+async def test_a_label_alone_is_asked_for_once_whatever_the_cap(cap: int) -> None:
     server = FakeServer(say=label_of)
-    record = audit(server, replace(SETTINGS, prompts=PromptSettings(max_tokens=cap)))
+    settings = replace(SETTINGS, prompts=PromptSettings(max_tokens=cap))
+    record = await audited(server, ITEMS, settings)
     assert caps_of(server) == [cap] * 120
     assert record.metrics["calls"]["unparsed"] == 0

@@ -29,16 +29,10 @@ def test_retry_after_reads_seconds(seconds: float) -> None:
     assert retry_after_s({"retry-after": repr(seconds)}, wall=WALL) == seconds
 
 
-@given(seconds=st.integers(0, 10**7))
-def test_retry_after_reads_http_dates(seconds: int) -> None:
+@given(seconds=st.integers(-(10**7), 10**7))
+def test_retry_after_reads_http_dates_and_one_in_the_past_means_now(seconds: int) -> None:
     date = format_datetime(datetime.fromtimestamp(WALL + seconds, UTC), usegmt=True)
-    assert retry_after_s({"retry-after": date}, wall=WALL) == pytest.approx(seconds)
-
-
-@given(seconds=st.integers(1, 10**7))
-def test_a_date_in_the_past_means_now(seconds: int) -> None:
-    date = format_datetime(datetime.fromtimestamp(WALL - seconds, UTC), usegmt=True)
-    assert retry_after_s({"retry-after": date}, wall=WALL) == 0.0
+    assert retry_after_s({"retry-after": date}, wall=WALL) == pytest.approx(max(0, seconds))
 
 
 @given(value=st.text(max_size=40))
@@ -96,10 +90,6 @@ def test_every_status_is_a_fault_with_a_message(status: int, body: bytes) -> Non
     assert not (fault.again and fault.fatal)
 
 
-def test_200_is_no_fault() -> None:
-    assert fault_of(HttpReply(200, {}, b"anything"), ADDRESS, model="openai/m", wall=WALL) is None
-
-
 @given(before=st.integers(0, 500), after=st.integers(0, 50))
 def test_no_part_of_the_key_is_left_however_the_message_is_shortened(
     before: int, after: int
@@ -124,9 +114,3 @@ def test_a_time_out_asks_for_fewer_attempts_at_once_and_a_lost_connection_does_n
     assert lost(TimedOutError("slow"), ADDRESS).busy
     assert not lost(ServerError("reset"), ADDRESS).busy
     assert lost(UnreachableError("refused"), ADDRESS).unreachable
-
-
-def test_a_bad_certificate_is_not_tried_again() -> None:
-    fault = lost(UnreachableError("certificate", hopeless=True), ADDRESS)
-    assert fault.fatal
-    assert not fault.again

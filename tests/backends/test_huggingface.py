@@ -12,7 +12,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from local_asking import CPU, WORDS, ask, chat, logprobs, opened, plain_label_logprobs, query
+from local_asking import (
+    CPU,
+    WORDS,
+    answered,
+    ask,
+    chat,
+    logprobs,
+    opened,
+    plain_label_logprobs,
+    query,
+)
 from random_llama import CHAT_TEMPLATE, make_random_llama
 
 from unswayed.backends import local_jobs
@@ -30,16 +40,6 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_random_llama(tmp_path_factory.mktemp("random"))
-
-
-@pytest.fixture(scope="module")
-def backend(folder: Path) -> HuggingFaceBackend:
-    return opened(folder)
-
-
 # --- label probabilities ---------------------------------------------------------------------
 
 
@@ -54,8 +54,7 @@ def test_label_probabilities_are_those_of_the_models_own_forward_pass(
 def test_a_label_answer_lists_every_label_once_likeliest_first(
     backend: HuggingFaceBackend,
 ) -> None:
-    (response,) = ask(backend, [query(chat(5), labels=("A", "B", "C"))])
-    assert isinstance(response, Response)
+    (response,) = answered(backend, [query(chat(5), labels=("A", "B", "C"))])
     assert response.exact
     assert response.top_logprobs is not None
     tops = response.top_logprobs[0]
@@ -69,10 +68,8 @@ def test_a_label_answer_lists_every_label_once_likeliest_first(
 def test_batches_do_not_change_the_answer(folder: Path, backend: HuggingFaceBackend) -> None:
     asked = [query(chat(length, start=length)) for length in (30, 2, 17, 9, 64, 1)]
     alone = opened(folder, replace(CPU, batch_tokens=1))
-    for together, single in zip(ask(backend, asked), ask(alone, asked), strict=True):
+    for together, single in zip(answered(backend, asked), answered(alone, asked), strict=True):
         assert logprobs(together) == pytest.approx(logprobs(single), abs=1e-4)
-        assert isinstance(together, Response)
-        assert isinstance(single, Response)
         assert together.input_tokens == single.input_tokens
 
 
@@ -90,11 +87,11 @@ def test_trees_do_not_change_the_answer(folder: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(scorer, "score", noting)
     question = chat(200)[1].content
     chats = [(Message("user", f"{question} A: {a}. B: {b}."),) for a in WORDS for b in WORDS[:2]]
-    answers = ask(backend, map(query, chats))
+    answers = answered(backend, map(query, chats))
     assert any(steps for _, steps in seen)
     for messages, response in list(zip(chats, answers, strict=True))[::5]:
         assert logprobs(response) == pytest.approx(plain_label_logprobs(folder, messages), abs=1e-4)
-    given = sum(one.input_tokens or 0 for one in answers if isinstance(one, Response))
+    given = sum(one.input_tokens for one in answers)
     distinct = {
         tuple(tokens[:end])
         for (written,) in (
@@ -130,15 +127,13 @@ def test_a_sampled_label_follows_the_probabilities_at_the_temperature(
     backend: HuggingFaceBackend,
 ) -> None:
     asked = [query(chat(4), temperature=2.0, sample=k) for k in range(1, 1001)]
-    answers = ask(backend, asked)
+    answers = answered(backend, asked)
     found = logprobs(answers[0])
     odds = (found["A"] - found["B"]) / 2.0
-    share = sum(isinstance(one, Response) and one.text == "A" for one in answers) / 1000
+    share = sum(one.text == "A" for one in answers) / 1000
     assert share == pytest.approx(1 / (1 + np.exp(-odds)), abs=0.065)  # 4 standard errors
-    again = ask(backend, asked[:50])
-    assert [one.text for one in again if isinstance(one, Response)] == [
-        one.text for one in answers[:50] if isinstance(one, Response)
-    ]
+    again = answered(backend, asked[:50])
+    assert [one.text for one in again] == [one.text for one in answers[:50]]
 
 
 # --- label tokens ----------------------------------------------------------------------------
@@ -212,14 +207,13 @@ def test_greedy_text_is_that_of_transformers_alone(
 ) -> None:
     loaded = backend._load()
     lengths = (3, 25, 8)
-    answers = ask(backend, [reasoning(length) for length in lengths])
+    answers = answered(backend, [reasoning(length) for length in lengths])
     for length, response in zip(lengths, answers, strict=True):
         (written,) = loaded.plan.writer.write([chat(length)], thinking=True)
         output = loaded.model.generate(
             torch.tensor([written.tokens]), max_new_tokens=12, do_sample=False
         )
         new = output[0, len(written.tokens) :]
-        assert isinstance(response, Response)
         assert response.text == loaded.tokenizer.decode(new, skip_special_tokens=True)
         assert response.top_logprobs is None
         assert response.output_tokens == len(new)
@@ -229,14 +223,10 @@ def test_sampled_text_belongs_to_the_request_and_not_to_its_batch(
     folder: Path, backend: HuggingFaceBackend
 ) -> None:
     asked = [reasoning(4 + k, temperature=1.0, sample=k) for k in range(4)]
-    together = ask(backend, asked)
-    alone = [ask(backend, [one])[0] for one in asked]
-    for first, second in zip(together, alone, strict=True):
-        assert isinstance(first, Response)
-        assert isinstance(second, Response)
-        assert first.text == second.text
+    alone = [answered(backend, [one])[0].text for one in asked]
+    assert [one.text for one in answered(backend, asked)] == alone
     same_prompt = [reasoning(4, temperature=1.0, sample=k) for k in range(8)]
-    drawn = {one.text for one in ask(backend, same_prompt) if isinstance(one, Response)}
+    drawn = {one.text for one in answered(backend, same_prompt)}
     assert len(drawn) == 8
 
 
@@ -248,9 +238,8 @@ def test_the_first_sampled_token_follows_the_softmax(backend: HuggingFaceBackend
     expected = (logits / 0.3).softmax(-1).numpy()
     top = int(expected.argmax())
     asked = [reasoning(3, temperature=0.3, sample=k, max_tokens=1) for k in range(1, 401)]
-    answers = ask(backend, asked)
     said = loaded.tokenizer.decode([top])
-    share = sum(isinstance(one, Response) and one.text == said for one in answers) / 400
+    share = sum(one.text == said for one in answered(backend, asked)) / 400
     assert 0.05 < expected[top] < 0.99, "an even or certain distribution shows nothing"
     assert share == pytest.approx(expected[top], abs=0.1)  # 4 standard errors
 
@@ -258,17 +247,14 @@ def test_the_first_sampled_token_follows_the_softmax(backend: HuggingFaceBackend
 def test_generation_says_whether_it_was_cut_off(tmp_path: Path) -> None:
     made = make_random_llama(tmp_path / "ender")
     backend = opened(made)
-    (cut,) = ask(backend, [reasoning(3)])
-    assert isinstance(cut, Response)
-    assert cut.finish_reason == "length"
-    assert cut.output_tokens == 12
+    (cut,) = answered(backend, [reasoning(3)])
+    assert (cut.finish_reason, cut.output_tokens) == ("length", 12)
     # whatever it would have said third now ends its answer
     loaded = backend._load()
     (written,) = loaded.plan.writer.write([chat(3)], thinking=True)
     third = int(loaded.model.generate(torch.tensor([written.tokens]), max_new_tokens=3)[0, -1])
     loaded.model.generation_config.eos_token_id = [1, third]
-    (ended,) = ask(backend, [reasoning(3)])
-    assert isinstance(ended, Response)
+    (ended,) = answered(backend, [reasoning(3)])
     assert ended.finish_reason == "stop"
     assert ended.output_tokens <= 3
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from local_asking import CPU, ask, chat, opened, query
-from random_llama import make_random_llama
 
 from unswayed.backends import BackendSettings, open_backend
 from unswayed.backends.huggingface import HuggingFaceBackend
@@ -22,11 +21,6 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 PRICED = replace(CPU, pricing_only=True)
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_random_llama(tmp_path_factory.mktemp("random"))
 
 
 @pytest.fixture

@@ -8,10 +8,11 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 import pytest
-from local_asking import ask, chat, opened, query
+from local_asking import answered, chat, opened, query
 from random_llama import CHAT_TEMPLATE, make_random_llama
 
-from unswayed.calls import Query, Response
+from unswayed.backends.huggingface import HuggingFaceBackend
+from unswayed.calls import Query
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -49,9 +50,8 @@ SCHEMA = msgspec.json.encode(
 ).decode()
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_random_llama(tmp_path_factory.mktemp("random"))
+def texts(backend: HuggingFaceBackend, asked: list[Query]) -> list[str]:
+    return [answer.text for answer in answered(backend, asked)]
 
 
 def written(number: int, **fields: Any) -> Query:
@@ -59,18 +59,13 @@ def written(number: int, **fields: Any) -> Query:
     return query(chat(5 + number), **{**settings, **fields})
 
 
-def texts(answers: list[Any]) -> list[str]:
-    assert all(isinstance(answer, Response) for answer in answers), answers
-    return [answer.text for answer in answers]
-
-
 @needs_grammars
 def test_random_weights_write_what_the_schema_says(folder: Path) -> None:
     backend = opened(folder)
-    answers = ask(backend, [written(number, schema=SCHEMA) for number in range(6)])
-    replies = [msgspec.json.decode(text, type=Reply) for text in texts(answers)]
+    answers = answered(backend, [written(number, schema=SCHEMA) for number in range(6)])
+    replies = [msgspec.json.decode(answer.text, type=Reply) for answer in answers]
     assert len({reply.score for reply in replies}) > 1
-    assert {answer.finish_reason for answer in answers} == {"stop"}  # type: ignore[union-attr]
+    assert {answer.finish_reason for answer in answers} == {"stop"}
     assert backend.remarks == ()
 
 
@@ -84,8 +79,9 @@ def test_neighbours_in_a_batch_are_not_held_and_change_nothing(folder: Path) -> 
         written(2, schema=other),
         written(3, max_tokens=30),
     ]
-    together = texts(ask(opened(folder), asked))
-    alone = [texts(ask(opened(folder), [single]))[0] for single in asked]
+    backend = opened(folder)
+    together = texts(backend, asked)
+    alone = [texts(backend, [single])[0] for single in asked]
     assert together == alone
     assert set(msgspec.json.decode(together[2])) == {"x"}
     for text in (together[1], together[3]):
@@ -114,8 +110,7 @@ def test_a_schema_that_cannot_be_held_to_is_named_and_the_answer_is_free(
     folder: Path, schema: str
 ) -> None:
     backend = opened(folder)
-    answers = ask(backend, [written(k, schema=schema, max_tokens=30) for k in range(2)])
-    assert all(texts(answers))
+    assert all(texts(backend, [written(k, schema=schema, max_tokens=30) for k in range(2)]))
     (remark,) = backend.remarks
     assert remark.startswith("answers are not held to their JSON schema: ")
 
@@ -130,9 +125,9 @@ def test_without_the_library_answers_are_free_and_the_remark_names_the_extra(
         lambda name, *rest: None if name == "llguidance" else whole(name, *rest),
     )
     backend = opened(folder)
-    assert texts(ask(backend, [written(0, max_tokens=30)]))[0]
+    assert texts(backend, [written(0, max_tokens=30)])[0]
     assert backend.remarks == ()  # nothing was to be held
-    assert texts(ask(backend, [written(0, schema=SCHEMA, max_tokens=30)]))[0]
+    assert texts(backend, [written(0, schema=SCHEMA, max_tokens=30)])[0]
     (remark,) = backend.remarks
     assert "unswayed[structured]" in remark
 
@@ -142,7 +137,6 @@ def test_an_answer_with_a_schema_is_asked_for_without_reasoning_before_it(tmp_pa
     backend = opened(make_random_llama(tmp_path / "model", chat_template=CHAT_TEMPLATE + switch))
     messages = chat(5)
     fields: dict[str, Any] = {"top_logprobs": 0, "max_tokens": 2}
-    free, held = ask(backend, [query(messages, **fields), query(messages, schema=SCHEMA, **fields)])
-    assert isinstance(free, Response)
-    assert isinstance(held, Response)
+    asked = [query(messages, **fields), query(messages, schema=SCHEMA, **fields)]
+    free, held = answered(backend, asked)
     assert held.input_tokens > free.input_tokens

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from local_asking import CPU, ask, chat, logprobs, opened, query
-from random_llama import make_random_llama
 
 from unswayed.backends import LOCAL, BackendSettings, local_models, local_options
 from unswayed.cli import main
@@ -17,11 +16,6 @@ from unswayed.errors import UsageError
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_random_llama(tmp_path_factory.mktemp("random"))
 
 
 def test_a_dtype_that_is_given_is_part_of_the_name(folder: Path) -> None:
@@ -142,13 +136,6 @@ def test_the_command_line_has_the_options_and_run_json_keeps_them(
     }
     capsys.readouterr()
     assert main(["report", str(out), "--out", str(tmp_path / "again.html")]) == 0
-
-
-@pytest.mark.parametrize("command", ["audit", "calibrate", "judge", "filter"])
-def test_every_command_that_asks_has_them(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([command, "--help"]) == 0
-    shown = capsys.readouterr().out
-    assert all(f"--{name.replace('_', '-')}" in shown for name in LOCAL)
 
 
 def test_they_are_refused_where_decisions_are_recorded(

@@ -1,6 +1,5 @@
 """Requests as each server wants them, answers in every shape, and what refusals teach."""
 
-import asyncio
 import json
 from dataclasses import replace
 
@@ -255,25 +254,22 @@ def refuse(field: str, words: str) -> Fault:
     return Fault(kind="status", status=400, message=words, contains=f'"{field}"')
 
 
-def test_what_a_refusal_taught_is_remembered_and_told() -> None:
-    async def work() -> None:
-        faults = [
-            refuse("max_tokens", LEARNED[0][0]),
-            refuse("temperature", LEARNED[1][0]),
-            refuse("logprobs", "'logprobs' is not supported with this model"),
-        ]
-        async with FakeServer(faults=faults) as server:
-            backend = backend_at(server.url)
-            asked = [query(number, top_logprobs=5) for number in range(200)]
-            outcomes = await collect(backend, asked)
-        assert not failures(outcomes)
-        assert sum(outcome.retries for outcome in outcomes.values()) == 0  # type: ignore[union-attr]
-        assert server.received <= 200 + 3 * 64  # three refusals per place, not per call
-        assert not backend.gives_logprobs
-        assert len(backend.remarks) == 3
-        assert any("temperature" in remark for remark in backend.remarks)
-
-    asyncio.run(work())
+async def test_what_a_refusal_taught_is_remembered_and_told() -> None:
+    faults = [
+        refuse("max_tokens", LEARNED[0][0]),
+        refuse("temperature", LEARNED[1][0]),
+        refuse("logprobs", "'logprobs' is not supported with this model"),
+    ]
+    async with FakeServer(faults=faults) as server:
+        backend = backend_at(server.url)
+        asked = [query(number, top_logprobs=5) for number in range(200)]
+        outcomes = await collect(backend, asked)
+    assert not failures(outcomes)
+    assert sum(outcome.retries for outcome in outcomes.values()) == 0  # type: ignore[union-attr]
+    assert server.received <= 200 + 3 * 64  # three refusals per place, not per call
+    assert not backend.gives_logprobs
+    assert len(backend.remarks) == 3
+    assert any("temperature" in remark for remark in backend.remarks)
 
 
 @pytest.mark.parametrize(
@@ -285,82 +281,70 @@ def test_what_a_refusal_taught_is_remembered_and_told() -> None:
     ],
 )
 @pytest.mark.parametrize("status", [400, 422, 500])
-def test_a_server_without_schemas_is_asked_more_loosely_from_then_on(
+async def test_a_server_without_schemas_is_asked_more_loosely_from_then_on(
     refused: list[str], kept: str | None, status: int
 ) -> None:
-    async def work() -> None:
-        faults = [
-            Fault(kind="status", status=status, message=words, contains=text)
-            for text, words in zip(refused, NO_SCHEMAS[1:], strict=False)
-        ]
-        async with FakeServer(faults=faults) as server:
-            backend = backend_at(server.url)
-            asked = [query(number, schema=SCHEMA) for number in range(100)]
-            outcomes = await collect(backend, asked)
-            again = await collect(backend, queries(1))
-        assert not failures({**outcomes, **again})
-        assert {outcome.retries for outcome in outcomes.values()} == {0}  # type: ignore[union-attr]
-        assert server.received <= 101 + 3 * 64  # refusals per place, not per call
-        forms = [json.loads(body).get("response_format", {}).get("type") for body in server.bodies]
-        assert forms[-2:] == [kept, None]  # remembered; and a call without a schema has none
-        assert len(backend.remarks) == 1
-
-    asyncio.run(work())
+    faults = [
+        Fault(kind="status", status=status, message=words, contains=text)
+        for text, words in zip(refused, NO_SCHEMAS[1:], strict=False)
+    ]
+    async with FakeServer(faults=faults) as server:
+        backend = backend_at(server.url)
+        asked = [query(number, schema=SCHEMA) for number in range(100)]
+        outcomes = await collect(backend, asked)
+        again = await collect(backend, queries(1))
+    assert not failures({**outcomes, **again})
+    assert {outcome.retries for outcome in outcomes.values()} == {0}  # type: ignore[union-attr]
+    assert server.received <= 101 + 3 * 64  # refusals per place, not per call
+    forms = [json.loads(body).get("response_format", {}).get("type") for body in server.bodies]
+    assert forms[-2:] == [kept, None]  # remembered; and a call without a schema has none
+    assert len(backend.remarks) == 1
 
 
-def test_a_cap_on_logprobs_is_kept_to_and_probabilities_still_come() -> None:
-    async def work() -> None:
-        fault = Fault(
-            kind="status",
-            status=400,
-            message="top_logprobs must be less than or equal to 5",
-            contains='"top_logprobs":20',
-        )
-        async with FakeServer(faults=[fault]) as server:
-            backend = backend_at(server.url)
-            asked = [query(number, top_logprobs=20) for number in range(50)]
-            outcomes = await collect(backend, asked)
-        assert backend.gives_logprobs
-        assert not failures(outcomes)
-        for outcome in outcomes.values():
-            assert isinstance(outcome, Response)
-            assert outcome.top_logprobs is not None
-            assert len(outcome.top_logprobs[0]) == 5
-
-    asyncio.run(work())
+async def test_a_cap_on_logprobs_is_kept_to_and_probabilities_still_come() -> None:
+    fault = Fault(
+        kind="status",
+        status=400,
+        message="top_logprobs must be less than or equal to 5",
+        contains='"top_logprobs":20',
+    )
+    async with FakeServer(faults=[fault]) as server:
+        backend = backend_at(server.url)
+        asked = [query(number, top_logprobs=20) for number in range(50)]
+        outcomes = await collect(backend, asked)
+    assert backend.gives_logprobs
+    assert not failures(outcomes)
+    for outcome in outcomes.values():
+        assert isinstance(outcome, Response)
+        assert outcome.top_logprobs is not None
+        assert len(outcome.top_logprobs[0]) == 5
 
 
-def test_an_answer_that_was_under_way_does_not_undo_what_was_learned() -> None:
-    async def work() -> None:
-        faults = [
-            Fault(kind="slow", delay_s=0.1, contains='question 0"'),
-            refuse("temperature", LEARNED[1][0]),
-        ]
-        async with FakeServer(faults=faults) as server:
-            backend = backend_at(server.url, max_connections=2)
-            outcomes = await collect(backend, queries(2))
-        assert not failures(outcomes)
-        assert b'"temperature"' in server.bodies[0]
-        assert not backend.traits.temperature
-
-    asyncio.run(work())
+async def test_an_answer_that_was_under_way_does_not_undo_what_was_learned() -> None:
+    faults = [
+        Fault(kind="slow", delay_s=0.1, contains='question 0"'),
+        refuse("temperature", LEARNED[1][0]),
+    ]
+    async with FakeServer(faults=faults) as server:
+        backend = backend_at(server.url, max_connections=2)
+        outcomes = await collect(backend, queries(2))
+    assert not failures(outcomes)
+    assert b'"temperature"' in server.bodies[0]
+    assert not backend.traits.temperature
 
 
-def test_a_change_that_does_not_help_is_not_kept() -> None:
-    async def work() -> None:
-        # says "temperature" whatever is sent, for one prompt only
-        words = "Invalid prompt: 'temperature' is not allowed"
-        faults = [Fault(kind="status", status=400, message=words, contains='question 7"')]
-        async with FakeServer(faults=faults) as server:
-            backend = backend_at(server.url)
-            outcomes = await collect(backend, queries(40))
-        (failure,) = failures(outcomes)
-        assert failure.message.startswith("q7: ")
-        assert backend.traits == backend.dialect.traits
-        assert backend.remarks == ()
-        assert b'"temperature"' in server.bodies[-1]
-
-    asyncio.run(work())
+async def test_a_change_that_does_not_help_is_not_kept() -> None:
+    # says "temperature" whatever is sent, for one prompt only
+    words = "Invalid prompt: 'temperature' is not allowed"
+    faults = [Fault(kind="status", status=400, message=words, contains='question 7"')]
+    async with FakeServer(faults=faults) as server:
+        backend = backend_at(server.url)
+        outcomes = await collect(backend, queries(40))
+    (failure,) = failures(outcomes)
+    assert failure.message.startswith("q7: ")
+    assert backend.traits == backend.dialect.traits
+    assert backend.remarks == ()
+    assert b'"temperature"' in server.bodies[-1]
 
 
 # --- answers ----------------------------------------------------------------------------------
@@ -410,19 +394,38 @@ def test_an_answer_by_hand() -> None:
     )
 
 
+SORRY = "I cannot judge this."
+
+
 @pytest.mark.parametrize(
-    ("message", "text"),
+    ("message", "text", "reason"),
     [
-        ({"content": None}, ""),
-        ({}, ""),
-        ({"content": []}, ""),
-        ({"content": [{"type": "text", "text": "A"}, {"type": "text", "text": "B"}]}, "AB"),
-        ({"content": [{"type": "thinking", "thinking": [1]}, {"type": "text", "text": "A"}]}, "A"),
-        ({"content": "A", "reasoning": None, "tool_calls": None}, "A"),
+        ({"content": None}, "", "stop"),
+        ({}, "", "stop"),
+        ({"content": []}, "", "stop"),
+        ({"content": [{"type": "text", "text": "A"}, {"type": "text", "text": "B"}]}, "AB", "stop"),
+        (
+            {"content": [{"type": "thinking", "thinking": [1]}, {"type": "text", "text": "A"}]},
+            "A",
+            "stop",
+        ),
+        *(
+            ({"content": [{"type": kind, "text": "A"}, {"type": "text", "text": "B"}]}, "B", "stop")
+            for kind in ("reasoning", "thinking", "tool_result")
+        ),
+        ({"content": "A", "reasoning": None, "tool_calls": None}, "A", "stop"),
+        ({"content": None, "refusal": SORRY}, SORRY, "refusal"),
+        ({"content": "A", "refusal": SORRY}, "A", "refusal"),
+        (
+            {"content": [{"type": "text", "text": "A"}, {"type": "refusal", "refusal": SORRY}]},
+            "A",
+            "refusal",
+        ),
     ],
 )
-def test_content_in_every_shape(message: dict[str, object], text: str) -> None:
-    assert decode(message=message).text == text
+def test_content_in_every_shape(message: dict[str, object], text: str, reason: str) -> None:
+    response = decode(message=message)
+    assert (response.text, response.finish_reason) == (text, reason)
 
 
 @pytest.mark.parametrize(
@@ -439,38 +442,6 @@ def test_content_in_every_shape(message: dict[str, object], text: str) -> None:
 def test_an_answer_with_an_error_beside_it_is_a_failure(body: bytes) -> None:
     with pytest.raises(BadResponseError, match="came with an error"):
         OpenAIDialect("m").decode(body)
-
-
-def test_an_error_field_without_an_error_is_none() -> None:
-    body = b'{"choices": [{"message": {"content": "A"}}], "error": null}'
-    assert OpenAIDialect("m").decode(body).text == "A"
-
-
-def test_a_refusal_beside_an_answer_is_a_refusal() -> None:
-    response = decode(message={"content": "A", "refusal": "I cannot judge this."})
-    assert response.text == "A"
-    assert response.finish_reason == "refusal"
-
-
-def test_a_refusal_among_parts_is_a_refusal() -> None:
-    parts = [{"type": "text", "text": "A"}, {"type": "refusal", "refusal": "I cannot judge this."}]
-    assert decode(message={"content": parts}).finish_reason == "refusal"
-
-
-@pytest.mark.parametrize("kind", ["reasoning", "thinking", "tool_result"])
-def test_parts_that_are_not_the_answer_are_not_read(kind: str) -> None:
-    parts = [{"type": kind, "text": "A"}, {"type": "text", "text": "B"}]
-    assert decode(message={"content": parts}).text == "B"
-
-
-@pytest.mark.parametrize(
-    "reason", ["content_filter", "CONTENT_FILTER", "contentFilter", "SAFETY", "PROHIBITED_CONTENT"]
-)
-def test_filtered_answer_is_refused_for_every_gateway_word(
-    reason: str,
-) -> None:
-    assert decode(finish_reason=reason).finish_reason == reason
-    assert ending(reason) is Ending.REFUSED
 
 
 @pytest.mark.parametrize(
@@ -519,18 +490,28 @@ def test_possible_token_counts_are_known() -> None:
     assert response.cached_tokens == 0
 
 
-def test_a_refusal_is_kept_as_text_and_named() -> None:
-    response = decode(message={"content": None, "refusal": "I cannot judge this."})
-    assert response.text == "I cannot judge this."
-    assert response.finish_reason == "refusal"
-
-
 @pytest.mark.parametrize(
     ("reason", "expected"),
-    [("stop", "stop"), (None, "stop"), ("eos", "eos"), ("length", "length"), ("x", "x")],
+    [
+        (None, Ending.COMPLETE),
+        *((word, Ending.COMPLETE) for word in ("stop", "eos")),
+        ("length", Ending.CUT),
+        *(
+            (word, Ending.REFUSED)
+            for word in (
+                "content_filter",
+                "CONTENT_FILTER",
+                "contentFilter",
+                "SAFETY",
+                "PROHIBITED_CONTENT",
+            )
+        ),
+    ],
 )
-def test_finish_reasons(reason: str | None, expected: str) -> None:
-    assert decode(finish_reason=reason).finish_reason == expected
+def test_finish_reasons_are_kept_as_they_are(reason: str | None, expected: Ending) -> None:
+    kept = decode(finish_reason=reason).finish_reason
+    assert kept == (reason or "stop")
+    assert ending(kept) is expected
 
 
 @pytest.mark.parametrize(
@@ -556,12 +537,7 @@ def test_missing_or_strange_logprobs_are_none_and_the_answer_stays(logprobs: obj
 @pytest.mark.parametrize(
     "body",
     [
-        b"",
-        b"{",
-        b"null",
-        b"[]",
-        b'"A"',
-        b"{}",
+        *(b"", b"{", b"null", b"[]", b'"A"', b"{}"),
         b'{"choices": null}',
         b'{"choices": []}',
         b'{"choices": [{}]}',
@@ -592,35 +568,29 @@ def test_text_survives_the_journey(text: str, other: str) -> None:
     assert decode(message={"content": other}).text == other
 
 
-def test_servers_without_logprobs_are_noticed() -> None:
-    async def work() -> None:
-        async with FakeServer(faults=[Fault(kind="no_logprobs")]) as server:
-            backend = backend_at(server.url)
-            assert backend.gives_logprobs
-            outcomes = await collect(backend, [query(top_logprobs=5)])
-        (response,) = outcomes.values()
-        assert isinstance(response, Response)
-        assert response.top_logprobs is None
-        assert not backend.gives_logprobs
-
-    asyncio.run(work())
-
-
-def test_one_answer_without_logprobs_among_others_changes_nothing() -> None:
-    async def work() -> None:
-        async with FakeServer(faults=[Fault(kind="no_logprobs", on=[10])]) as server:
-            backend = backend_at(server.url, max_connections=1)
-            asked = [query(number, top_logprobs=5) for number in range(10)]
-            outcomes = await collect(backend, asked)
-        missing = [
-            outcome
-            for outcome in outcomes.values()
-            if isinstance(outcome, Response) and outcome.top_logprobs is None
-        ]
-        assert len(missing) == 1
+async def test_servers_without_logprobs_are_noticed() -> None:
+    async with FakeServer(faults=[Fault(kind="no_logprobs")]) as server:
+        backend = backend_at(server.url)
         assert backend.gives_logprobs
+        outcomes = await collect(backend, [query(top_logprobs=5)])
+    (response,) = outcomes.values()
+    assert isinstance(response, Response)
+    assert response.top_logprobs is None
+    assert not backend.gives_logprobs
 
-    asyncio.run(work())
+
+async def test_one_answer_without_logprobs_among_others_changes_nothing() -> None:
+    async with FakeServer(faults=[Fault(kind="no_logprobs", on=[10])]) as server:
+        backend = backend_at(server.url, max_connections=1)
+        asked = [query(number, top_logprobs=5) for number in range(10)]
+        outcomes = await collect(backend, asked)
+    missing = [
+        outcome
+        for outcome in outcomes.values()
+        if isinstance(outcome, Response) and outcome.top_logprobs is None
+    ]
+    assert len(missing) == 1
+    assert backend.gives_logprobs
 
 
 # --- opening ----------------------------------------------------------------------------------
@@ -643,48 +613,39 @@ def test_opening_without_a_key_or_address_says_what_to_set() -> None:
 
 
 @pytest.mark.usefixtures("_no_variables")
-def test_a_service_is_reached_with_its_own_variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def work() -> None:
-        async with FakeServer(key=KEY) as server:
-            monkeypatch.setenv("MY_LAB_BASE_URL", server.url)
-            monkeypatch.setenv("MY_LAB_API_KEY", KEY)
-            monkeypatch.setenv("OPENAI_API_KEY", "sk-not-this-one-12345")
-            backend = open_backend("openai-api/my-lab/org/llama-8b")
-            outcomes = await collect(backend, [query()])  # type: ignore[arg-type]
-            assert server.paths == ["/v1/chat/completions"]
-            assert json.loads(server.bodies[0])["model"] == "org/llama-8b"
-            assert "not-this-one" not in json.dumps(server.headers)
-        assert backend.model == "openai-api/my-lab/org/llama-8b"
-        assert not failures(outcomes)
-
-    asyncio.run(work())
+async def test_a_service_is_reached_with_its_own_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with FakeServer(key=KEY) as server:
+        monkeypatch.setenv("MY_LAB_BASE_URL", server.url)
+        monkeypatch.setenv("MY_LAB_API_KEY", KEY)
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-not-this-one-12345")
+        backend = open_backend("openai-api/my-lab/org/llama-8b")
+        outcomes = await collect(backend, [query()])  # type: ignore[arg-type]
+        assert server.paths == ["/v1/chat/completions"]
+        assert json.loads(server.bodies[0])["model"] == "org/llama-8b"
+        assert "not-this-one" not in json.dumps(server.headers)
+    assert backend.model == "openai-api/my-lab/org/llama-8b"
+    assert not failures(outcomes)
 
 
 @pytest.mark.usefixtures("_no_variables")
-def test_the_openai_key_does_not_go_to_an_address_from_the_settings(
+async def test_the_openai_key_does_not_go_to_an_address_from_the_settings(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def work() -> None:
-        async with FakeServer(key="another") as server:
-            monkeypatch.setenv("OPENAI_API_KEY", KEY)
-            backend = open_backend("openai/m", BackendSettings(base_url=server.url))
-            outcomes = await collect(backend, [query()])  # type: ignore[arg-type]
-            assert "authorization" not in server.headers[0]
-        (failure,) = failures(outcomes)
-        assert failure.fatal
-        assert "No key was sent" in failure.message
-        assert "OPENAI_BASE_URL" in failure.message
-        assert KEY not in msgspec.json.encode(failure).decode()
-
-    asyncio.run(work())
+    async with FakeServer(key="another") as server:
+        monkeypatch.setenv("OPENAI_API_KEY", KEY)
+        backend = open_backend("openai/m", BackendSettings(base_url=server.url))
+        outcomes = await collect(backend, [query()])  # type: ignore[arg-type]
+        assert "authorization" not in server.headers[0]
+    (failure,) = failures(outcomes)
+    assert failure.fatal
+    assert "No key was sent" in failure.message
+    assert "OPENAI_BASE_URL" in failure.message
+    assert KEY not in msgspec.json.encode(failure).decode()
 
 
-def test_reading_answers_is_not_slowed_down_by_a_fault_before_them() -> None:
-    async def work() -> None:
-        async with FakeServer(faults=[Fault(kind="half", every=7)]) as server:
-            backend = backend_at(server.url, clock=JumpClock().clock())
-            outcomes = await collect(backend, queries(100))
-        assert len(outcomes) == 100
-        assert not failures(outcomes)
-
-    asyncio.run(work())
+async def test_reading_answers_is_not_slowed_down_by_a_fault_before_them() -> None:
+    async with FakeServer(faults=[Fault(kind="half", every=7)]) as server:
+        backend = backend_at(server.url, clock=JumpClock().clock())
+        outcomes = await collect(backend, queries(100))
+    assert len(outcomes) == 100
+    assert not failures(outcomes)

@@ -4,13 +4,12 @@ import asyncio
 
 import pytest
 from chat_cases import (
-    FakeWire,
     JumpClock,
     SimulatedClock,
-    backend_at,
     failures,
     good_reply,
     queries,
+    wired,
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -98,9 +97,7 @@ def run_paced(
         return reply
 
     async def work() -> None:
-        backend = backend_at(
-            "http://x/v1", clock=simulated.clock(), connect=lambda: FakeWire(answer), **limits
-        )
+        backend = wired(answer, simulated, **limits)
         outcomes = {}
         async for query, outcome in backend.answer(queries(n)):
             outcomes[query.item.id] = outcome
@@ -160,58 +157,51 @@ def test_no_limit_means_no_waiting() -> None:
     assert spacing.free_at == float("-inf")
 
 
-def test_those_who_wait_are_let_in_first_come_first_served() -> None:
-    async def work() -> None:
-        clock = Clock()
-        gate = Gate(Concurrency(1, clock), Spacing(None), Spacing(None), clock)
-        stop: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        order: list[int] = []
+async def test_those_who_wait_are_let_in_first_come_first_served() -> None:
+    clock = Clock()
+    gate = Gate(Concurrency(1, clock), Spacing(None), Spacing(None), clock)
+    stop: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    order: list[int] = []
 
-        async def visit(number: int) -> None:
-            assert await gate.enter(stop)
-            order.append(number)
-            await asyncio.sleep(0)
-            gate.leave()
-
-        await asyncio.gather(*(visit(number) for number in range(10)))
-        assert order == list(range(10))
-        assert gate.in_flight == 0
-
-    asyncio.run(work())
-
-
-def test_a_stop_turns_away_everyone_who_waits() -> None:
-    async def work() -> None:
-        clock = Clock()
-        gate = Gate(Concurrency(1, clock), Spacing(1.0), Spacing(None), clock)
-        stop: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    async def visit(number: int) -> None:
         assert await gate.enter(stop)
-        gate.leave()
-        waiting = [asyncio.create_task(gate.enter(stop)) for _ in range(3)]  # for a minute
+        order.append(number)
         await asyncio.sleep(0)
-        stop.set_result(None)
-        assert await asyncio.wait_for(asyncio.gather(*waiting), timeout=5) == [False] * 3
-        assert gate.in_flight == 0
+        gate.leave()
 
-    asyncio.run(work())
+    await asyncio.gather(*(visit(number) for number in range(10)))
+    assert order == list(range(10))
+    assert gate.in_flight == 0
 
 
-def test_pauses_grow_while_refusals_follow_each_other_and_an_answer_starts_them_anew() -> None:
-    async def work() -> None:
-        jump = JumpClock()
-        clock = jump.clock(chance=0.5)
-        gate = Gate(Concurrency(64, clock), Spacing(None), Spacing(None), clock)
-        pauses = []
-        for answered in (False, False, False, True, False):
-            jump.time += 100.0
-            if answered:
-                gate.answered()
-                continue
-            gate.pushed_back(jump.time, None)
-            pauses.append(gate.paused_until - jump.time)
-        assert pauses == [0.5, 1.0, 2.0, 0.5]  # half of 1, 2, 4, then 1 again
+async def test_a_stop_turns_away_everyone_who_waits() -> None:
+    clock = Clock()
+    gate = Gate(Concurrency(1, clock), Spacing(1.0), Spacing(None), clock)
+    stop: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    assert await gate.enter(stop)
+    gate.leave()
+    waiting = [asyncio.create_task(gate.enter(stop)) for _ in range(3)]  # for a minute
+    await asyncio.sleep(0)
+    stop.set_result(None)
+    assert await asyncio.wait_for(asyncio.gather(*waiting), timeout=5) == [False] * 3
+    assert gate.in_flight == 0
 
-    asyncio.run(work())
+
+async def test_pauses_grow_while_refusals_follow_each_other_and_an_answer_starts_them_anew() -> (
+    None
+):
+    jump = JumpClock()
+    clock = jump.clock(chance=0.5)
+    gate = Gate(Concurrency(64, clock), Spacing(None), Spacing(None), clock)
+    pauses = []
+    for answered in (False, False, False, True, False):
+        jump.time += 100.0
+        if answered:
+            gate.answered()
+            continue
+        gate.pushed_back(jump.time, None)
+        pauses.append(gate.paused_until - jump.time)
+    assert pauses == [0.5, 1.0, 2.0, 0.5]  # half of 1, 2, 4, then 1 again
 
 
 def test_a_rate_limited_server_is_not_asked_more_than_it_allows_for_long() -> None:
@@ -231,9 +221,7 @@ def test_a_rate_limited_server_is_not_asked_more_than_it_allows_for_long() -> No
         return good_reply(body)
 
     async def work() -> None:
-        backend = backend_at(
-            "http://x/v1", clock=simulated.clock(), connect=lambda: FakeWire(answer)
-        )
+        backend = wired(answer, simulated)
         outcomes = [outcome async for _, outcome in backend.answer(queries(150))]
         assert not [outcome for outcome in outcomes if isinstance(outcome, Failure)]
 

@@ -59,27 +59,25 @@ def test_every_shipped_price_is_plausible() -> None:
     ],
 )
 def test_a_dated_snapshot_costs_what_its_model_does(snapshot: str, name: str) -> None:
-    table = load_prices()
-    price = table.find(snapshot, own_address=True)
+    price, same = (load_prices().find(one, own_address=True) for one in (snapshot, name))
     assert price is not None
-    assert price == table.find(name, own_address=True)
+    assert price == same
 
 
-def test_a_snapshot_of_its_own_price_keeps_it() -> None:
-    table = load_prices()
-    first = table.find("openai/gpt-4o-2024-05-13", own_address=True)
-    assert first is not None
-    assert first.input == 5.0
-
-
-def test_an_unknown_model_has_no_price() -> None:
-    table = load_prices()
-    assert table.find("openai/gpt-99", own_address=True) is None
-    assert table.find("openai/ft:gpt-4o-mini-2024-07-18:me", own_address=True) is None
-
-
-def test_shipped_prices_hold_at_the_providers_own_address_only() -> None:
-    assert load_prices().find("openai/gpt-4o", own_address=False) is None
+@pytest.mark.parametrize(
+    ("model", "own_address", "rate"),
+    [
+        ("openai/gpt-4o-2024-05-13", True, 5.0),  # a snapshot with a price of its own
+        ("openai/gpt-4o", False, None),  # shipped prices hold at the provider's address only
+        ("openai/gpt-99", True, None),
+        ("openai/ft:gpt-4o-mini-2024-07-18:me", True, None),
+    ],
+)
+def test_a_price_belongs_to_a_model_at_its_own_address(
+    model: str, own_address: bool, rate: float | None
+) -> None:
+    price = load_prices().find(model, own_address=own_address)
+    assert (None if price is None else price.input) == rate
 
 
 def test_a_table_of_ones_own_wins_and_holds_everywhere(tmp_path: Path) -> None:

@@ -1,13 +1,11 @@
 """Servers that end the reply "A" in every way that servers were seen to: whole audits."""
 
-import asyncio
 from dataclasses import replace
 
 import pytest
-from chat_cases import JumpClock, backend_at, collect, query
+from chat_cases import JumpClock, audited, backend_at, collect, query
 from fake_server import FakeServer
 
-from unswayed.auditing.audit import Audit, plan_for, run_settings_for
 from unswayed.auditing.records import CallsRecord
 from unswayed.auditing.settings import AuditSettings
 from unswayed.backends.anthropic import AnthropicDialect
@@ -17,8 +15,6 @@ from unswayed.backends.simulated import simulated_items
 from unswayed.calls import Failure, Response
 from unswayed.parsing import Ending, ending, is_failed_attempt
 from unswayed.prompts import PromptSettings
-from unswayed.runner import Caller
-from unswayed.store import Memory
 
 WORDS = [
     *("abort", "aborted", "cancelled", "error", "insufficient_system_resource", "network_error"),
@@ -33,30 +29,18 @@ ITEMS = simulated_items(2, 2, seed=3)
 CALLS = 4
 
 
-def calls_of(server: FakeServer, *, labels: tuple[str, str] = ("A", "B")) -> CallsRecord:
+async def calls_of(server: FakeServer, *, labels: tuple[str, str] = ("A", "B")) -> CallsRecord:
     """What an audit of two pairs in both orders counts."""
     settings = replace(SETTINGS, prompts=PromptSettings(label_set=labels))
-
-    async def work() -> CallsRecord:
-        async with server:
-            backend = backend_at(server.url, clock=JumpClock().clock(), max_retries=2)
-            store = Memory()
-            try:
-                plan = plan_for(ITEMS, settings, backend)
-                how = run_settings_for(settings, backend)
-                audit = Audit.begin(plan, Caller(backend, store, how))
-                return audit.measure(await audit.ask(), command="test").metrics.calls
-            finally:
-                await backend.close()
-
-    return asyncio.run(work())
+    clock = JumpClock().clock()
+    return (await audited(server, ITEMS, settings, clock=clock, max_retries=2)).record.metrics.calls
 
 
 @pytest.mark.parametrize("word", WORDS)
 @pytest.mark.parametrize("labels", [("A", "B"), ("1", "12")])
-def test_only_good_ending_gives_verdict(word: str, labels: tuple[str, str]) -> None:
+async def test_only_good_ending_gives_verdict(word: str, labels: tuple[str, str]) -> None:
     server = FakeServer(say=lambda _: labels[0], finish=lambda _: word)
-    calls = calls_of(server, labels=labels)
+    calls = await calls_of(server, labels=labels)
     if is_failed_attempt(word):
         assert (calls.failed, calls.made, calls.replies) == (CALLS, 0, 0)
         assert server.received == (3 + 1) * CALLS  # and once more at the end
@@ -71,9 +55,9 @@ def test_only_good_ending_gives_verdict(word: str, labels: tuple[str, str]) -> N
 
 
 @pytest.mark.parametrize("word", ["abort", "OTHER", "refusal"])
-def test_probabilities_give_no_verdict_after_bad_ending(word: str) -> None:
+async def test_probabilities_give_no_verdict_after_bad_ending(word: str) -> None:
     server = FakeServer(finish=lambda number: word if word != "abort" or number == 1 else "stop")
-    calls = calls_of(server)
+    calls = await calls_of(server)
     if word == "abort":  # the first answer was not recorded, its call was made again
         assert (calls.made, calls.unparsed, server.received) == (CALLS, 0, CALLS + 1)
         assert calls.label_mass == pytest.approx(1.0)
@@ -88,14 +72,13 @@ def test_probabilities_give_no_verdict_after_bad_ending(word: str) -> None:
     ids=["completions", "messages"],
 )
 @pytest.mark.parametrize("word", [None, "end_turn", "pause_turn", "aborted", "NETWORK-ERROR"])
-def test_broken_message_is_failed_attempt(word: str | None, dialect: Dialect, usual: str) -> None:
-    async def work() -> Response | Failure:
-        async with FakeServer(finish=lambda _: word) as server:
-            backend = backend_at(server.url, clock=JumpClock().clock(), max_retries=2)
-            backend.dialect = dialect
-            return (await collect(backend, [query()]))["q0"]
-
-    outcome = asyncio.run(work())
+async def test_broken_message_is_failed_attempt(
+    word: str | None, dialect: Dialect, usual: str
+) -> None:
+    async with FakeServer(finish=lambda _: word) as server:
+        backend = backend_at(server.url, clock=JumpClock().clock(), max_retries=2)
+        backend.dialect = dialect
+        outcome = (await collect(backend, [query()]))["q0"]
     if is_failed_attempt(word):
         assert isinstance(outcome, Failure)
         assert (outcome.error, outcome.attempts) == ("BadResponseError", 3 + 1)

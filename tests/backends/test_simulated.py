@@ -141,17 +141,14 @@ def test_refusals_and_ties_come_at_their_rates_and_read_as_such() -> None:
     assert len(no_logprobs) == read.count(None) + read.count("tie")
 
 
-def test_reasoning_prompts_get_a_tagged_answer() -> None:
+def test_without_logprobs_and_in_reasoning_prompts_only_text_comes_back() -> None:
+    backend = judge("logprobs=0")
+    assert not backend.gives_logprobs
+    assert backend.respond(query(ITEM, X0)).top_logprobs is None
     response = judge("").respond(query(ITEM, X0, top_logprobs=0, max_tokens=2048))
     assert parse_label(response.text, ("A", "B")) == "A"
     assert response.text.startswith("<think>")
     assert response.top_logprobs is None
-
-
-def test_without_logprobs_only_the_label_comes_back() -> None:
-    backend = judge("logprobs=0")
-    assert not backend.gives_logprobs
-    assert backend.respond(query(ITEM, X0)).top_logprobs is None
 
 
 def test_content_free_candidates_leave_the_biases() -> None:

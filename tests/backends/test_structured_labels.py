@@ -1,6 +1,5 @@
 """Labels in JSON objects: from servers that hold replies to a schema, and from those that do not."""
 
-import asyncio
 import json
 
 import pytest
@@ -25,30 +24,23 @@ STYLES = pytest.mark.parametrize("style", OBJECTS)
 REFUSED = "Invalid parameter: 'response_format' of type 'json_schema' is not supported."
 
 
-def decisions(server: FakeServer, style: str) -> list[Decision]:
+async def decisions(server: FakeServer, style: str) -> list[Decision]:
     questions = [Question(item, Ask(shown, style)) for item in ITEMS for shown in (X0, X2)]
-
-    async def work() -> list[Decision]:
-        async with server:
-            backend = backend_at(server.url)
-            with Memory() as store:
-                caller = Caller(backend, store, RunSettings(prompts=PromptSettings()))
-                try:
-                    await caller.ask(questions)
-                    return list(caller.read(questions))
-                finally:
-                    await backend.close()
-
-    return asyncio.run(work())
+    async with server:
+        backend = backend_at(server.url)
+        caller = Caller(backend, Memory(), RunSettings(prompts=PromptSettings()))
+        await caller.ask(questions)
+        await backend.close()
+        return list(caller.read(questions))
 
 
 @STYLES
 @pytest.mark.parametrize("holds", [True, False])
-def test_label_is_read_from_object_with_or_without_schema(style: str, holds: bool) -> None:
+async def test_label_is_read_from_object_with_or_without_schema(style: str, holds: bool) -> None:
     faults = [] if holds else [Fault(kind="status", status=400, message=REFUSED, contains="schema")]
     say = OBJECTS[style] if holds else f"```json\n{OBJECTS[style]}\n```"
     server = FakeServer(say=lambda _: say, faults=faults)
-    read = decisions(server, style)
+    read = await decisions(server, style)
     assert [decision.choice for decision in read] == [1, 0] * len(ITEMS)
     assert {(decision.probs, decision.reasked) for decision in read} == {(None, False)}
     formats = [json.loads(body).get("response_format") for body in server.bodies]
@@ -61,9 +53,9 @@ def test_label_is_read_from_object_with_or_without_schema(style: str, holds: boo
 
 
 @STYLES
-def test_object_without_label_is_reasked_for_label_alone(style: str) -> None:
+async def test_object_without_label_is_reasked_for_label_alone(style: str) -> None:
     server = FakeServer(say=lambda said: "A" if b"label only" in said else '{"label": ""}')
-    read = decisions(server, style)
+    read = await decisions(server, style)
     assert [decision.choice for decision in read] == [0, 1] * len(ITEMS)
     last = json.loads(server.bodies[-1])
     assert "response_format" not in last
@@ -71,7 +63,7 @@ def test_object_without_label_is_reasked_for_label_alone(style: str) -> None:
 
 
 @STYLES
-def test_simulated_judge_writes_object(style: str) -> None:
+async def test_simulated_judge_writes_object(style: str) -> None:
     backend = open_backend("simulated/judge?slot=0&label=0&noise=0")
     for item in ITEMS:
         ask = Ask(X0, style)
@@ -80,7 +72,7 @@ def test_simulated_judge_writes_object(style: str) -> None:
         assert (rendered.answer_only, rendered.top_logprobs) == (False, 0)
         with Memory() as store:
             caller = Caller(backend, store, RunSettings(prompts=PromptSettings()))
-            asyncio.run(caller.ask([Question(item, ask)]))
+            await caller.ask([Question(item, ask)])
             ((_, _, response),) = caller.calls([Question(item, ask)])
             (decision,) = caller.read([Question(item, ask)])
         said = json.loads(response.text)

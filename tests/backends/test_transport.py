@@ -8,6 +8,7 @@ import ssl
 import time
 import tracemalloc
 import zlib
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,44 @@ BODY = b'{"choices": []}'
 PACKED = gzip.compress(BODY, mtime=0)  # the same bytes in every process, for the tests' names
 
 
-async def post_to(answer: bytes) -> tuple[HttpReply, bytes]:
+Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+def wire_to(url: str, *, is_loopback: bool = True, timeout_s: float = 10) -> HttpTransport:
+    address = Address(url=url, key=Secret(), is_loopback=is_loopback, is_own=False)
+    return HttpTransport(address, "x", {}, connections=1, timeout_s=timeout_s)
+
+
+@contextlib.asynccontextmanager
+async def serving(handler: Handler, context: ssl.SSLContext | None = None) -> AsyncIterator[int]:
+    """The port of a server."""
+    server = await asyncio.start_server(handler, "127.0.0.1", 0, ssl=context)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+
+
+@contextlib.asynccontextmanager
+async def wired(handler: Handler, *, timeout_s: float = 10) -> AsyncIterator[HttpTransport]:
+    """A wire to a server."""
+    async with serving(handler) as port:
+        wire = wire_to(f"http://127.0.0.1:{port}/v1", timeout_s=timeout_s)
+        try:
+            yield wire
+        finally:
+            await wire.close()
+
+
+async def post_to(url: str, *, is_loopback: bool = True, times: int = 1) -> list[HttpReply]:
+    wire = wire_to(url, is_loopback=is_loopback)
+    try:
+        return [await wire.post(b"{}") for _ in range(times)]
+    finally:
+        await wire.close()
+
+
+async def asked(answer: bytes) -> tuple[HttpReply, bytes]:
     """What comes of one request to a server that sends these bytes, and what it was sent."""
     requests: list[bytes] = []
 
@@ -32,21 +70,12 @@ async def post_to(answer: bytes) -> tuple[HttpReply, bytes]:
         writer.write(answer)
         writer.close()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    address = Address(
-        url=f"http://127.0.0.1:{port}/v1", key=Secret(), is_loopback=True, is_own=False
-    )
-    wire = HttpTransport(address, "x", {}, connections=1, timeout_s=10)
-    try:
+    async with wired(serve) as wire:
         return await wire.post(b"{}"), requests[0]
-    finally:
-        await wire.close()
-        server.close()
 
 
 def reply_to(answer: bytes) -> HttpReply:
-    return asyncio.run(post_to(answer))[0]
+    return asyncio.run(asked(answer))[0]
 
 
 def packed(body: bytes, encoding: str = "gzip", status: int = 200) -> bytes:
@@ -55,7 +84,7 @@ def packed(body: bytes, encoding: str = "gzip", status: int = 200) -> bytes:
 
 
 def test_only_gzip_is_asked_for() -> None:
-    _, request = asyncio.run(post_to(packed(PACKED)))
+    _, request = asyncio.run(asked(packed(PACKED)))
     assert b"Accept-Encoding: gzip\r\n" in request
 
 
@@ -129,7 +158,7 @@ def test_an_answer_of_the_largest_size_is_read(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize(("idle_s", "n_connections"), [(50, 1), (70, 2)])
-def test_a_connection_is_kept_for_a_call_that_comes_within_a_minute(
+async def test_a_connection_is_kept_for_a_call_that_comes_within_a_minute(
     idle_s: float, n_connections: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connections = 0
@@ -137,27 +166,13 @@ def test_a_connection_is_kept_for_a_call_that_comes_within_a_minute(
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         nonlocal connections
         connections += 1
-        while True:
-            try:
-                await reader.readuntil(b"{}")
-            except asyncio.IncompleteReadError:
-                break
-            writer.write(packed(PACKED))
-        writer.close()
+        await hello(reader, writer)
 
-    async def work() -> None:
-        server = await asyncio.start_server(serve, "127.0.0.1", 0)
-        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
-        address = Address(url=url, key=Secret(), is_loopback=True, is_own=False)
-        wire = HttpTransport(address, "x", {}, connections=1, timeout_s=10)
+    async with wired(serve) as wire:
         await wire.post(b"{}")
         later = time.monotonic() + idle_s
         monkeypatch.setattr("aiohttp.connector.monotonic", lambda: later)
         await wire.post(b"{}")
-        await wire.close()
-        server.close()
-
-    asyncio.run(work())
     assert connections == n_connections
 
 
@@ -214,68 +229,45 @@ def own_certificate() -> ssl.SSLContext:
     return context
 
 
-def encrypted_post(
-    monkeypatch: pytest.MonkeyPatch, *, proxy: Proxy | None = None
-) -> list[HttpReply]:
+async def encrypted_post(
+    monkeypatch: pytest.MonkeyPatch, *, proxy: Proxy | None = None, host: str = "localhost"
+) -> list[bytes]:
     """Two posts, one after the other, to a server with the certificate of localhost."""
-
-    async def work() -> list[HttpReply]:
-        server = await asyncio.start_server(hello, "127.0.0.1", 0, ssl=own_certificate())
-        url = f"https://localhost:{server.sockets[0].getsockname()[1]}/v1"
+    async with serving(hello, own_certificate()) as port, serving(proxy or hello) as between:
         if proxy is not None:
-            between = await asyncio.start_server(proxy, "127.0.0.1", 0)
-            named = f"http://me:p%40ss@127.0.0.1:{between.sockets[0].getsockname()[1]}"
-            monkeypatch.setenv("https_proxy", named)
+            monkeypatch.setenv("https_proxy", f"http://me:p%40ss@127.0.0.1:{between}")
             monkeypatch.setenv("no_proxy", "")
-        address = Address(url=url, key=Secret(), is_loopback=proxy is None, is_own=False)
-        wire = HttpTransport(address, "x", {}, connections=1, timeout_s=10)
-        try:
-            return [await wire.post(b"{}") for _ in range(2)]
-        finally:
-            await wire.close()
-            server.close()
-
-    return asyncio.run(work())
+        url = f"https://{host}:{port}/v1"
+        return [reply.body for reply in await post_to(url, is_loopback=proxy is None, times=2)]
 
 
 @pytest.mark.usefixtures("trusted")
-def test_an_encrypted_answer_is_read_from_whom_the_machine_trusts(
+async def test_an_encrypted_answer_is_read_from_whom_the_machine_trusts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert [reply.body for reply in encrypted_post(monkeypatch)] == [BODY, BODY]
+    assert await encrypted_post(monkeypatch) == [BODY, BODY]
 
 
-def test_a_certificate_that_nobody_vouches_for_is_not_tried_again(
+async def test_a_certificate_that_nobody_vouches_for_is_not_tried_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with pytest.raises(UnreachableError, match="its certificate cannot be verified") as refused:
-        encrypted_post(monkeypatch)
+        await encrypted_post(monkeypatch)
     assert refused.value.hopeless
 
 
 @pytest.mark.usefixtures("trusted")
-def test_a_certificate_of_another_host_is_not_taken() -> None:
-    async def work() -> None:
-        server = await asyncio.start_server(hello, "127.0.0.1", 0, ssl=own_certificate())
-        url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
-        address = Address(url=url, key=Secret(), is_loopback=True, is_own=False)
-        wire = HttpTransport(address, "x", {}, connections=1, timeout_s=10)
-        try:
-            await wire.post(b"{}")
-        finally:
-            await wire.close()
-            server.close()
-
+async def test_a_certificate_of_another_host_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UnreachableError, match="its certificate cannot be verified"):
-        asyncio.run(work())
+        await encrypted_post(monkeypatch, host="127.0.0.1")
 
 
 @pytest.mark.usefixtures("trusted")
-def test_a_proxy_is_asked_for_a_tunnel_once_and_told_who_asks(
+async def test_a_proxy_is_asked_for_a_tunnel_once_and_told_who_asks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     proxy = Proxy()
-    assert [reply.body for reply in encrypted_post(monkeypatch, proxy=proxy)] == [BODY, BODY]
+    assert await encrypted_post(monkeypatch, proxy=proxy) == [BODY, BODY]
     (head,) = proxy.heads
     assert head.startswith(b"CONNECT localhost:")
     assert b"\r\nProxy-Authorization: Basic bWU6cEBzcw==\r\n" in head  # me:p@ss
@@ -288,52 +280,33 @@ def test_a_proxy_is_asked_for_a_tunnel_once_and_told_who_asks(
         (b"SSH-2.0\r\n\r\n", "not an HTTP answer"),
     ],
 )
-def test_a_proxy_that_refuses_is_named(
+async def test_a_proxy_that_refuses_is_named(
     answer: bytes, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(ServerError, match=said) as refused:
-        encrypted_post(monkeypatch, proxy=Proxy(answer))
+        await encrypted_post(monkeypatch, proxy=Proxy(answer))
     assert "p@ss" not in str(refused.value) + repr(refused.value)
 
 
-def test_a_proxy_is_given_the_whole_address_where_nothing_is_encrypted(
+async def test_a_proxy_is_given_the_whole_address_where_nothing_is_encrypted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     proxy = Proxy(HELLO)
-
-    async def work() -> HttpReply:
-        between = await asyncio.start_server(proxy, "127.0.0.1", 0)
-        monkeypatch.setenv("http_proxy", f"127.0.0.1:{between.sockets[0].getsockname()[1]}")
-        monkeypatch.setenv("no_proxy", "")
-        address = Address(
-            url="http://judge.invalid:81/v1?v=a b", key=Secret(), is_loopback=False, is_own=False
-        )
-        wire = HttpTransport(address, "x", {}, connections=1, timeout_s=10)
-        try:
-            return await wire.post(b"{}")
-        finally:
-            await wire.close()
-            between.close()
-
-    assert asyncio.run(work()).body == BODY
+    monkeypatch.setenv("no_proxy", "")
+    async with serving(proxy) as between:
+        monkeypatch.setenv("http_proxy", f"127.0.0.1:{between}")
+        (reply,) = await post_to("http://judge.invalid:81/v1?v=a b", is_loopback=False)
+    assert reply.body == BODY
     (head,) = proxy.heads
     assert head.startswith(b"POST http://judge.invalid:81/v1/x?v=a%20b HTTP/1.1\r\n")
     assert b"\r\nHost: judge.invalid:81\r\n" in head
 
 
-def test_a_proxy_that_is_not_there_is_blamed_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def work() -> None:
-        address = Address(url="http://x.invalid", key=Secret(), is_loopback=False, is_own=False)
-        wire = HttpTransport(address, "x", {}, connections=1, timeout_s=10)
-        try:
-            await wire.post(b"{}")
-        finally:
-            await wire.close()
-
+async def test_a_proxy_that_is_not_there_is_blamed_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "http://me:pass@127.0.0.1:1")
     monkeypatch.setenv("no_proxy", "")
     with pytest.raises(UnreachableError, match=r"cannot connect to the proxy .*x\.invalid$"):
-        asyncio.run(work())
+        await post_to("http://x.invalid", is_loopback=False)
 
 
 def test_a_proxy_of_another_kind_is_refused_without_its_password(
@@ -341,13 +314,12 @@ def test_a_proxy_of_another_kind_is_refused_without_its_password(
 ) -> None:
     monkeypatch.setenv("https_proxy", "socks5://me:pass@there:1080")
     monkeypatch.setenv("no_proxy", "")
-    address = Address(url="https://x.invalid", key=Secret(), is_loopback=False, is_own=False)
     with pytest.raises(UsageError, match="names a socks5 proxy for https") as refused:
-        HttpTransport(address, "x", {}, connections=1, timeout_s=10)
+        wire_to("https://x.invalid", is_loopback=False)
     assert "pass" not in str(refused.value)
 
 
-def test_a_call_that_was_given_up_never_gets_the_answer_to_the_next_one() -> None:
+async def test_a_call_that_was_given_up_never_gets_the_answer_to_the_next_one() -> None:
     connections = 0
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -361,82 +333,47 @@ def test_a_call_that_was_given_up_never_gets_the_answer_to_the_next_one() -> Non
                 writer.write(packed(body, ""))
         writer.close()
 
-    async def work() -> bytes:
-        server = await asyncio.start_server(serve, "127.0.0.1", 0)
-        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
-        address = Address(url=url, key=Secret(), is_loopback=True, is_own=False)
-        wire = HttpTransport(address, "x", {}, connections=1, timeout_s=10)
+    async with wired(serve) as wire:
         slow = asyncio.create_task(wire.post(b"slow"))
         await asyncio.sleep(0.05)
         slow.cancel()
-        reply = await wire.post(b"quick")
+        assert (await wire.post(b"quick")).body == b"quick"
         await asyncio.sleep(0.1)
         assert (await wire.post(b"again")).body == b"again"
-        await wire.close()
-        server.close()
-        return reply.body
-
-    assert asyncio.run(work()) == b"quick"
     assert connections == 2
 
 
-def test_a_server_that_answers_nothing_is_given_up_in_time() -> None:
+async def test_a_server_that_answers_nothing_is_given_up_in_time() -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
         writer.close()
 
-    async def work() -> None:
-        server = await asyncio.start_server(serve, "127.0.0.1", 0)
-        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
-        address = Address(url=url, key=Secret(), is_loopback=True, is_own=False)
-        wire = HttpTransport(address, "x", {}, connections=1, timeout_s=0.1)
+    async with wired(serve, timeout_s=0.1) as wire:
         with pytest.raises(TimedOutError, match="did not answer within"):
             await wire.post(b"{}")
-        await wire.close()
-        server.close()
-
-    asyncio.run(work())
 
 
-def test_connections_that_nobody_uses_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def work() -> None:
-        gone = asyncio.Event()
+async def test_connections_that_nobody_uses_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "_IDLE_S", 0.05)
+    gone = asyncio.Event()
 
-        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await hello(reader, writer)
-            gone.set()
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await hello(reader, writer)
+        gone.set()
 
-        server = await asyncio.start_server(serve, "127.0.0.1", 0)
-        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
-        address = Address(url=url, key=Secret(), is_loopback=True, is_own=False)
-        wire = HttpTransport(address, "x", {}, connections=1, timeout_s=10)
+    async with wired(serve) as wire:
         await wire.post(b"{}")
         await asyncio.wait_for(gone.wait(), 5)
         await wire.post(b"{}")
-        await wire.close()
-        server.close()
-
-    monkeypatch.setattr(transport, "_IDLE_S", 0.05)
-    asyncio.run(work())
 
 
-def test_the_next_address_of_a_name_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def work() -> HttpReply:
-        loop = asyncio.get_running_loop()
-        server = await asyncio.start_server(hello, "127.0.0.1", 0)
-        port = server.sockets[0].getsockname()[1]
+async def test_the_next_address_of_a_name_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with serving(hello) as port:
         stream = (socket.AF_INET, socket.SOCK_STREAM, 6, "")
 
         async def two(*_: object, **__: object) -> list[object]:
             return [(*stream, ("127.0.0.1", 1)), (*stream, ("127.0.0.1", port))]
 
-        monkeypatch.setattr(loop, "getaddrinfo", two)
-        address = Address(url="http://x.invalid", key=Secret(), is_loopback=True, is_own=False)
-        wire = HttpTransport(address, "x", {}, connections=1, timeout_s=10)
-        try:
-            return await wire.post(b"{}")
-        finally:
-            await wire.close()
-            server.close()
-
-    assert asyncio.run(work()).body == BODY
+        monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", two)
+        (reply,) = await post_to("http://x.invalid")
+    assert reply.body == BODY

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 import vllm_engine_types
-from local_asking import ask, chat, logprobs, opened, plain_label_logprobs, query
-from random_llama import make_random_llama
+from local_asking import answered, ask, chat, logprobs, opened, plain_label_logprobs, query
 from vllm_engine_types import Engine
 
 from unswayed.backends import BackendSettings, open_backend
 from unswayed.backends import vllm as vllm_backend
+from unswayed.backends.huggingface import HuggingFaceBackend
 from unswayed.backends.vllm import VllmBackend, engine_arguments
 from unswayed.calls import Failure, Query, Response
 from unswayed.cli import main
@@ -27,11 +27,6 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 SCHEMA = '{"type":"object","properties":{"a":{"type":"integer"}}}'
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_random_llama(tmp_path_factory.mktemp("random"))
 
 
 @pytest.fixture
@@ -59,8 +54,7 @@ def test_label_probabilities_are_those_of_the_whole_distribution(
 ) -> None:
     backend = running(folder)
     chats = [chat(length) for length in (3, 40, 9)]
-    for messages, answer in zip(chats, ask(backend, map(query, chats)), strict=True):
-        assert isinstance(answer, Response)
+    for messages, answer in zip(chats, answered(backend, map(query, chats)), strict=True):
         assert answer.exact
         assert answer.output_tokens == 1
         assert answer.model == backend.model
@@ -107,9 +101,8 @@ def test_labels_with_more_tokens_than_vllm_takes_are_asked_in_parts(
 
 def test_a_sampled_label_is_drawn_as_hf_draws_it(folder: Path, engine: Engine) -> None:
     asked = [query(chat(5), temperature=1.0, sample=sample) for sample in range(1, 30)]
-    texts = [answer.text for answer in ask(running(folder), asked) if isinstance(answer, Response)]
-    hf = [answer.text for answer in ask(opened(folder), asked) if isinstance(answer, Response)]
-    assert texts == hf
+    texts = texts_of(running(folder), asked)
+    assert texts == texts_of(opened(folder), asked)
     assert set(texts) == {"A", "B"}
 
 
@@ -147,18 +140,6 @@ def test_answers_that_are_not_to_the_prompts_are_no_answers(
         assert "answers to 2 prompts, or out of order" in answer.message
 
 
-def test_an_engine_that_fails_without_a_word_is_told_by_the_name_of_its_error(
-    folder: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def generate(*told: object, **options: object) -> None:
-        raise MemoryError
-
-    monkeypatch.setattr(vllm_engine_types.LLM, "generate", generate)
-    (answer,) = ask(running(folder), [query(chat(3))])
-    assert isinstance(answer, Failure)
-    assert "vLLM's engine failed: MemoryError. If memory is short" in answer.message
-
-
 # --- prompts and labels that do not fit ------------------------------------------------------
 
 
@@ -179,48 +160,18 @@ def test_a_label_of_several_tokens_counts_with_its_first(folder: Path, engine: E
     assert logprobs(answer) == pytest.approx(logprobs(same), abs=1e-4)
 
 
-def test_labels_that_begin_with_the_same_token_are_refused(folder: Path, engine: Engine) -> None:
-    with pytest.raises(UsageError, match=r"no token that begins .*single letters work"):
-        ask(running(folder), [query(chat(3), labels=("Candidate A", "Candidate B"))])
-
-
-def test_a_label_that_merges_with_what_precedes_it_counts_with_the_tokens_that_say_it(
-    tmp_path: Path, engine: Engine
-) -> None:
-    made = make_random_llama(
-        tmp_path / "merging",
-        chat_template="{% for message in messages %}{{ message['content'] }}{% endfor %}: ",
-    )
-    (answer,) = ask(running(made), [query(chat(5))])
-    (same,) = ask(opened(made), [query(chat(5))])
-    assert logprobs(answer) == pytest.approx(logprobs(same), abs=1e-4)
-
-
-def test_a_model_without_a_chat_template_gets_plain_text_and_a_warning(
-    tmp_path: Path, engine: Engine
-) -> None:
-    made = make_random_llama(tmp_path / "base", chat_template=None)
-    with pytest.warns(UserWarning, match="no chat template"):
-        (answer,) = ask(running(made), [query(chat(4))])
-    assert set(logprobs(answer)) == {"A", "B"}
-
-
 # --- texts -----------------------------------------------------------------------------------
 
 
-def texts_of(backend: VllmBackend, asked: Sequence[Query]) -> list[str]:
-    answers = ask(backend, asked)
-    assert all(isinstance(answer, Response) for answer in answers)
-    return [answer.text for answer in answers if isinstance(answer, Response)]
+def texts_of(backend: VllmBackend | HuggingFaceBackend, asked: Sequence[Query]) -> list[str]:
+    return [answer.text for answer in answered(backend, asked)]
 
 
 def test_texts_are_generated_as_transformers_alone_would(folder: Path, engine: Engine) -> None:
     asked = [query(chat(length), top_logprobs=0, max_tokens=6) for length in (4, 11)]
     backend = running(folder)
-    hf = [answer.text for answer in ask(opened(folder), asked) if isinstance(answer, Response)]
-    assert texts_of(backend, asked) == hf
-    (answer,) = ask(backend, asked[:1])
-    assert isinstance(answer, Response)
+    assert texts_of(backend, asked) == texts_of(opened(folder), asked)
+    (answer,) = answered(backend, asked[:1])
     assert not answer.exact
     assert (answer.finish_reason, answer.output_tokens) == ("length", 6)
 
@@ -230,11 +181,10 @@ def test_answer_broken_off_by_engine_is_retried(
     folder: Path, engine: Engine, top_logprobs: int
 ) -> None:
     asked = [query(chat(length), top_logprobs=top_logprobs, max_tokens=6) for length in (4, 11)]
-    whole = ask(running(folder), asked)
+    whole = texts_of(running(folder), asked)
     engine.calls.clear()
     engine.endings += ["abort", "length", "error", "length"]
-    answers = ask(running(folder), asked)
-    assert [answer.text for answer in answers] == [answer.text for answer in whole]  # type: ignore[union-attr]
+    assert texts_of(running(folder), asked) == whole
     assert [len(tokens) for tokens, _, _ in engine.calls] == [2, 1, 1]
     engine.endings += ["abort", "length", "abort", "abort"]
     broken, good = sorted(ask(running(folder), asked), key=lambda one: isinstance(one, Response))
@@ -247,8 +197,7 @@ def test_answer_broken_off_by_engine_is_retried(
 @pytest.mark.parametrize("reason", ["repetition", "OTHER"])
 def test_other_engine_ending_is_kept_as_sent(folder: Path, engine: Engine, reason: str) -> None:
     engine.endings.append(reason)
-    (answer,) = ask(running(folder), [query(chat(4), top_logprobs=0, max_tokens=3)])
-    assert isinstance(answer, Response)
+    (answer,) = answered(running(folder), [query(chat(4), top_logprobs=0, max_tokens=3)])
     assert answer.finish_reason == reason
 
 
@@ -319,16 +268,13 @@ def test_a_model_that_was_saved_rounded_keeps_its_output_layer(
     assert "quantization" not in given
 
 
-@pytest.mark.parametrize(("rank", "room"), [(4, 8), (8, 8), (33, 64)])
-def test_an_adapter_is_asked_for_by_name_and_has_room(
-    folder: Path, tmp_path: Path, engine: Engine, rank: int, room: int
-) -> None:
+def test_an_adapter_is_asked_for_by_name(folder: Path, tmp_path: Path, engine: Engine) -> None:
     peft = pytest.importorskip("peft")
     from transformers import AutoModelForCausalLM
 
     torch.manual_seed(1)
     base = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
-    config = peft.LoraConfig(r=rank, target_modules=["q_proj"], init_lora_weights=False)
+    config = peft.LoraConfig(r=33, target_modules=["q_proj"], init_lora_weights=False)
     peft.get_peft_model(base, config).save_pretrained(tmp_path / "lora")
     name = f"{folder}+lora={tmp_path / 'lora'}"
     backend = running(name)
@@ -336,20 +282,26 @@ def test_an_adapter_is_asked_for_by_name_and_has_room(
     (same,) = ask(opened(name), [query(chat(5))])
     assert logprobs(answer) == pytest.approx(logprobs(same), abs=1e-4)
     (given,) = engine.started
-    assert (given["enable_lora"], given["max_lora_rank"]) == (True, room)
+    assert (given["enable_lora"], given["max_lora_rank"]) == (True, 64)
     lora = engine.calls[0][2]
     assert lora is not None
     assert (lora.lora_int_id, lora.lora_path) == (1, str(tmp_path / "lora"))
     assert "+lora=" in backend.model
 
 
-def test_an_adapter_of_too_large_a_rank_is_refused(
-    folder: Path, tmp_path: Path, engine: Engine
+@pytest.mark.parametrize(("rank", "room"), [(4, 8), (8, 8), (9, 16), (512, 512), (1024, None)])
+def test_an_adapter_has_room_or_is_refused(
+    folder: Path, tmp_path: Path, engine: Engine, rank: int, room: int | None
 ) -> None:
-    (tmp_path / "adapter_config.json").write_text('{"r": 8, "rank_pattern": {"q_proj": 1024}}')
+    config = {"r": 4, "rank_pattern": {"q_proj": rank}}
+    (tmp_path / "adapter_config.json").write_text(json.dumps(config))
     (tmp_path / "adapter_model.safetensors").write_bytes(b"weights")
-    with pytest.raises(UsageError, match=r"rank 1024; vLLM takes ranks up to 512"):
-        ask(running(f"{folder}+lora={tmp_path}"), [query(chat(3))])
+    located = running(f"{folder}+lora={tmp_path}")._folder
+    if room is None:
+        with pytest.raises(UsageError, match=r"rank 1024; vLLM takes ranks up to 512"):
+            engine_arguments(located, BackendSettings())
+    else:
+        assert engine_arguments(located, BackendSettings())["max_lora_rank"] == room
 
 
 def test_its_log_does_not_go_to_standard_output(
@@ -384,17 +336,24 @@ def test_an_engine_that_cannot_start_is_told_with_the_remedy(
         ask(running(folder), [query(chat(3))])
 
 
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (RuntimeError("EngineCore encountered an issue"), "EngineCore encountered an issue"),
+        (MemoryError(), "vLLM's engine failed: MemoryError. If memory is short"),
+    ],
+)
 def test_an_engine_that_fails_ends_the_run_and_keeps_what_was_answered(
-    folder: Path, engine: Engine
+    folder: Path, engine: Engine, error: Exception, told: str
 ) -> None:
     backend = running(folder)
     (before,) = ask(backend, [query(chat(3))])
     assert isinstance(before, Response)
-    engine.failure = RuntimeError("EngineCore encountered an issue")
+    engine.failure = error
     (after,) = ask(backend, [query(chat(9))])
     assert isinstance(after, Failure)
     assert after.fatal
-    assert "EngineCore encountered an issue" in after.message
+    assert told in after.message
     assert "--memory-gb" in after.message
 
 

@@ -20,27 +20,16 @@ MANY = 40_000
 
 @dataclass(frozen=True)
 class Law:
-    """What is true of a judge of pairs or options, from many draws of what is planted in it.
+    """What is true of a judge of pairs or options, from many draws of what is planted in it."""
 
-    Attributes:
-        wins: Share of the comparisons that the first place wins, a tie counted as half.
-        shares: Share of the choices of each place.
-        kept: Share of the items with the same verdict, by what changed.
-        again: Share of the verdicts that change in the same order.
-        ties: Share of the answers that call one.
-        right: Share of items judged right in every order.
-        accuracy: Of each method, a tie of candidates shared.
-        spread: Standard deviation over items of the share of one item's choices in first place.
-    """
-
-    wins: float
-    shares: tuple[float, ...]
-    kept: dict[str, float]
-    again: float
-    ties: float
-    right: float
-    accuracy: dict[str, float]
-    spread: float
+    wins: float  # share of the comparisons that the first place wins, a tie counted as half
+    shares: tuple[float, ...]  # of the choices, by place
+    kept: dict[str, float]  # share of the items with the same verdict, by what changed
+    again: float  # share of the verdicts that change in the same order
+    ties: float  # share of the answers that call one
+    right: float  # share of items judged right in every order
+    accuracy: dict[str, float]  # of each method, a tie of candidates shared
+    spread: float  # sd over items of the share of one item's choices in first place
 
 
 def places_of(judge: Planted, choices: NDArray[np.intp]) -> NDArray[np.intp]:

@@ -205,6 +205,8 @@ def test_decisions_among_different_numbers_are_measured_per_number(run: Run) -> 
         ["--probs", "sampled:5"],
         ["--prompt", "reasoning"],
         ["--labels", "X,Y"],
+        ["--template", "own.txt"],
+        ["--prices", "prices.toml"],
         ["--budget", "1"],
         ["--base-url", "http://127.0.0.1:1/v1"],
         ["--max-connections", "3"],

@@ -98,9 +98,13 @@ def test_example_registers_one_of_each_kind_and_imports_ext_alone() -> None:
 
 def test_example_passes_its_own_tests_in_a_process_of_its_own(tmp_path: Path) -> None:
     describe(tmp_path)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(FOLDER)]
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider"]
     done = subprocess.run(
-        command, env=environment(tmp_path), capture_output=True, text=True, check=False
+        [*command, str(FOLDER)],
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -251,6 +255,38 @@ def test_metric_is_compared_between_runs(folder: Path) -> None:
     assert {*compared} == everywhere - {"accuracy"}  # ties are shared
     assert {"first_two", "surest"} <= {*compared}
     assert compared["first_two"].n == 30
+
+
+# importer, benchmark and skip rule
+
+
+def test_importer_benchmark_and_skip_are_used_by_their_names(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    case = {"case": "c1", "left": "iron", "right": "oak", "picks": [0, 0]}
+    (folder / "cases.jsonl").write_text(json.dumps(case) + "\n")
+    assert main(["import", "auto", "cases.jsonl", "--out", "calls.jsonl"]) == 0
+    calls = [json.loads(line) for line in Path("calls.jsonl").read_text().splitlines()]
+    assert [(call["order"], call["choice"]) for call in calls] == [([0, 1], 0), ([1, 0], 1)]
+    duels = [{"name": f"d{k}", "left": "a", "right": "b", "better": k % 2} for k in range(6)]
+    (folder / "duels.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in duels))
+    asked = ("duels", "--data-dir", ".", "--model", "simulated/judge", "--resamples", "100")
+    assert main(["audit", *asked, "--out", "run"]) == 0
+    origin = json.loads(Path("run/run.json").read_text())["data"]["origin"]
+    assert (origin["address"], origin["licence"]) == (
+        "https://huggingface.co/datasets/mine/duels",
+        "CC0",
+    )
+    short = [{**row, "prompt": "Why?"} for row in rows("pairwise", (4,), 2)]
+    long = [{**row, "prompt": f"{row['prompt']} of very many"} for row in rows("pairwise", (4,), 2)]
+    both = [{**row, "id": f"{k}"} for k, row in enumerate((*short, *long))]
+    (folder / "items.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in both))
+    judge = "simulated/judge?slot=9&label=0&noise=0"  # always the first: the orders disagree
+    skipping = ("--model", judge, "--method", "apoc:skip=short", "--out", "verdicts.jsonl")
+    assert main(["judge", "items.jsonl", *skipping]) == 0
+    verdicts = [json.loads(line) for line in Path("verdicts.jsonl").read_text().splitlines()]
+    n_calls = {verdict["item_id"]: verdict["n_calls"] for verdict in verdicts}
+    assert [n_calls[row["id"]] for row in both] == [2] * 4 + [3] * 4
 
 
 # prompts

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -32,11 +33,13 @@ from unswayed.testing import (
     check_prompt,
     check_reward,
     check_skip,
+    judges,
     methods,
     metrics,
     tasks,
 )
-from unswayed.testing.judges import make_items, pool
+from unswayed.testing.judges import answer, make_items, pool
+from unswayed.tiny.items import rubric_items
 from unswayed.training.table import ENGINES, OBJECTIVES
 
 VARIANTS = (
@@ -67,11 +70,17 @@ VARIANTS = (
     "pcf:runs=3",
     "label-shift:strength=0.5",
 )
+CHECKS = (
+    (check_prompt, PROMPTS),
+    (check_skip, SKIPS),
+    (check_reward, REWARDS),
+    (check_objective, OBJECTIVES),
+    (check_engine, ENGINES),
+)
 with installed():
     SPECS = (*METHODS, *VARIANTS)
-    NAMES = {table.kind: tuple(table) for table in (METRICS, TASKS, PROMPTS, SKIPS, REWARDS)}
-    TRAINING = [(table.kind, name) for table in (OBJECTIVES, ENGINES) for name in table]
-CHECKS = {"objective": check_objective, "engine": check_engine}
+    METRIC_NAMES, TASK_NAMES = tuple(METRICS), tuple(TASKS)
+    OTHERS = [(table.kind, name, check) for check, table in CHECKS for name in table]
 
 
 def by_name(rule):
@@ -94,14 +103,16 @@ def _quiet() -> Iterator[None]:
 
 def test_example_is_among_those_tested() -> None:
     assert {"first-two", "label-shift"} <= {*SPECS}
-    assert EXAMPLE["metric"] <= {*NAMES["metric"]}
-    assert EXAMPLE["task"] <= {*NAMES["task"]}
+    assert EXAMPLE["metric"] <= {*METRIC_NAMES}
+    assert EXAMPLE["task"] <= {*TASK_NAMES}
 
 
 @pytest.mark.parametrize("spec", SPECS)
 @pytest.mark.parametrize("rule", methods.RULES, ids=by_name)
 def test_method_keeps_rule(rule, spec) -> None:
-    rule(parse_method(spec))
+    method = parse_method(spec)
+    for n in judges.sizes(method):
+        rule(method, n)
 
 
 @pytest.mark.parametrize("spec", SPECS)
@@ -109,42 +120,35 @@ def test_method_is_displayed_as_it_was_asked_for(spec) -> None:
     assert spec_name(parse_method(spec)) == spec
 
 
-@pytest.mark.parametrize("name", NAMES["metric"])
+@pytest.mark.parametrize("name", METRIC_NAMES)
 @pytest.mark.parametrize("rule", metrics.RULES, ids=by_name)
 def test_metric_keeps_rule(rule, name) -> None:
     rule(METRICS.load(name))
 
 
-@pytest.mark.parametrize("name", NAMES["task"])
+@pytest.mark.parametrize("name", TASK_NAMES)
 @pytest.mark.parametrize("rule", tasks.RULES, ids=by_name)
 def test_task_keeps_rule(rule, name) -> None:
     rule(TASKS.load(name))
 
 
-@pytest.mark.parametrize("name", NAMES["prompt"])
-def test_prompt_keeps_rules(name) -> None:
-    check_prompt(PROMPTS.load(name))
+@pytest.mark.parametrize(("kind", "name", "check"), OTHERS)
+def test_thing_of_another_kind_keeps_its_rules(kind, name, check) -> None:
+    (table,) = (table for _, table in CHECKS if table.kind == kind)
+    check(table.load(name))
 
 
-@pytest.mark.parametrize("name", NAMES["skip"])
-def test_skip_keeps_rules(name) -> None:
-    check_skip(SKIPS.load(name))
-
-
-@pytest.mark.parametrize("name", NAMES["reward"])
-def test_reward_keeps_rules(name) -> None:
-    check_reward(REWARDS.load(name))
-
-
-@pytest.mark.parametrize(("kind", "name"), TRAINING)
-def test_objective_or_engine_keeps_rules(kind, name) -> None:
-    table = OBJECTIVES if kind == "objective" else ENGINES
-    CHECKS[kind](table.load(name))
-
-
-@pytest.mark.parametrize("name", ["simulated", "longest"])
-def test_backend_keeps_rules(name) -> None:
-    check_backend(BACKENDS.load(name), "judge")
+@pytest.mark.parametrize(
+    ("name", "model", "items"),
+    [
+        ("simulated", "judge", None),
+        ("longest", "words", None),
+        ("tiny", "judge", None),  # knows the words of the items that are asked about by default
+        ("tiny", "rubric", rubric_items(10)),
+    ],
+)
+def test_backend_keeps_rules(name, model, items) -> None:
+    check_backend(BACKENDS.load(name), model, items=items)
 
 
 @pytest.mark.parametrize(
@@ -164,10 +168,9 @@ def test_backend_keeps_rules(name) -> None:
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("n", [2, 3, 4])
 def test_method_of_every_order_answers_alike_under_every_view(spec, n, seed) -> None:
-    method = methods.fitted(parse_method(spec), n)
+    method = judges.fitted(parse_method(spec), n)
     items = make_items(method, 8, n)
-    calls = [call for item in items for call in pool(method, [item], seed)]
-    table = DecisionTable.of(items, calls)
+    table = DecisionTable.of(items, pool(method, items, partial(answer, seed=seed)))
     own = method.decide_table(table.select(method.asks(n)))
     for shape in presentations("cyclic", n):
         seen = method.decide_table(table.select(method.asks(n), through=shape))
@@ -208,16 +211,19 @@ def test_broken_rule_is_named(check, broken, rule) -> None:
 @pytest.mark.parametrize(
     ("rule", "broken"),
     [
-        (methods.keeps_the_verdict_of_a_fair_judge, ReadsPosition()),
-        (methods.never_falls_back_to_the_raw_choice, SilentlyNeedsMore()),
-        (methods.declares_what_it_reads, SilentlyNeedsMore()),
-        (metrics.adds_up, replace(METRICS.load("accuracy"), statistics=lambda o: np.ones((40, 2)))),
-        (metrics.names_its_needs, replace(METRICS.load("label_mass"), needs=())),
+        (methods.keeps_the_verdict_of_a_fair_judge, (ReadsPosition(), 2)),
+        (methods.never_falls_back_to_the_raw_choice, (SilentlyNeedsMore(), 2)),
+        (methods.declares_what_it_reads, (SilentlyNeedsMore(), 2)),
+        (
+            metrics.adds_up,
+            (replace(METRICS.load("accuracy"), statistics=lambda o: np.ones((40, 2))),),
+        ),
+        (metrics.names_its_needs, (replace(METRICS.load("label_mass"), needs=()),)),
     ],
 )
 def test_rule_is_broken_by_what_it_is_against(rule, broken) -> None:
     with pytest.raises((AssertionError, ValueError)):
-        rule(broken)
+        rule(*broken)
 
 
 def test_metric_knows_the_name_it_is_registered_under() -> None:

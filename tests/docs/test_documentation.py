@@ -3,8 +3,6 @@
 import doctest
 import importlib.util
 import re
-import subprocess
-import sys
 import warnings
 from pathlib import Path
 from types import ModuleType
@@ -145,23 +143,15 @@ def test_the_contract_names_every_field_of_items_and_decisions() -> None:
     assert [name for name in fields if f"`{name}`" not in text] == []
 
 
-def _help() -> dict[str, str]:
-    from unswayed.cli import COMMANDS
+def test_commands_and_options_in_the_documentation_exist(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    from unswayed.cli import COMMANDS, main
 
-    found = {}
+    known = {}
     for command in COMMANDS:
-        made = subprocess.run(
-            [sys.executable, "-m", "unswayed", *command.split(), "--help"],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        found[command] = made.stdout
-    return found
-
-
-def test_commands_and_options_in_the_documentation_exist() -> None:
-    known = _help()
+        assert main([*command.split(), "--help"]) == 0
+        known[command] = capsys.readouterr().out
     wrong = []
     for page in PAGES:
         if page.parent.name == "design":

@@ -6,13 +6,16 @@ logit P(A) = +-1.2 u + label (label A) +- slot (A first) + N(0, noise), gold ~ B
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from unswayed.decisions import TIE, DecisionTable
+from unswayed.decisions import TIE, Decision, DecisionTable
 from unswayed.items import Item, Task
+from unswayed.methods.estimation import MethodWarning
+from unswayed.methods.names import parse_method
 from unswayed.methods.protocol import Method
 from unswayed.presentation import X0, X1, X2, X3, Ask, Presentation
 
@@ -21,19 +24,14 @@ FOUR = (X0, X1, X2, X3)
 
 @dataclass(frozen=True)
 class Simulated:
-    """Decisions on items with known gold.
+    """Decisions on items with known gold."""
 
-    Attributes:
-        table: One column per presentation.
-        gold: Right candidate, shape (I,).
-    """
-
-    table: DecisionTable
-    gold: np.ndarray
+    table: DecisionTable  # one column per presentation
+    gold: np.ndarray  # right candidate, shape (I,)
 
 
 def table_of(
-    probs: np.ndarray, shown: Sequence[Presentation], groups: Sequence[str] | None = None
+    probs: np.ndarray, shown: Sequence[Presentation], groups: Sequence[str | None] | None = None
 ) -> DecisionTable:
     """Probabilities by candidate, shape (I, T, n), as a table."""
     rows, _, n = probs.shape
@@ -57,6 +55,50 @@ def table_of(
     )
 
 
+def answers(
+    choices: Sequence[Sequence[int]] | np.ndarray, shown: Sequence[Presentation | Ask], n: int = 2
+) -> DecisionTable:
+    """Choices by candidate, shape (I, T), without probabilities."""
+    asks = tuple(ask if isinstance(ask, Ask) else Ask(ask) for ask in shown)
+    table = table_of(np.zeros((len(choices), len(asks), n)), [ask.presentation for ask in asks])
+    return replace(table, asks=asks, choices=np.asarray(choices, dtype=np.int16), probs=None)
+
+
+def decision(
+    item_id: str, asked: Presentation | Ask, choice: object = 0, p_a: float | None = None
+) -> Decision:
+    """One answer about two candidates; with the probability of label A."""
+    ask = asked if isinstance(asked, Ask) else Ask(asked)
+    shown, substitute = ask.presentation, ask.substitute
+    rest = None if p_a is None else (p_a, 1 - p_a)
+    return Decision(
+        item_id=item_id,
+        order=shown.order,
+        labels=shown.symbols("AB"),
+        label_set=("A", "B"),
+        prompt_id=ask.prompt_id,
+        choice=choice,  # type: ignore[arg-type]
+        probs=rest if rest is None or shown.candidate_of_label(0) == 0 else rest[::-1],
+        substitute=substitute and substitute.candidates,
+        substitute_prompt=substitute and substitute.prompt,
+    )
+
+
+def decisions_of(table: DecisionTable, digits: int = 17) -> list[Decision]:
+    """The decisions of a table about two candidates, probabilities rounded."""
+    p_a = np.round(table.probs, digits)  # type: ignore[arg-type]
+    return [
+        decision(
+            item.id,
+            shown,
+            int(table.choices[row, column]),
+            float(p_a[row, column, shown.candidate_of_label(0)]),
+        )
+        for row, item in enumerate(table.items)
+        for column, shown in enumerate(table.shown)
+    ]
+
+
 def saturating(logit: np.ndarray) -> np.ndarray:
     """A judge whose scale is stretched above 0 and squeezed below."""
     return np.where(logit > 0, 3.0 * logit, 0.7 * logit)
@@ -72,16 +114,9 @@ def pairs(
     shift: float = 0.0,
     link: Callable[[np.ndarray], np.ndarray] | None = None,
 ) -> Simulated:
-    """Two candidates under X0, X1, X2, X3.
+    """Two candidates under X0, X1, X2, X3: preferences and noise in logits, `link` distorts them.
 
-    Args:
-        count: Items.
-        label: Preference for the label A, in logits.
-        slot: Preference for the first position, in logits.
-        noise: Standard deviation of each call's own noise.
-        seed: Seed of the draw.
-        shift: Mean advantage of candidate 0; 1.4 makes it right in 80 % of the items.
-        link: Monotone distortion of logit P(A).
+    `shift` is the mean advantage of candidate 0; 1.4 makes it right in 80 % of the items.
     """
     rng = np.random.default_rng(seed)
     u = rng.normal(shift, 1.5, count)
@@ -120,6 +155,17 @@ def choices_options(
     probs = np.exp(logit)
     probs /= probs.sum(axis=2, keepdims=True)
     return Simulated(table_of(probs, shown), gold)
+
+
+def fit(spec: str | Method, table: DecisionTable) -> Method:
+    """The method that a name stands for, fitted on what it asks of a table, without warnings."""
+    method = parse_method(spec) if isinstance(spec, str) else spec
+    if not method.learns:
+        return method
+    asks = list(dict.fromkeys(ask for _, ask in method.plan_fit(table.items)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MethodWarning)
+        return method.fit_tables({table.n: table.select(asks)})
 
 
 def verdicts(method: Method, table: DecisionTable, views: Sequence[Presentation]) -> np.ndarray:

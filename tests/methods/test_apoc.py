@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import msgspec
 import numpy as np
 import pytest
+from simulated_judges import decision
 
 import unswayed as us
-from outside_package import OutsidePackage
 from unswayed.backends.simulated import simulated_items
 from unswayed.decisions import MISSING, TIE, UNPARSED, Decision, DecisionTable, choice_of
 from unswayed.errors import UnknownNameError, UsageError
@@ -68,14 +67,7 @@ def table(
 
 
 def answered(ask: Ask, code: int, about: Item) -> Decision:
-    return Decision(
-        item_id=about.id,
-        order=ask.presentation.order,
-        labels=ask.presentation.symbols(("A", "B")),
-        label_set=("A", "B"),
-        prompt_id=ask.prompt_id,
-        choice=choice_of(code),
-    )
+    return decision(about.id, ask, choice_of(code))
 
 
 def test_the_table_names_every_case_once() -> None:
@@ -232,36 +224,6 @@ def test_an_unknown_name_of_what_to_skip_is_refused() -> None:
         UnknownNameError, match=r"unknown skip 'estimatoin'\. Did you mean 'estimation'"
     ):
         parse_method("apoc:skip=estimatoin")
-
-
-SOURCES = """
-    def from_law(item):
-        return item.meta.get("source") == "law"
-"""
-
-
-def test_a_package_brings_a_skip_of_its_own(tmp_path: Path) -> None:
-    rows = [
-        {
-            "id": f"q{number}",
-            "prompt": f"question {number}",
-            "candidates": [f"one {number}", f"two {number}"],
-            "meta": {"source": source, "utility": [0, 0]},
-        }
-        for number, source in enumerate(["law", "maths"] * 10)
-    ]
-    (tmp_path / "items.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    package = OutsidePackage(
-        tmp_path, group="unswayed.skips", line="law = mine:from_law", source=SOURCES
-    )
-    judge = "simulated/judge?slot=9&label=0&noise=0"  # always the first: the orders disagree
-    package.run(
-        *("judge", "items.jsonl", "--model", judge, "--method", "apoc:skip=law"),
-        *("--out", "verdicts.jsonl"),
-    )
-    verdicts = [json.loads(line) for line in (tmp_path / "verdicts.jsonl").read_text().splitlines()]
-    calls = {verdict["item_id"]: verdict["n_calls"] for verdict in verdicts}
-    assert [calls[row["id"]] for row in rows] == [2, 3] * 10
 
 
 def test_an_audit_prices_the_share_of_disagreements_and_marks_nothing_by_construction() -> None:

@@ -191,36 +191,29 @@ def test_unread_answers_change_rates_not_shares() -> None:
     assert probe.shares[1, 0] == pytest.approx((0.2 + 120 * 108 / 120) / 109)
 
 
+SCALE = Item(
+    id="q",
+    task=Task.RUBRIC,
+    prompt="?",
+    response="r",
+    candidates=("e", "a", "d", "b", "c"),
+    values=(5.0, 1.0, 4.0, 2.0, 3.0),
+)
+
+
 def test_a_fitted_method_asks_one_order_counted_by_value() -> None:
     fitted = BiasCost(probes=(_probe(order(3, 4, 5, 1, 2), EVEN),))
     (ask,) = fitted.asks(5)
     assert ask == Ask(Presentation((2, 3, 4, 0, 1), (0, 1, 2, 3, 4)), arranged="content")
-    item = Item(
-        id="q",
-        task=Task.RUBRIC,
-        prompt="?",
-        response="r",
-        candidates=("e", "a", "d", "b", "c"),
-        values=(5.0, 1.0, 4.0, 2.0, 3.0),
-    )
-    asked = settled(ask, item)
-    assert asked is not None
-    assert [item.candidates[c] for c in asked.presentation.order] == ["c", "d", "e", "a", "b"]
+    asked = settled(ask, SCALE)
+    assert [SCALE.candidates[c] for c in asked.presentation.order] == ["c", "d", "e", "a", "b"]
     (own,) = fitted.asks(4)  # never probed: the usual scale
     assert own.presentation == canonical(4)
 
 
 def test_an_item_that_may_not_be_permuted_is_asked_in_its_own_order() -> None:
     fitted = BiasCost(probes=(_probe(order(3, 4, 5, 1, 2), EVEN),))
-    fixed = Item(
-        id="q",
-        task=Task.RUBRIC,
-        prompt="?",
-        response="r",
-        candidates=("e", "a", "d", "b", "c"),
-        values=(5.0, 1.0, 4.0, 2.0, 3.0),
-        permutable=False,
-    )
+    fixed = msgspec.structs.replace(SCALE, permutable=False)
     assert content_order(fixed) == (0, 1, 2, 3, 4)
     assert fitted.plan(fixed) == [Ask(canonical(5))]
     assert BiasCost().plan_fit([fixed]) == []
@@ -291,8 +284,6 @@ def test_rates_of_positions_have_intervals_from_60_items() -> None:
     estimate = enough.estimates()[name]
     # every third item names the first position, the others the lowest level: 1 / 3 + 2 / 3 / 5
     assert estimate.value == pytest.approx(1 / 3 + 2 / 15)
-    assert estimate.low is not None
-    assert estimate.high is not None
     assert estimate.low < 1 / 3 + 2 / 15 < estimate.high
     assert sum(own.value or 0 for own in enough.estimates().values()) == pytest.approx(1)
 

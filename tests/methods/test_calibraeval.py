@@ -43,7 +43,6 @@ def test_the_hand_case_gives_its_verdicts() -> None:
         method = CalibraEval().fit_tables({2: table_of(probs, (X0, X2, X1))})
     judged = table_of(np.array([[[p, 1 - p]] for p in (0.1, 0.2, 0.5, 0.85, 0.9, 1.0)]), (X0,))
     scores = method.decide_table(judged).scores
-    assert scores is not None
     # linear between the points, clipped outside
     np.testing.assert_allclose(scores[:, 0], [0, 0, 0.25, 0.75, 1, 1], atol=1e-6)
     assert method.threshold(X0) == pytest.approx(0.8, abs=1e-6)
@@ -73,7 +72,6 @@ def test_a_constant_map_is_not_applied_and_is_warned_about() -> None:
     noisy = pairs(200, noise=3.0).table
     with pytest.warns(MethodWarning, match=r"constant .* verdicts are the uncorrected ones"):
         method = CalibraEval().fit_tables({2: noisy.select([Ask(shape) for shape in (X0, X2, X1)])})
-    assert method.curves is not None
     assert method.curves[0].is_constant
     assert method.threshold(X0) == 0.5
     (estimate,) = method.estimates().values()
@@ -90,7 +88,6 @@ def test_descent_is_not_said_to_be_constant_where_it_is_not() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", MethodWarning)
         method = CalibraEval(solver="noa", epochs=5).fit_tables({2: noisy})
-    assert method.curves is not None
     assert not method.curves[0].is_constant
     assert method.curves[0].loss > 0  # worse than the constant map, and still a map
 
@@ -98,10 +95,8 @@ def test_descent_is_not_said_to_be_constant_where_it_is_not() -> None:
 def test_the_map_is_of_label_a_wherever_it_stands() -> None:
     method = fitted()
     sim = pairs(50, seed=3)
-    assert sim.table.probs is not None
     for column, shape in enumerate((X0, X1, X2, X3)):
         scores = method.decide_table(sim.table.select(method.asks(2), through=shape)).scores
-        assert scores is not None
         p_a = sim.table.probs[:, column, shape.candidate_of_label(0)]
         curve = method.curves[0]  # type: ignore[index]
         seen_a = 0 if shape.labels == (0, 1) else 1  # candidate of the view that carries A
@@ -112,7 +107,6 @@ def test_the_map_is_of_label_a_wherever_it_stands() -> None:
 def test_verdicts_are_one_threshold_on_the_probability_of_a() -> None:
     method = fitted()
     threshold = method.threshold(X0)
-    assert threshold is not None
     p_a = np.linspace(0.01, 0.99, 197)
     choices = method.decide_table(table_of(np.stack([p_a, 1 - p_a], 1)[:, None], (X0,))).choices
     assert (np.diff(choices) <= 0).all()  # B below, A above
@@ -121,8 +115,6 @@ def test_verdicts_are_one_threshold_on_the_probability_of_a() -> None:
 
 def test_the_noa_solver_gets_close_to_the_exact_one() -> None:
     exact, noa = fitted(200), fitted(200, solver="noa")
-    assert exact.curves is not None
-    assert noa.curves is not None
     assert exact.curves[0].loss < noa.curves[0].loss < 0.8 * exact.curves[0].loss
     assert noa.threshold(X0) == pytest.approx(exact.threshold(X0), abs=0.06)
 
@@ -130,9 +122,7 @@ def test_the_noa_solver_gets_close_to_the_exact_one() -> None:
 def test_a_weight_below_lambda_star_is_warned_about_on_request() -> None:
     with pytest.warns(MethodWarning, match=r"below 1.2 x lambda\*"):
         method = fitted(weight=0.05, diagnose=True)
-    assert method.curves is not None
     critical = method.curves[0].critical
-    assert critical is not None
     assert 1.2 * critical > 0.05
     with warnings.catch_warnings():
         warnings.simplefilter("error", MethodWarning)
@@ -140,18 +130,9 @@ def test_a_weight_below_lambda_star_is_warned_about_on_request() -> None:
         assert fitted().curves[0].critical is None  # type: ignore[index]
 
 
-def test_a_collapsed_map_is_always_warned_about() -> None:
-    with pytest.warns(MethodWarning, match="best map is constant"):
-        method = fitted(weight=0.0)
-    assert method.curves is not None
-    assert set(method.curves[0].g) == {0.5}
-
-
 def test_the_interval_of_the_threshold_covers_its_own_estimate() -> None:
     method = fitted(150, resamples=40)
     (estimate,) = method.estimates().values()
-    assert estimate.low is not None
-    assert estimate.high is not None
     assert estimate.low <= estimate.value <= estimate.high  # type: ignore[operator]
     assert 0.005 < estimate.high - estimate.low < 0.3
     assert next(iter(fitted(150).estimates().values())).low is None
@@ -167,7 +148,6 @@ def test_equal_probabilities_leave_everything_to_the_tie_rule() -> None:
 
 def test_an_item_that_lacks_one_probability_is_left_out() -> None:
     table = pairs(60).table.select(THREE)
-    assert table.probs is not None
     table.probs[:20, 2] = np.nan
     method = CalibraEval().fit_tables({2: table})
     assert method.curves == CalibraEval().fit_tables({2: table.rows(np.arange(20, 60))}).curves
@@ -187,7 +167,6 @@ def test_more_than_two_candidates_are_marked_as_an_unvalidated_extension() -> No
         method = CalibraEval().fit_tables({4: train.table})
     assert "unvalidated" in CalibraEval.about.cannot
     corrected = method.decide_table(test.table.select(method.asks(4)))
-    assert corrected.scores is not None
     np.testing.assert_allclose(corrected.scores.sum(axis=1), 1)
     raw = (test.table.choices[:, 0] == test.gold).mean()
     assert (corrected.choices == test.gold).mean() > raw + 0.1

@@ -14,7 +14,7 @@ from unswayed.backends.simulated import simulated_items
 from unswayed.decisions import Decision, Verdict
 from unswayed.items import Item, ItemSet, Task, blind
 from unswayed.judge import Judge
-from unswayed.methods.canonical import Canonical
+from unswayed.methods.single_call import Canonical
 from unswayed.presentation import Ask, Presentation, content_order, settled
 from unswayed.prompts import PromptSettings, render
 from unswayed.result import AuditResult
@@ -55,12 +55,10 @@ def test_the_request_is_the_same_in_all_orders_given(n: int) -> None:
     assert len(asked) == 1
 
 
-@pytest.mark.parametrize("n", [2, 3])
-def test_the_verdict_names_the_same_text_in_all_orders_given(n: int) -> None:
-    texts = [f"answer {c}" for c in range(n)]
+def test_the_verdict_names_the_same_text_in_all_orders_given() -> None:
+    texts = ["one", "two", "three"]
     chosen = set()
-    for order in itertools.permutations(range(n)):
-        given = [texts[c] for c in order]
+    for given in itertools.permutations(texts):
         with Judge(f"{MODEL}&noise=0", method="canonical") as judge:
             (made,) = judge.verdicts([item(*given)])
         assert isinstance(made, Verdict)
@@ -130,7 +128,7 @@ def test_an_item_that_may_not_be_permuted_is_asked_as_given() -> None:
 
 def test_the_view_does_not_move_candidates_sorted_by_content() -> None:
     record = audited(simulated_items(20, 3, seed=8), orders="full")
-    table = record.record.tables[0]
+    table = record.record.plan.strata[0].table
     (ask,) = Canonical().asks(3)
     own = table.select([ask])
     for shown in record.record.plan.strata[0].views:

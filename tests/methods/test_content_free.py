@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-from simulated_judges import accuracy, pairs, verdicts
+from simulated_judges import accuracy, decision, pairs, verdicts
 
 from unswayed.decisions import Decision
 from unswayed.errors import MethodError
@@ -22,18 +22,7 @@ ITEM = Item(id="q", prompt="which is better", candidates=("one two", "three four
 
 def call(ask: Ask, p_a: float, item: Item = ITEM) -> Decision:
     """The judge gives label A the probability p_a."""
-    holder = ask.presentation.candidate_of_label(0)
-    probs = (p_a, 1 - p_a) if holder == 0 else (1 - p_a, p_a)
-    return Decision(
-        item_id=item.id,
-        order=ask.presentation.order,
-        labels=ask.presentation.symbols("AB"),
-        label_set=("A", "B"),
-        choice=int(np.argmax(probs)),
-        probs=probs,
-        substitute=None if ask.substitute is None else ask.substitute.candidates,
-        substitute_prompt=None if ask.substitute is None else ask.substitute.prompt,
-    )
+    return decision(item.id, ask, ask.presentation.candidate_of_label(int(p_a < 0.5)), p_a)
 
 
 def test_the_worked_example() -> None:
@@ -63,11 +52,9 @@ def test_the_mean_over_the_content_free_texts_is_the_prior() -> None:
         call(ask, p) for (_, ask), p in zip(method.plan_fit([ITEM]), (0.9, 0.7, 0.5), strict=True)
     ]
     fitted = method.fit([ITEM], calls)
-    assert fitted.priors is not None
     assert fitted.priors[0].values == pytest.approx((0.7, 0.3))
     assert fitted.priors[0].count == 3
     lost = method.fit([ITEM], calls[:2])  # a failed call is left out of the mean
-    assert lost.priors is not None
     assert lost.priors[0].values == pytest.approx((0.8, 0.2))
 
 
@@ -112,7 +99,6 @@ def test_random_texts_have_each_fields_length_and_words_and_are_seeded() -> None
     made = random_texts(items, 20, seed=4)
     assert len(made) == 20
     for prompt, first, second in ((t.prompt, *t.candidates) for t in made):
-        assert prompt is not None
         assert len(prompt.split()) == 3  # floor(5 / 2) + 1
         assert set(prompt.split()) <= set("pqrst")
         assert len(first.split()) == 2  # floor(2 / 2) + 1

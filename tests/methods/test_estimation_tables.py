@@ -4,46 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from simulated_judges import pairs
+from simulated_judges import decision, decisions_of, pairs
 
-from unswayed.decisions import Decision, DecisionTable
 from unswayed.methods.names import parse_method
-from unswayed.presentation import X0
-
-
-def rounded(table: DecisionTable, digits: int) -> list[Decision]:
-    """The answers of a server that rounds its probabilities."""
-    assert table.probs is not None
-    return [
-        Decision(
-            item_id=item.id,
-            order=shown.order,
-            labels=shown.symbols("AB"),
-            label_set=("A", "B"),
-            choice=int(table.choices[row, column]),
-            probs=tuple(map(float, np.round(table.probs[row, column], digits))),
-        )
-        for row, item in enumerate(table.items)
-        for column, shown in enumerate(table.shown)
-    ]
+from unswayed.presentation import X0, X2
 
 
 def test_zeros_get_the_smallest_probability_of_the_table() -> None:
     method = parse_method("pride")
     items = pairs(2).table.items
+    one, other = (item.id for item in items)
     answers = [
-        Decision(
-            item_id=item.id, order=order, labels=("A", "B"), label_set=("A", "B"), choice=0, probs=p
-        )
-        for item, order, p in (
-            (items[0], (0, 1), (1.0, 0.0)),
-            (items[0], (1, 0), (0.96, 0.04)),
-            (items[1], (0, 1), (0.5, 0.5)),
-            (items[1], (1, 0), (0.5, 0.5)),
-        )
+        *(decision(one, X0, p_a=1.0), decision(one, X2, p_a=0.04)),
+        *(decision(other, X0, p_a=0.5), decision(other, X2, p_a=0.5)),
     ]
     probs = method.estimation_tables(items, answers)[2].probs
-    assert probs is not None
     np.testing.assert_allclose(probs[0, 0], (1 / 1.04, 0.04 / 1.04))
     np.testing.assert_allclose(probs[0, 1], (0.96, 0.04))
 
@@ -52,8 +27,8 @@ def test_zeros_get_the_smallest_probability_of_the_table() -> None:
 def test_rounded_zeros_do_not_move_the_threshold(spec: str) -> None:
     method = parse_method(spec)
     table = pairs(200, seed=1, label=0.8, slot=0.7).table
-    decisions = rounded(table, 2)
+    decisions = decisions_of(table, 2)
     assert sum(0.0 in (decision.probs or ()) for decision in decisions) > 5
-    exact = method.fit(table.items, rounded(table, 12)).threshold(X0)
+    exact = method.fit(table.items, decisions_of(table, 12)).threshold(X0)
     coarse = method.fit(table.items, decisions).threshold(X0)
     assert coarse == pytest.approx(exact, abs=0.01)  # .044 off with log 1e-10 in their place

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from simulated_judges import pairs, table_of
+from simulated_judges import fit, pairs, table_of
 
 from unswayed.methods.intervals import FEWEST, expanded_levels, median_interval
 from unswayed.methods.names import parse_method
@@ -38,13 +38,9 @@ def test_too_few_items_have_no_median_interval(count: int) -> None:
 
 
 @pytest.mark.parametrize("spec", ["pride", "additive", "calibraeval:resamples=20"])
-@pytest.mark.filterwarnings("ignore::unswayed.methods.estimation.MethodWarning")
 def test_bootstrap_intervals_need_sixty_items(spec: str) -> None:
-    method = parse_method(spec)
-    asks = list(dict.fromkeys(ask for _, ask in method.plan_fit(pairs(1).table.items)))
     for count, given in ((FEWEST - 1, False), (FEWEST, True)):
-        fitted = method.fit_tables({2: pairs(count).table.select(asks)})
-        for estimate in fitted.estimates().values():
+        for estimate in fit(spec, pairs(count).table).estimates().values():
             assert (estimate.low is not None) == given
             assert (estimate.high is not None) == given
 

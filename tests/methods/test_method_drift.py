@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
+from functools import cache
 
 import pytest
-from simulated_judges import pairs
+from simulated_judges import decision, decisions_of, fit, pairs
 
 from claim_rates.drift import alarms
 from unswayed.decisions import Decision
 from unswayed.errors import MethodError
 from unswayed.methods.drift import drift
-from unswayed.methods.estimation import MethodWarning
 from unswayed.methods.names import parse_method
 from unswayed.methods.protocol import Method
 
@@ -25,11 +24,9 @@ def tables(spec: str, count: int, **planted: float):
     return {2: table.select(asks)}
 
 
+@cache
 def fitted(spec: str) -> Method:
-    method = parse_method(spec)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", MethodWarning)
-        return method.fit_tables(tables(spec, 200, seed=1))
+    return fit(spec, pairs(200, seed=1).table)
 
 
 @pytest.mark.parametrize("spec", SPECS)
@@ -56,7 +53,6 @@ def test_a_judge_that_stayed_the_same_mostly_passes(spec: str) -> None:
 
 def test_a_number_s_distance_is_in_units_of_what_chance_allows() -> None:
     entry = drift(fitted("pride"), tables("pride", 100, seed=2))[0]
-    assert entry.score is not None
     assert entry.moved == (entry.score > 1)
     same = drift(fitted("pride"), tables("pride", 200, seed=1))[0]  # the very items of the fit
     assert same.score == pytest.approx(0, abs=1e-6)
@@ -65,19 +61,7 @@ def test_a_number_s_distance_is_in_units_of_what_chance_allows() -> None:
 def test_it_reads_decisions_and_leaves_the_method_alone() -> None:
     method = fitted("pride")
     table = tables("pride", 40, seed=3)[2]
-    assert table.probs is not None
-    decisions = [
-        Decision(
-            item_id=item.id,
-            order=shown.order,
-            labels=shown.symbols("AB"),
-            label_set=("A", "B"),
-            choice=int(table.choices[row, column]),
-            probs=tuple(table.probs[row, column].tolist()),
-        )
-        for row, item in enumerate(table.items)
-        for column, shown in enumerate(table.shown)
-    ]
+    decisions = decisions_of(table)
     before = method.estimates()
     found = drift(method, method.estimation_tables(table.items, decisions), resamples=30)
     assert [entry.name for entry in found] == list(before)
@@ -89,19 +73,7 @@ def test_content_free_answers_have_no_interval_and_raise_no_alarm() -> None:
     item = pairs(1).table.items[0]
 
     def answers(p_a: float) -> list[Decision]:
-        return [
-            Decision(
-                item_id=item.id,
-                order=(0, 1),
-                labels=("A", "B"),
-                label_set=("A", "B"),
-                choice=0,
-                probs=(p_a, 1 - p_a),
-                substitute=ask.substitute.candidates,  # type: ignore[union-attr]
-                substitute_prompt=ask.substitute.prompt,  # type: ignore[union-attr]
-            )
-            for _, ask in method.plan_fit([item])
-        ]
+        return [decision(item.id, ask, p_a=p_a) for _, ask in method.plan_fit([item])]
 
     fitted_once = method.fit([item], answers(0.7))
     found = drift(fitted_once, fitted_once.estimation_tables([item], answers(0.71)))

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from simulated_judges import table_of
 
 from unswayed.decisions import DecisionTable
 from unswayed.items import Item
@@ -13,7 +14,7 @@ from unswayed.methods.estimation import MethodWarning
 from unswayed.methods.over_orders import Average
 from unswayed.methods.pride import PriDe
 from unswayed.methods.sequential import Sequential
-from unswayed.presentation import X0, X1, X2, X3, Ask, Presentation
+from unswayed.presentation import X0, X1, X2, X3, Ask
 
 
 def test_an_item_that_must_not_be_permuted_is_averaged_over_its_own_order_alone() -> None:
@@ -39,33 +40,12 @@ def test_an_item_that_must_not_be_permuted_is_averaged_over_its_own_order_alone(
 def test_a_group_of_five_has_a_prior_of_its_own_and_one_of_four_has_not(
     *, size: int, own: bool
 ) -> None:
-    items = tuple(
-        Item(id=f"i{k}", prompt="q", candidates=("x", "y"), group="g" if k < size else None)
-        for k in range(20)
-    )
-    table = DecisionTable(
-        items=items,
-        asks=(Ask(X0), Ask(X2)),
-        shown=(X0, X2),
-        label_set=("A", "B"),
-        choices=np.zeros((20, 2), dtype=np.int16),
-        probs=np.tile(np.array([[0.8, 0.2], [0.2, 0.8]]), (20, 1, 1)),
-    )
+    probs = np.tile(np.array([[0.8, 0.2], [0.2, 0.8]]), (20, 1, 1))
+    table = table_of(probs, (X0, X2), ["g" if k < size else None for k in range(20)])
     with pytest.warns(MethodWarning, match="few estimation questions in some groups"):
         fitted = PriDe(prior="group", resamples=0).fit_tables({2: table})
     assert fitted.priors is not None
     assert [prior.count for prior in fitted.priors if prior.group == "g"] == [5] * own
-
-
-def pairs_table(probs: np.ndarray, shown: tuple[Presentation, ...]) -> DecisionTable:
-    return DecisionTable(
-        items=tuple(Item(id=f"i{k}", prompt="q", candidates=("x", "y")) for k in range(len(probs))),
-        asks=tuple(Ask(one) for one in shown),
-        shown=shown,
-        label_set=("A", "B"),
-        choices=np.zeros(probs.shape[:2], dtype=np.int16),
-        probs=probs,
-    )
 
 
 def with_bias(bias: np.ndarray) -> np.ndarray:
@@ -79,7 +59,7 @@ def test_intervals_of_what_was_learned_are_of_95_percent(method: str) -> None:
     # the mean of 400 values has an interval of 1.96 standard errors to each side (90 %: 1.64),
     # the median of normal values one that is sqrt(pi / 2) times as wide
     bias = np.random.default_rng(5).normal(0.3, 0.5, 400)
-    table = pairs_table(with_bias(bias), (X0, X2))
+    table = table_of(with_bias(bias), (X0, X2))
     if method == "pride":
         prior = 1 / (1 + np.exp(-bias))
         found = (PriDe(resamples=2000).fit_tables({2: table}).priors or ())[0]
@@ -111,8 +91,7 @@ def test_a_presentation_that_half_of_the_items_lack_is_left_out_of_additive_effe
     both = with_bias(np.linspace(-1, 1, 40))
     probs = np.concatenate([both, both], axis=1)
     probs[20:, 3] = np.nan
-    fitted = Additive(resamples=0).fit_tables({2: pairs_table(probs, (X0, X2, X1, X3))})
-    assert fitted.effects is not None
+    fitted = Additive(resamples=0).fit_tables({2: table_of(probs, (X0, X2, X1, X3))})
     assert fitted.effects[0].count == 40
 
 
@@ -130,7 +109,7 @@ def test_the_median_of_additive_effects_is_taken_of_centred_log_probabilities() 
     )
     with pytest.warns(MethodWarning):
         fitted = Additive(design="coupled", centre="median", resamples=0).fit_tables(
-            {2: pairs_table(probs, (X0, X2))}
+            {2: table_of(probs, (X0, X2))}
         )
     (effects,) = fitted.effects or ()
     wanted = float(np.median(odds.sum(axis=1))) / 4
@@ -141,7 +120,7 @@ def test_a_lead_stops_a_vote_after_whole_blocks_only() -> None:
     # X0 alone would lead by 1 for candidate 0; the block X0, X2 is even, the next one decides
     method = Sequential(rule="lead", lead=1)
     shown = tuple(ask.presentation for ask in method.asks(2))
-    table = pairs_table(np.full((1, 4, 2), 0.5), shown)
+    table = table_of(np.full((1, 4, 2), 0.5), shown)
     choices = np.array([[0, 1, 1, 1]], dtype=np.int16)
     verdicts = method.decide_table(replace(table, choices=choices, probs=None))
     assert verdicts.n_calls.tolist() == [4]

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
-from simulated_judges import pairs
+from simulated_judges import fit, pairs
 
 from unswayed.errors import MethodError, UnknownNameError, UnswayedError, UsageError
 from unswayed.items import Item
-from unswayed.methods.files import (
-    FittedFile,
-    from_json,
-    load_method,
-    save_method,
-    to_json,
-)
-from unswayed.methods.names import parse_method
+from unswayed.methods.files import FittedFile, load_method, save_method
 from unswayed.methods.over_orders import Vote
 from unswayed.methods.pride import PriDe
+from unswayed.methods.protocol import Method
 from unswayed.presentation import X0, X2, Ask
 
 PAIR = [Ask(X0), Ask(X2)]
+
+
+def saved(path: Path, method: Method, **more: Any) -> FittedFile:
+    belongs = {"model": "tiny/judge@1", "prompt_fingerprint": "sha256:aa", "label_set": ("A", "B")}
+    return save_method(path, method, estimation_fingerprint="sha256:bb", **{**belongs, **more})
 
 
 @pytest.fixture
@@ -33,17 +33,8 @@ def fitted() -> PriDe:
 @pytest.fixture
 def path(tmp_path: Path, fitted: PriDe) -> Path:
     target = tmp_path / "pride.json"
-    save_method(
-        target,
-        fitted,
-        model="tiny/judge@1",
-        prompt_fingerprint="sha256:aa",
-        label_set=("A", "B"),
-        estimation_fingerprint="sha256:bb",
-        estimation_ids=["s1", "s2"],
-        diagnostics={"items": 40},
-        version="0.1.0",
-    )
+    known = {"estimation_ids": ["s1", "s2"], "diagnostics": {"items": 40}, "version": "0.1.0"}
+    saved(target, fitted, **known)
     return target
 
 
@@ -82,26 +73,12 @@ def test_items_the_method_was_fitted_on_are_noticed(path: Path) -> None:
 
 def test_an_unfitted_method_is_not_saved(tmp_path: Path) -> None:
     with pytest.raises(MethodError, match="pride has learned nothing yet"):
-        save_method(
-            tmp_path / "x.json",
-            PriDe(),
-            model="m",
-            prompt_fingerprint="p",
-            label_set=("A", "B"),
-            estimation_fingerprint="e",
-        )
+        saved(tmp_path / "x.json", PriDe())
 
 
 def test_a_method_without_anything_to_learn_can_be_saved(tmp_path: Path) -> None:
-    record = save_method(
-        tmp_path / "vote.json",
-        Vote(orders="balanced"),
-        model="m",
-        prompt_fingerprint="p",
-        label_set=("A", "B"),
-        estimation_fingerprint="",
-    )
-    assert record.load() == Vote(orders="balanced")
+    method = Vote(orders="balanced")
+    assert saved(tmp_path / "vote.json", method).load() == method
 
 
 @pytest.mark.parametrize(
@@ -155,18 +132,8 @@ NAN = float("nan")
 def test_learned_values_that_no_fit_makes_are_refused(
     tmp_path: Path, spec: str, field: str, change, reason: str
 ) -> None:
-    method = parse_method(spec)
-    table = pairs(40).table
-    asks = list(dict.fromkeys(ask for _, ask in method.plan_fit(table.items)))
     path = tmp_path / "fitted.json"
-    save_method(
-        path,
-        method.fit_tables({2: table.select(asks)}),
-        model="m",
-        prompt_fingerprint="p",
-        label_set=("A", "B"),
-        estimation_fingerprint="e",
-    )
+    saved(path, fit(spec, pairs(40).table))
     load_method(path)
     data = json.loads(path.read_text())
     change(data["method"][field])
@@ -185,22 +152,4 @@ def test_files_that_are_not_there_or_not_json(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="not a method file"):
         load_method(tmp_path / "text.json")
     with pytest.raises(UsageError, match="cannot write"):
-        save_method(
-            tmp_path / "no" / "where.json",
-            Vote(),
-            model="m",
-            prompt_fingerprint="p",
-            label_set=("A", "B"),
-            estimation_fingerprint="",
-        )
-
-
-def test_the_json_reads_back_as_the_same_method_and_the_same_json(fitted: PriDe) -> None:
-    assert from_json(to_json(fitted)) == fitted
-    assert to_json(from_json(to_json(fitted))) == to_json(fitted)
-
-
-def test_a_record_compares_only_what_it_is_given(path: Path) -> None:
-    record = load_method(path)
-    assert isinstance(record, FittedFile)
-    record.check()
+        saved(tmp_path / "no" / "where.json", Vote())

@@ -13,12 +13,12 @@ from unswayed.backends.simulated import simulated_items
 from unswayed.decisions import MISSING, TIE, UNPARSED, Decision, DecisionTable, Verdict
 from unswayed.errors import UsageError
 from unswayed.items import Item, Task
-from unswayed.methods.direct import Direct
 from unswayed.methods.names import default_methods, spec_name
 from unswayed.methods.over_orders import Average, Vote
 from unswayed.methods.pcf import PCF
 from unswayed.methods.protocol import Method
 from unswayed.methods.sequential import Sequential
+from unswayed.methods.single_call import Direct
 from unswayed.parsing import FLAGS
 from unswayed.permutations import cyclic, random
 
@@ -80,7 +80,6 @@ def test_errors_that_were_flagged_are_reported_and_change_no_score() -> None:
     flags = {"major_error": (True, False, False), "hallucinated_specificity": (True, True, False)}
     flagged = TWO_RUNS.decide(item(), [msgspec.structs.replace(calls[0], flags=flags), calls[1]])
     assert (flagged.choice, flagged.scores) == (plain.choice, plain.scores)
-    assert flagged.parts is not None
     assert flagged.parts["major_error"] == (0.5, 0.0, 0.0)
     assert flagged.parts["hallucinated_specificity"] == (0.5, 0.5, 0.0)
     assert CAUTION not in flagged.parts  # no run gave it, so it is unknown
@@ -94,7 +93,6 @@ def test_a_flag_that_one_run_leaves_out_is_not_raised_there() -> None:
         run(TWO_RUNS, 1, (80, 70, 60), (1, 2, 3), calibrated_uncertainty=(None, None, False)),
     ]
     verdict = TWO_RUNS.decide(item(), calls)
-    assert verdict.parts is not None
     assert verdict.parts[CAUTION] == (None, 0.5, 0.0)
     # scores 80, 70, 60; Borda 100, 50, 0; top 1, 0, 0; caution unknown (adds 0), .5, 0
     assert verdict.scores == pytest.approx((85.0, 50.0, 30.0))
@@ -103,14 +101,12 @@ def test_a_flag_that_one_run_leaves_out_is_not_raised_there() -> None:
 def test_a_run_without_a_ranking_is_ranked_by_its_scores_with_equal_ones_averaged() -> None:
     one = PCF(runs=1)
     verdict = one.decide(item(4), [run(one, 0, (90, 70, 70, 10))])
-    assert verdict.parts is not None
     assert verdict.parts["borda"] == pytest.approx((100.0, 50.0, 50.0, 0.0))  # ranks 1, 2.5, 2.5, 4
 
 
 def test_runs_that_share_their_top_split_its_credit() -> None:
     calls = [run(TWO_RUNS, 0, (80, 80, 60)), run(TWO_RUNS, 1, (80, 70, 60))]
     verdict = TWO_RUNS.decide(item(), calls)
-    assert verdict.parts is not None
     assert verdict.parts["top_share"] == (0.75, 0.25, 0.0)
     # ranks 1.5, 1.5, 3 and 1, 2, 3: Borda 100/(2*2) * (1.5 + 2, 1.5 + 1, 0)
     assert verdict.parts["borda"] == pytest.approx((87.5, 62.5, 0.0))
@@ -284,6 +280,5 @@ def test_a_judge_gives_the_parts_where_the_method_has_some(method: str) -> None:
             assert verdict.parts is None
             assert b"parts" not in line
         else:
-            assert verdict.parts is not None
             assert set(verdict.parts) == {"mean_score", "borda", "top_share", *FLAGS}
             assert all(len(values) == 4 for values in verdict.parts.values())

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from simulated_judges import choices_options, pairs, table_of
+from simulated_judges import FOUR, choices_options, decision, pairs, table_of
 
-from unswayed.decisions import Decision
 from unswayed.errors import MethodError, NeedsLogprobs
 from unswayed.items import Item
+from unswayed.methods.additive import Additive
 from unswayed.methods.estimation import MethodWarning
 from unswayed.methods.pride import PriDe, item_priors
+from unswayed.methods.protocol import Method
 from unswayed.presentation import X0, X1, X2, X3, Ask, presentations
 
 PAIR = (X0, X2)
@@ -30,10 +31,8 @@ def test_the_worked_example() -> None:
     # label rows X0 (.8, .2), X2 (.6, .4); in X2 candidate 1 carries A
     table = table_of(np.array([[[0.8, 0.2], [0.4, 0.6]]]), PAIR)
     fitted = quiet_fit(PriDe(), {2: table})
-    assert fitted.priors is not None
     assert fitted.priors[0].values == pytest.approx((0.7101, 0.2899), abs=5e-5)
     seen = fitted.decide_table(table_of(np.array([[[0.6, 0.4]]]), (X0,)))
-    assert seen.scores is not None
     assert seen.scores[0] == pytest.approx((0.3798, 0.6202), abs=5e-5)
     assert seen.choices[0] == 1
 
@@ -46,7 +45,6 @@ def test_the_prior_is_found_under_rotations_that_are_not_their_own_inverse() -> 
     for column, shape in enumerate(shown):
         probs[0, column] = by_label[list(shape.labels_by_candidate())]
     fitted = quiet_fit(PriDe(), {4: table_of(probs, shown)})
-    assert fitted.priors is not None
     assert fitted.priors[0].values == pytest.approx(by_label)
 
 
@@ -69,7 +67,6 @@ def test_the_vectorised_prior_is_that_of_the_loop(n: int, seed: int) -> None:
     shown = presentations("cyclic", n)
     probs = rng.dirichlet(np.ones(n), size=(30, n))
     fitted = quiet_fit(PriDe(resamples=0), {n: table_of(probs, shown)})
-    assert fitted.priors is not None
     np.testing.assert_allclose(fitted.priors[0].values, loop_prior(probs, shown), atol=1e-12)
 
 
@@ -86,12 +83,6 @@ def test_arithmetic_and_geometric_priors_differ_by_little() -> None:
 def test_the_interval_covers_the_planted_prior_and_narrows() -> None:
     wide = quiet_fit(PriDe(), {2: pairs(60).table.select([Ask(X0), Ask(X2)])}).priors
     narrow = quiet_fit(PriDe(), {2: pairs(1000).table.select([Ask(X0), Ask(X2)])}).priors
-    assert wide is not None
-    assert narrow is not None
-    assert wide[0].low is not None
-    assert wide[0].high is not None
-    assert narrow[0].low is not None
-    assert narrow[0].high is not None
     planted = 1 / (1 + np.exp(-1.0))  # label .4 + first .6
     # the arithmetic mean of noisy priors is pulled towards 1/2 by less than .005
     assert narrow[0].low[0] - 0.005 < planted < narrow[0].high[0] + 0.005
@@ -108,21 +99,6 @@ def test_a_coupled_prior_is_never_applied_to_another_label_sequence() -> None:
     np.testing.assert_array_equal(seen.choices, sim.table.choices[:, 3])
 
 
-def test_cells_have_their_own_priors() -> None:
-    method = PriDe(prior="cell")
-    assert {ask.presentation for _, ask in method.plan_fit(pairs(1).table.items)} == {
-        X0,
-        X1,
-        X2,
-        X3,
-    }
-    table = pairs(4000).table
-    fitted = method.fit_tables({2: table})
-    first, second = fitted.threshold(X0), fitted.threshold(X1)
-    assert first == pytest.approx(1 / (1 + np.exp(-1.0)), abs=0.015)  # .4 + .6
-    assert second == pytest.approx(1 / (1 + np.exp(0.2)), abs=0.015)  # .4 - .6
-
-
 def test_groups_have_their_own_priors_and_small_groups_share_the_global_one() -> None:
     left, right = pairs(100, label=1.5, slot=0, seed=1), pairs(100, label=-1.5, slot=0, seed=2)
     probs = np.concatenate([left.table.probs, right.table.probs[:3]])
@@ -134,7 +110,6 @@ def test_groups_have_their_own_priors_and_small_groups_share_the_global_one() ->
     assert {prior.group for prior in fitted.priors} == {None, "plus"}
     judged = table_of(np.full((3, 1, 2), 0.5), (X0,), ["plus", "few", "unknown"])
     scores = fitted.decide_table(judged).scores
-    assert scores is not None
     assert scores[0, 0] < scores[1, 0] == scores[2, 0]
 
 
@@ -152,29 +127,22 @@ def test_items_of_different_sizes_are_strata() -> None:
         assert fitted.decide_table(three).choices[0] == 2
 
 
-def test_no_estimation_items_mean_the_identity_with_a_warning() -> None:
-    with pytest.warns(MethodWarning, match="no estimation questions; verdicts are the uncorrected"):
-        fitted = PriDe().fit([], [])
-    table = pairs(20).table.select([Ask(X0)])
-    np.testing.assert_array_equal(fitted.decide_table(table).choices, table.choices[:, 0])
-
-
-def test_few_estimation_items_are_warned_about() -> None:
+@pytest.mark.parametrize(("method", "shown"), [(PriDe(), PAIR), (Additive(), FOUR)])
+def test_few_estimation_items_are_warned_about(method: Method, shown) -> None:
+    few, enough = (pairs(count).table.select(list(map(Ask, shown))) for count in (19, 20))
     with pytest.warns(MethodWarning, match="only 19 estimation questions"):
-        PriDe().fit_tables({2: pairs(19).table.select([Ask(X0), Ask(X2)])})
+        method.fit_tables({2: few})
     with warnings.catch_warnings():
         warnings.simplefilter("error", MethodWarning)
-        PriDe().fit_tables({2: pairs(20).table.select([Ask(X0), Ask(X2)])})
+        method.fit_tables({2: enough})
 
 
 def test_items_that_lack_probabilities_are_left_out() -> None:
     table = pairs(40).table.select([Ask(X0), Ask(X2)])
-    assert table.probs is not None
     table.probs[:10, 1] = np.nan
     fitted = PriDe(resamples=0).fit_tables({2: table})
     rest = PriDe(resamples=0).fit_tables({2: table.rows(np.arange(10, 40))})
     assert fitted.priors == rest.priors
-    assert fitted.priors is not None
     assert fitted.priors[0].count == 30
 
 
@@ -183,21 +151,8 @@ def test_deciding_before_fitting_is_an_error() -> None:
         PriDe().decide_table(pairs(1).table.select([Ask(X0)]))
 
 
-def decision(item_id: str, shape, p_a: float | None) -> Decision:
-    holder = shape.candidate_of_label(0)
-    probs = None if p_a is None else ((p_a, 1 - p_a) if holder == 0 else (1 - p_a, p_a))
-    return Decision(
-        item_id=item_id,
-        order=shape.order,
-        labels=shape.symbols("AB"),
-        label_set=("A", "B"),
-        choice=0,
-        probs=probs,
-    )
-
-
 def test_recorded_decisions_alone_are_enough() -> None:
-    decisions = [decision(f"q{i}", shape, 0.7) for i in range(20) for shape in PAIR]
+    decisions = [decision(f"q{i}", shape, p_a=0.7) for i in range(20) for shape in PAIR]
     items = [Item(id=f"q{i}", prompt="?", candidates=("a", "b")) for i in range(20)]
     assert PriDe().fit(decisions) == PriDe().fit(items, decisions)
     with pytest.raises(MethodError, match="fit needs the decisions"):
@@ -205,16 +160,16 @@ def test_recorded_decisions_alone_are_enough() -> None:
 
 
 def test_decisions_without_probabilities_are_refused() -> None:
-    decisions = [decision(f"q{i}", shape, None) for i in range(20) for shape in PAIR]
+    decisions = [decision(f"q{i}", shape) for i in range(20) for shape in PAIR]
     with pytest.raises(NeedsLogprobs, match="pride needs label probabilities"):
         PriDe().fit(decisions)
 
 
 def test_only_the_planned_questions_are_read() -> None:
     items = [Item(id=f"q{i}", prompt="?", candidates=("a", "b")) for i in range(20)]
-    planned = [decision(item.id, shape, 0.7) for item in items for shape in PAIR]
-    others = [decision(item.id, shape, 0.1) for item in items for shape in (X1, X3)]
-    others += [decision("stranger", X0, 0.1)]
+    planned = [decision(item.id, shape, p_a=0.7) for item in items for shape in PAIR]
+    others = [decision(item.id, shape, p_a=0.1) for item in items for shape in (X1, X3)]
+    others += [decision("stranger", X0, p_a=0.1)]
     assert PriDe().fit(items, [*others, *planned]) == PriDe().fit(items, planned)
 
 

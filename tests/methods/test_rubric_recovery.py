@@ -36,7 +36,6 @@ def answers(judge: SimulatedJudge, items: list[Item], asks: tuple[Ask, ...]) -> 
     for row, item in enumerate(items):
         for column, ask in enumerate(asks):
             own = settled(ask, item)
-            assert own is not None
             draws = Draws(f"{item.id} {own}".encode(), judge.seed)
             request = Request(model="m", messages=(), labels=tuple("ABCDEFGHIJ"[:n]), max_tokens=1)
             logits = np.array(judge.logits(Query(item, own, request), draws))
@@ -59,7 +58,6 @@ def errors(spec: str, shape: str, n: int) -> FloatArray:
     method = ready(spec, judge, n)
     items = list(simulated_items(ITEMS, n, seed=7, task=Task.RUBRIC))
     score = method.decide_table(answers(judge, items, method.asks(n))).score
-    assert score is not None
     result: FloatArray = score - np.array([item.meta["quality"] for item in items])
     return result
 
@@ -78,7 +76,7 @@ def standard_error(values: FloatArray) -> float:
     return float(values.std(ddof=1)) / len(values) ** 0.5
 
 
-@pytest.mark.parametrize("n", [5, 7, 10])
+@pytest.mark.parametrize("n", [5, 10])
 @pytest.mark.parametrize("shape", [PRIMACY, RECENCY])
 def test_the_mean_over_balanced_orders_has_no_error_where_the_same_calls_in_one_order_have(
     shape: str, n: int

@@ -8,32 +8,18 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from simulated_judges import answers, decision
 
 from unswayed.decisions import MISSING, TIE, UNPARSED, Decision, DecisionTable
 from unswayed.errors import UsageError
-from unswayed.items import Item, Task
+from unswayed.items import Item
 from unswayed.methods.sequential import Sequential
 from unswayed.methods.voting import decide_by_vote
 from unswayed.presentation import X0, X1, X2, X3
 
 
 def table(method: Sequential, choices: np.ndarray, n: int) -> DecisionTable:
-    asks = method.asks(n)
-    return DecisionTable(
-        items=tuple(
-            Item(
-                id=f"q{row}",
-                task=Task.PAIRWISE if n == 2 else Task.MCQ,
-                prompt="?",
-                candidates=tuple(f"{row}/{c}" for c in range(n)),
-            )
-            for row in range(len(choices))
-        ),
-        asks=asks,
-        shown=tuple(ask.presentation for ask in asks),
-        label_set=tuple("ABCDEFG"[:n]),
-        choices=np.asarray(choices, dtype=np.int16),
-    )
+    return answers(choices, method.asks(n), n)
 
 
 def share_changed(method: Sequential, choices: np.ndarray) -> float:
@@ -84,14 +70,7 @@ def test_a_stop_is_never_planned_past() -> None:
     item = Item(id="q", prompt="?", candidates=("a", "b"))
 
     def call(position: int, choice: int) -> Decision:
-        shape = method.asks(2)[position].presentation
-        return Decision(
-            item_id="q",
-            order=shape.order,
-            labels=shape.symbols("AB"),
-            label_set=("A", "B"),
-            choice=choice,
-        )
+        return decision("q", method.asks(2)[position].presentation, choice)
 
     assert len(method.plan(item)) == 3  # even three equal answers need three calls
     agreed = [call(0, 1), call(1, 1), call(2, 1)]

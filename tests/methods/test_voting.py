@@ -2,39 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from simulated_judges import answers
 
 from unswayed.decisions import MISSING, TIE, UNPARSED, DecisionTable
 from unswayed.errors import UnknownNameError, UsageError
-from unswayed.items import Item, Task
-from unswayed.methods.debias_prompt import DebiasPrompt
-from unswayed.methods.direct import Direct
 from unswayed.methods.over_orders import Average, Vote
 from unswayed.methods.repeated import Repeat
 from unswayed.methods.sets import orbit, presentation_set, presentation_weights
+from unswayed.methods.single_call import DebiasPrompt, Direct
 from unswayed.methods.tables import plurality
-from unswayed.presentation import X0, X1, X2, X3, Ask
+from unswayed.presentation import X0, X1, X2, X3
 
 
 def table(choices: list[list[int]], shown, probs=None, n: int = 2) -> DecisionTable:
-    items = tuple(
-        Item(
-            id=f"q{row}",
-            task=Task.PAIRWISE if n == 2 else Task.MCQ,
-            prompt="?",
-            candidates=tuple(f"{row}/{c}" for c in range(n)),
-        )
-        for row in range(len(choices))
-    )
-    return DecisionTable(
-        items=items,
-        asks=tuple(Ask(shape) for shape in shown),
-        shown=tuple(shown),
-        label_set=tuple("ABCDEF"[:n]),
-        choices=np.array(choices, dtype=np.int16),
-        probs=None if probs is None else np.array(probs, dtype=float),
-    )
+    made = answers(choices, shown, n)
+    return made if probs is None else replace(made, probs=np.array(probs, dtype=float))
 
 
 def test_two_orders_agree_or_tie() -> None:
@@ -95,7 +81,6 @@ def test_the_mean_of_logarithms_weighs_certainty_more() -> None:
     assert Average().decide_table(shown).choices[0] == 0
     logit = Average(space="logit").decide_table(shown)
     assert logit.choices[0] == 0
-    assert logit.scores is not None
     # odds: sqrt(.05 * 1 / (.95 * 1e-10))
     assert logit.scores[0, 0] == pytest.approx(1 / (1 + np.sqrt(0.95e-10 / 0.05)), rel=1e-6)
     assert logit.confidence[0] == pytest.approx(0.525)

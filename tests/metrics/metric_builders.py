@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from unswayed.decisions import MISSING, TIE, UNPARSED
+from unswayed.metrics import measure
 from unswayed.metrics.gold import GOLD_NONE, GOLD_ONE, GOLD_SEVERAL, GOLD_TIE
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.presentation import X0, X2, Presentation, presentations
@@ -55,6 +56,11 @@ def outcomes(
         label_mass=None if label_mass is None else np.asarray(label_mass, dtype=np.float64),
         tied=None if tied is None else np.asarray(tied, dtype=np.bool_),
     )
+
+
+def value(name: str, *strata: Outcomes, gold_ties: str = "exclude") -> float | None:
+    row = measure(strata, names=[name], resamples=0, gold_ties=gold_ties)  # type: ignore[arg-type]
+    return row[name].value
 
 
 def by_letter(letters: str, shown: Sequence[Presentation]) -> list[int]:

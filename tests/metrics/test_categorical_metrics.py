@@ -7,18 +7,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from metric_builders import SWAP, M, T, U, by_letter, outcomes
+from metric_builders import SWAP, M, T, U, by_letter, outcomes, value
 
 from unswayed.decisions import Estimate
 from unswayed.metrics import Outcomes, measure
-from unswayed.metrics.kappa import FLEISS_KAPPA
 from unswayed.metrics.recall_balance import CKLD, CKLD_RAW, RSTD, recall_spread, recalls
 from unswayed.presentation import X0, X1, X2, X3, Presentation, presentations
-
-
-def value(name: str, *strata: Outcomes, gold_ties: str = "exclude") -> float | None:
-    row = measure(strata, names=[name], resamples=0, gold_ties=gold_ties)  # type: ignore[arg-type]
-    return row[name].value
 
 
 def listed(name: str, *strata: Outcomes) -> list[float]:
@@ -134,19 +128,19 @@ def test_items_that_lack_a_presentation_are_left_out_and_counted() -> None:
     assert row["accuracy"] == Estimate(value=pytest.approx(2.5 / 3), n=3)
 
 
-def test_one_order_makes_consistency_null_with_the_reason() -> None:
-    made = outcomes([[0], [1]], shown=[X0])
-    assert reason("consistency", made) == "one presentation only: this needs at least two"
-    assert reason("consistent_accuracy", made) == "one presentation only: this needs at least two"
-    assert reason("fleiss_kappa", made) == "one presentation only: this needs at least two"
+@pytest.mark.parametrize(
+    ("rows", "shown", "said"),
+    [
+        ([[0], [1]], [X0], "one presentation only: this needs at least two"),
+        ([[0, M], [M, 1]], SWAP, "no item has an answer under every presentation"),
+    ],
+)
+def test_without_several_answers_agreement_is_null_with_the_reason(rows, shown, said) -> None:
+    made = outcomes(rows, shown=shown)
+    for name in ("consistency", "consistent_accuracy", "fleiss_kappa"):
+        assert reason(name, made) == said
     assert value("accuracy", made) == 0.5
-    assert measure([made]).incomplete == 0
-
-
-def test_every_item_incomplete_is_a_reason_of_its_own() -> None:
-    assert reason("consistency", outcomes([[0, M], [M, 1]])) == (
-        "no item has an answer under every presentation"
-    )
+    assert measure([made]).incomplete == (2 if shown == SWAP else 0)
 
 
 def test_without_gold_accuracy_is_null_with_the_reason() -> None:
@@ -346,10 +340,3 @@ def test_renaming_the_candidates_changes_no_metric(
     before = measure([outcomes(rows, shown=shown)], resamples=0)
     after = measure([outcomes(mapped, gold=[relabel[0]] * len(rows), shown=renamed)], resamples=0)
     assert flat(before.to_json()) == pytest.approx(flat(after.to_json()), abs=1e-12)
-
-
-def test_kappa_sums_are_per_item_statistics() -> None:
-    made = outcomes([[0, 0], [0, 1]])
-    whole = FLEISS_KAPPA.statistics(made).sum(axis=0)
-    parts = [FLEISS_KAPPA.statistics(made.rows(np.array([i]))).sum(axis=0) for i in range(2)]
-    np.testing.assert_array_equal(whole, parts[0] + parts[1])

@@ -32,7 +32,6 @@ def judged(right: list[int], clusters: list[int] | None, groups: str | None = No
 def test_names_that_nobody_shares_are_no_clusters() -> None:
     assert Clusters.of(["a", "b", "c"]) is None
     clusters = Clusters.of(["a", "b", "a", "c"])
-    assert clusters is not None
     assert (clusters.of_item.tolist(), clusters.count) == ([0, 1, 0, 2], 3)
     some = clusters.rows(np.array([3, 1]))
     assert (some.of_item.tolist(), some.count) == ([2, 1], 3)
@@ -41,13 +40,11 @@ def test_names_that_nobody_shares_are_no_clusters() -> None:
 
 def test_sums_and_entries_by_hand() -> None:
     clusters = Clusters.of([0, 0, 1, 1])
-    assert clusters is not None
     assert clusters.sums(np.array([[1.0], [2.0], [3.0], [4.0]])).tolist() == [[3.0], [7.0]]
     # equal sizes: the means of the clusters
     assert clusters.entries(np.array([1.0, 2.0, 3.0, 4.0])).tolist() == [1.5, 3.5]
     # sizes 3 and 1: mean 2; deviations -3 and 3, times 2 clusters / 4 items
     uneven = Clusters.of([0, 0, 0, 1])
-    assert uneven is not None
     assert uneven.entries(np.array([1.0, 1.0, 1.0, 5.0])).tolist() == [0.5, 3.5]
 
 
@@ -97,7 +94,6 @@ def test_the_macro_average_of_groups_that_share_clusters_is_drawn_together() -> 
     copies = judged([own for own in right for _ in range(3)], of_item, "xyz" * 60)
     _, macro = measure_groups([copies], names=["accuracy"])
     single = measure([judged(right, None)], names=["accuracy"])["accuracy"]
-    assert macro is not None
     own = macro["accuracy"]
     # three groups that agree are as uncertain as one: independent draws would give 1/sqrt(3)
     assert own.high - own.low == pytest.approx(single.high - single.low, rel=0.1)
@@ -109,7 +105,6 @@ def test_clusters_within_groups_are_drawn_within_them() -> None:
     rows, _ = measure_groups([grouped], names=["accuracy"])
     alone = grouped.rows(np.arange(40))
     clusters = alone.clusters
-    assert clusters is not None
     only = measure([replace(alone, clusters=clusters.alone())], names=["accuracy"])["accuracy"]
     assert rows["x"]["accuracy"].value == only.value
     assert rows["x"]["accuracy"].low == pytest.approx(only.low, abs=0.03)

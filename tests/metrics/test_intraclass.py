@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from metric_builders import M, outcomes, simulated
+from metric_builders import M, outcomes, simulated, value
 
 from unswayed.decisions import Estimate
 from unswayed.metrics import Outcomes, measure
@@ -24,10 +24,6 @@ def views(scores: np.ndarray) -> Outcomes:
     return outcomes(probs.argmax(axis=2), probs=probs)
 
 
-def value(name: str, made: Outcomes) -> float | None:
-    return measure([made], names=[name], resamples=0)[name].value
-
-
 def test_icc_of_the_worked_rows() -> None:
     # MSR .21, MSC .04, MSE .02
     made = pairs(np.array(ROWS))
@@ -39,7 +35,6 @@ def test_icc_agrees_with_pingouin() -> None:
     pingouin = pytest.importorskip("pingouin")
     pandas = pytest.importorskip("pandas")
     made = simulated(80, 2, orders="swap", position=0.8, seed=2)
-    assert made.probs is not None
     scores = made.probs[:, :, 0]
     frame = pandas.DataFrame(
         {

@@ -9,7 +9,8 @@ from unswayed.decisions import MISSING, TIE, UNPARSED, DecisionTable
 from unswayed.errors import ShapeError
 from unswayed.items import Item, Task
 from unswayed.metrics import level_choices
-from unswayed.metrics.outcomes import Outcomes, outcomes_of
+from unswayed.metrics.outcomes import Outcomes
+from unswayed.metrics.recorded import outcomes_of
 from unswayed.presentation import Ask, presentations
 
 

@@ -51,7 +51,6 @@ def test_weights_are_items_written_out() -> None:
     row = measure([rows], weights=[weights], resamples=QUICK)
     assert row == measure([written_out], resamples=QUICK)
     assert (row["accuracy"].value, row["accuracy"].n) == ((3 + 4 / 2) / 7, 7)
-    assert row.beside.counts is not None
     assert (row.beside.counts["items"], row.beside.counts["unparsed"]) == (9, 2)
     with pytest.raises(ShapeError, match="stands for no item"):
         measure([rows], weights=[np.array([3, 0, 2])])
@@ -79,22 +78,19 @@ def test_the_self_check_counts_what_rows_stand_for() -> None:
         self_check(measure(others, resamples=0), heavier)
 
 
-@pytest.mark.parametrize("items", [2_500, 4_500])
-def test_drawn_items_and_sums_give_same_intervals(
-    items: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = judged(items, 2, seed=7)
+def test_drawn_items_and_sums_give_same_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = judged(2_500, 2, seed=7)
     row = measure([whole])
     monkeypatch.setattr(DRAWN_UP_TO, 0)
     sums = measure([whole])
     assert sums["score_sd"] != row["score_sd"]
-    for name in ("icc2k", "icc3k", "score_sd", "label_mass", "position_bias", "label_bias"):
+    named = ("icc2k", "icc3k", "score_sd", "label_mass", "position_bias", "label_bias")
+    assert {name: v for name, v in sums.values.items() if name not in named} == {
+        name: v for name, v in row.values.items() if name not in named
+    }
+    for name in named:
         for own, wanted in zip(sums.values[name], row.values[name], strict=True):
             assert own.value == pytest.approx(wanted.value, abs=1e-12)
-            assert own.low is not None
-            assert own.high is not None
-            assert wanted.low is not None
-            assert wanted.high is not None
             width = wanted.high - wanted.low
             assert abs(own.low - wanted.low) < 0.15 * width, name
             assert abs(own.high - wanted.high) < 0.15 * width, name

@@ -30,12 +30,8 @@ def decided(name: str, order: tuple[int, ...], choice: object, **fields: object)
 
 
 def test_gold_is_joined_by_id_and_its_kind_kept() -> None:
-    items = [
-        pair("none", None),
-        pair("one", 1),
-        pair("both", (0, 1)),
-        pair("tie", "tie", group="g"),
-    ]
+    gold = {"none": None, "one": 1, "both": (0, 1)}
+    items = [*(pair(name, own) for name, own in gold.items()), pair("tie", "tie", group="g")]
     table = DecisionTable.of(items, [decided("tie", (0, 1), "tie")])
     made = outcomes_of(list(reversed(items)), table)
     assert made.item_ids == ("none", "one", "both", "tie")

@@ -52,7 +52,7 @@ def printed(values: tuple[float, float, float], decimals: int, *, percent: bool)
 @pytest.mark.parametrize(("candidates", "views"), [(2, 2), (2, 4), (3, 6), (4, 4), (4, 24)])
 def test_no_possible_table_is_called_impossible(candidates: int, views: int) -> None:
     rng = np.random.default_rng(candidates * 100 + views)
-    for _ in range(2000):
+    for _ in range(1000):
         values = terms(matrix(rng, candidates, views, decided=False), candidates)
         percent = bool(rng.integers(2))
         row = printed(values, int(rng.integers(0, 4)), percent=percent)
@@ -62,7 +62,7 @@ def test_no_possible_table_is_called_impossible(candidates: int, views: int) -> 
 
 def test_without_ties_and_unparsed_answers_two_orders_are_an_equality() -> None:
     rng = np.random.default_rng(3)
-    for _ in range(2000):
+    for _ in range(1000):
         values = terms(matrix(rng, 2, 2, decided=True), 2)
         row = printed(values, int(rng.integers(0, 4)), percent=bool(rng.integers(2)))
         assert check_cells([row], candidates=2, decided=True) == [], row
@@ -76,7 +76,7 @@ def test_planted_faults_are_found_as_often_as_the_rules_can() -> None:
     """A cell of a possible row moved by 5 to 20 points, printed with one decimal."""
     rng = np.random.default_rng(8)
     found = {"decided": 0, "any": 0}
-    n = 2000
+    n = 1000
     for _ in range(n):
         values = list(terms(matrix(rng, 2, 2, decided=True), 2))
         k = int(rng.integers(3))

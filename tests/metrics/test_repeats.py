@@ -54,7 +54,6 @@ def test_repeats_of_a_judge_who_only_wavers_show_no_order() -> None:
     first = draw.uniform(size=(2_000, 1, 1))
     found = made((draw.uniform(size=(2_000, 2, 3)) < first).astype(int))
     # two draws with chance p differ with 2 p (1 - p), 1/3 over uniform p
-    assert found.changed.low is not None
     assert found.changed.low < 1 / 3 < found.changed.high  # type: ignore[operator]
     assert found.beyond.low < 0 < found.beyond.high  # type: ignore[operator]
 
@@ -81,37 +80,28 @@ def test_an_audit_with_repeats_keeps_what_changes_without_a_change() -> None:
     assert greedy.record.metrics.repeats is msgspec.UNSET  # greedy and sampled: two laws
 
 
-def test_recorded_answers_of_the_same_order_are_repeats(tmp_path: Path) -> None:
+def recorded(tmp_path: Path, *answers: tuple[int, tuple[int, int], int, int]) -> Repeats:
+    """What an audit says of the answers: item, order, sample and choice of each."""
     decisions = [
-        Decision(
-            item_id=f"q{item}",
-            order=order,
-            labels=("A", "B"),
-            sample=sample,
-            choice=(item + sample) % 2,
-        )
-        for item in range(30)
-        for order in ((0, 1), (1, 0))
-        for sample in (0, 1)
+        Decision(item_id=f"q{item}", order=order, labels=("A", "B"), sample=sample, choice=choice)
+        for item, order, sample, choice in answers
     ]
     file = tmp_path / "decisions.jsonl"
     file.write_bytes(msgspec.json.Encoder().encode_lines(decisions))
     found = us.audit(decisions=file, resamples=100).record.metrics.repeats
     assert isinstance(found, Repeats)
-    assert found.changed.value == 1.0
-    assert found.across.value == 0.5
+    return found
+
+
+TWICE = [(item, order, k) for item in range(30) for order in ((0, 1), (1, 0)) for k in (0, 1)]
+
+
+def test_recorded_answers_of_the_same_order_are_repeats(tmp_path: Path) -> None:
+    found = recorded(tmp_path, *((*asked, (asked[0] + asked[2]) % 2) for asked in TWICE))
+    assert (found.changed.value, found.across.value) == (1.0, 0.5)
     assert found.temperature is msgspec.UNSET
 
 
 def test_one_more_sample_takes_no_other_from_the_repeats(tmp_path: Path) -> None:
-    decisions = [
-        Decision(item_id=f"q{item}", order=order, labels=("A", "B"), sample=sample, choice=item % 2)
-        for item in range(30)
-        for order in ((0, 1), (1, 0))
-        for sample in ((0, 1, 2) if item == 0 and order == (0, 1) else (0, 1))
-    ]
-    file = tmp_path / "decisions.jsonl"
-    file.write_bytes(msgspec.json.Encoder().encode_lines(decisions))
-    found = us.audit(decisions=file, resamples=100).record.metrics.repeats
-    assert isinstance(found, Repeats)
+    found = recorded(tmp_path, *((*asked, asked[0] % 2) for asked in (*TWICE, (0, (0, 1), 2))))
     assert (found.changed.n, found.beyond.n) == (30, 30)

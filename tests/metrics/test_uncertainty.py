@@ -88,7 +88,6 @@ def test_item_clusters_cover_and_single_calls_do_not() -> None:
         }
         for kind, sums in samples.items():
             bounds = interval(value, sums[:, 1] / sums[:, 0], n_items=items, limits=(0, 1))
-            assert bounds[0] is not None
             covered[kind] += bounds[0] <= 0.6 <= bounds[1]
     assert 0.90 <= covered["items"] / trials <= 0.99
     assert covered["calls"] / trials <= 0.60
@@ -182,8 +181,6 @@ def test_a_paired_interval_excludes_zero_where_the_exact_sign_test_does(
 ) -> None:
     counts = np.array([wins, losses, items - wins - losses], dtype=np.int64)
     paired = paired_difference(np.array([size, -size, 0.0]), counts, span=1.0)
-    assert paired.low is not None
-    assert paired.high is not None
     assert (paired.low > 0) == (sign_test(wins, losses) < 0.05)
     assert paired.low <= (wins - losses) * size / items <= paired.high
     turned = paired_difference(np.array([0.0, size, -size]), counts[[2, 1, 0]], span=1.0)

@@ -93,6 +93,5 @@ def test_groups_and_strata_have_values_of_their_own() -> None:
     halves = tuple("xy"[number % 2] for number in range(300))
     grouped = replace(A, groups=halves)
     rows, macro = measure_groups([grouped], names=["accuracy", "weighted"], resamples=20)
-    assert macro is not None
     assert macro["weighted"].value == pytest.approx(macro["accuracy"].value)
     assert rows["x"]["weighted"].value == pytest.approx(rows["x"]["accuracy"].value)

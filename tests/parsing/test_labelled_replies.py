@@ -1,6 +1,7 @@
 """The reader on sets of replies: hardly anything is read wrongly, and what is stated clearly is read."""
 
 import re
+from collections import Counter
 
 import pytest
 
@@ -68,19 +69,29 @@ def test_replies_that_are_still_read_wrongly(reply: Reply) -> None:
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="needs the recorded judges in ../shared/data")
 def test_recorded_readings_match_authors_or_are_unread() -> None:
-    counts = tally(reply for reply in recorded_replies() if reply.reads is not None)["all"]
-    assert counts.n == 11_060
-    assert counts.lost <= 100
-    # The authors' pattern takes `B. a ...` for A.
-    assert len(counts.wrong) == 10
-    assert all(re.search(r"Answer: B\*\*\Z", reply.text) for reply in counts.wrong)
+    recorded = list(recorded_replies())
+    counts = tally(reply for reply in recorded if reply.reads is not None)
+    assert {kind: (own.n, own.lost, len(own.wrong)) for kind, own in counts.items()} == {
+        "MT-Bench": (4781, 1, 0),  # a mark in the middle of a sentence
+        "LLMBar": (1463, 24, 0),  # verdicts in the middle of prose
+        "JudgeBench": (527, 0, 0),
+        "PA-GRPO chatbot": (1544, 0, 0),
+        "PA-GRPO mmlu": (2745, 55, 10),  # the authors' pattern takes `B. a ...` for A
+        "all": (11_060, 80, 10),
+    }
+    assert all(re.search(r"Answer: B\*\*\Z", reply.text) for reply in counts["all"].wrong)
+    # Six transport errors, and replies that compare twice or say who is better in words.
+    others = Counter((r.kind, r.reading()) for r in recorded if r.reads is None)
+    assert [others["MT-Bench", label] for label in (None, "A", "B", "tie")] == [13, 3, 2, 1]
+    assert [others["JudgeBench", label] for label in (None, "A", "B", "tie")] == [10, 3, 0, 0]
+    assert (others["PA-GRPO chatbot", None], others["LLMBar", None]) == (2, 1)
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="needs the recorded judges in ../shared/data")
 @pytest.mark.parametrize("form", OPPOSITE_FORMS)
 def test_form_is_not_overruled_by_prose_before_it(form: str) -> None:
-    counts = tally(list(opposite_replies(form))[::3])["all"]
-    assert counts.n > 1000
+    counts = tally(list(opposite_replies(form))[::4])["all"]
+    assert counts.n > 800
     assert counts.wrong == []
     assert form == "box" or counts.read > 0.85 * counts.n
 

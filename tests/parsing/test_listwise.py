@@ -81,12 +81,11 @@ def test_brackets_nested_deeper_than_any_reply_break_an_object_off() -> None:
      '{"a":1,"{b":', "\ufeff", "{ ", '{"candidates":', '{"candidates":{"A":{"score":1},', '{"A":{"score":1}}', '"', "```\n",
      "<think>", "</think>", "> ", "~~~\n", "\ue0000\ue001", '{"candidates":{"A":{"score":1}}}'],
 )  # fmt: skip
-def test_two_hundred_thousand_characters_of_anything_are_read(seed: str) -> None:
-    text = (seed * 200_000)[:200_000]
+def test_fifty_thousand_characters_of_anything_are_read(seed: str) -> None:
+    text = (seed * 50_000)[:50_000]
     reading = read_listwise(text, "AB", quoted=[text[:1_000]])
     assert reading.scores in {(None, None), (1.0, None)}
     assert reading.ranking is None
-    assert len(reading.problems) <= 20
 
 
 def test_the_search_ends_with_its_effort() -> None:
@@ -118,7 +117,7 @@ def test_a_reply_that_is_read_wrongly_would_be_noticed() -> None:
     assert not ListwiseReply(kind="x", text=text, scores=[73, None], ranking=["A", "B"]).is_right()
 
 
-def test_a_reading_is_by_label_and_says_what_was_left_out() -> None:
+def test_a_reading_is_by_label_without_what_cannot_be_read() -> None:
     text = (
         '{"candidates": {"B": {"score": 88, "major_error": "maybe"}, "A": {"score": 120},'
         ' "D": {"score": 1}}, "ranking": ["B"]}'
@@ -128,23 +127,8 @@ def test_a_reading_is_by_label_and_says_what_was_left_out() -> None:
         scores=(None, 88.0),
         flags=dict.fromkeys(FLAGS, missing),
         ranking=None,
-        problems=(
-            "'B': major_error 'maybe' cannot be read",
-            "'A': score 120 cannot be read",
-            "'D' names no candidate",
-            "the ranking does not name every candidate once",
-        ),
     )
     assert read_listwise(text, symbols_of("AB")) == read_listwise(text, ("A", "B"))
-
-
-def test_problems_are_short_and_printable_whatever_a_reply_holds() -> None:
-    text = json.dumps(
-        {"candidates": {"\ud800" + "x" * 500: {"score": "\udfff" * 900}, "A": {"score": 1}}}
-    )
-    for problem in read_listwise(text, "AB").problems:
-        assert problem.isascii()
-        assert len(problem) < 400
 
 
 @pytest.mark.parametrize(
@@ -344,11 +328,10 @@ def test_a_reply_cut_off_says_a_part_of_what_the_whole_says(
     text = json.dumps(reply)
     cut = text[: data.draw(st.integers(0, len(text)))]
     whole = read_listwise(text, labels)
-    part = read_listwise(cut, labels, truncated=True)
+    part = read_listwise(cut, labels)
     assert all(a in (None, b) for a, b in zip(part.scores, whole.scores, strict=True))
     assert part.ranking in (None, whole.ranking)
     if len(cut) < len(text):
-        assert part.problems[0] == "the reply was cut off"
         assert all(
             f"{json.dumps(label)}: " in cut for label, s in zip(labels, part.scores, strict=True) if s is not None
         )  # fmt: skip

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from unswayed.errors import TemplateError
+from unswayed.prompts import limits
 from unswayed.prompts.template import read_template
 
 BODY = "{{ question }}{% for c in candidates %}{{ c.label }} {{ c.text }}{% endfor %}"
@@ -25,7 +26,11 @@ BODY = "{{ question }}{% for c in candidates %}{{ c.label }} {{ c.text }}{% endf
         ),
     ],
 )
-def test_a_template_without_bounds_is_refused(tmp_path: Path, text: str, reason: str) -> None:
+def test_a_template_without_bounds_is_refused(
+    tmp_path: Path, text: str, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "(5, 6)" in limits.RENDERING  # seconds; one is enough here
+    monkeypatch.setattr(limits, "RENDERING", limits.RENDERING.replace("(5, 6)", "(1, 2)"))
     file = tmp_path / "mine.jinja"
     file.write_text(BODY + text)
     with pytest.raises(TemplateError, match=reason):

@@ -80,10 +80,6 @@ def test_the_estimation_curve_is_shown_point_by_point() -> None:
     assert "<summary>Fewer or more estimation items, b</summary>" in page
 
 
-def test_nothing_to_fold_is_no_fold() -> None:
-    assert "<details" not in render_report([plain_run()])
-
-
 def test_runs_are_told_apart_by_prompt_where_only_that_differs() -> None:
     run = sample_run(n_items=50)
     runs = [
@@ -93,12 +89,6 @@ def test_runs_are_told_apart_by_prompt_where_only_that_differs() -> None:
     first, second = named(runs)
     assert first.name.endswith(", direct")
     assert second.name.endswith(", reasoning")
-
-
-def test_given_names_win() -> None:
-    run = sample_run(n_items=50)
-    runs = [replace(run, name="before"), replace(run, name="after")]
-    assert [finding.name for finding in named(runs)] == ["before", "after"]
 
 
 def test_a_run_without_an_answer_leads_with_the_failure() -> None:

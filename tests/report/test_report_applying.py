@@ -51,8 +51,13 @@ def carry_out(command: str) -> str:
     return done.stderr
 
 
-@pytest.mark.parametrize("methods", ["direct,average", "direct,cell-median"])
-@pytest.mark.parametrize("more", [[], ["--labels", "X,it's", "--prompt", "modified-direct"]])
+@pytest.mark.parametrize(
+    ("methods", "more"),
+    [
+        ("direct,average", []),
+        ("direct,cell-median", ["--labels", "X,it's", "--prompt", "modified-direct"]),
+    ],
+)
 def test_the_commands_and_the_python_work_and_reuse_the_calls(
     methods: str,
     more: list[str],

@@ -27,35 +27,23 @@ def pair(first: Choice, second: Choice, gold: Choice = 1) -> FlippedItem:
     return FlippedItem("q1", "law", gold, ("red", "blue"), shown)
 
 
-def test_the_summary_says_how_the_choice_moved() -> None:
-    assert item_view(pair(0, 1), "answer").summary == (
+def test_an_item_says_how_the_choice_moved() -> None:
+    made = item_view(pair(0, 1), "answer")
+    assert made.summary == (
         "It said A both times, so its choice went from answer 1 to answer 2. "
         "The gold label is answer 2."
     )
+    assert [one.heading for one in made.views] == ["As given", "Answers swapped"]
+    said = ["".join(text for text, _ in one.said) for one in made.views]
+    assert said == [f"The judge said A, which is answer {place}." for place in (1, 2)]
+    unread = item_view(pair(0, None), "answer").views[1].said
+    assert unread == (("The answer could not be read.", False),)
 
 
 def test_the_summary_names_ties_and_missing_gold() -> None:
     assert item_view(pair(0, "tie", None), "answer").summary == (
         "Its choice went from answer 1 to a tie. This item has no gold label."
     )
-
-
-def test_the_verdict_says_what_the_label_stood_for() -> None:
-    said = ["".join(text for text, _ in one.said) for one in item_view(pair(0, 1), "answer").views]
-    assert said == [
-        "The judge said A, which is answer 1.",
-        "The judge said A, which is answer 2.",
-    ]
-    assert item_view(pair(0, None), "answer").views[1].said == (
-        ("The answer could not be read.", False),
-    )
-
-
-def test_headings_name_the_order() -> None:
-    assert [one.heading for one in item_view(pair(0, 1), "answer").views] == [
-        "As given",
-        "Answers swapped",
-    ]
 
 
 def test_of_many_orders_one_prompt_per_answer_is_shown_and_the_rest_is_kept() -> None:
@@ -126,12 +114,6 @@ def test_repeated_texts_are_stored_once() -> None:
     data = json.loads(embed([Finding(sample_run(n_items=200))], embed_mb=4.0).data)
     assert len(set(data["texts"])) == len(data["texts"])
     assert sum(text == "As given" for text in data["texts"]) == 1
-
-
-def test_no_flipped_items_embed_nothing() -> None:
-    made = embed([Finding(plain_run(n_flipped=0))], embed_mb=4.0)
-    assert made.first is None
-    assert json.loads(made.data)["items"] == []
 
 
 @given(st.text(st.characters()))

@@ -23,37 +23,45 @@ def label_row(share: float, low: float, high: float) -> dict[str, Any]:
     return {"label": {"label_rate": [est(share, low, high), est(1 - share, 1 - high, 1 - low)]}}
 
 
-def test_an_interval_above_one_half_favours_the_first_position() -> None:
-    found = Finding(plain_run((0.78, 0.76, 0.80)))
-    assert (found.state, found.favoured) == (State.POSITION, 0)
+STEADY, SHAKY = (0.95, 0.93, 0.97), (0.70, 0.67, 0.73)
 
 
-def test_an_interval_below_one_half_favours_the_last_position() -> None:
-    found = Finding(plain_run((0.40, 0.37, 0.43)))
-    assert (found.state, found.favoured) == (State.POSITION, 1)
+@pytest.mark.parametrize(
+    ("first", "steady", "items", "state", "favoured", "recommends"),
+    [
+        ((0.78, 0.76, 0.80), STEADY, 1000, State.POSITION, 0, True),
+        ((0.40, 0.37, 0.43), STEADY, 1000, State.POSITION, 1, True),
+        (EVEN, STEADY, 1000, State.CLEAN, None, True),
+        (EVEN, SHAKY, 1000, State.FLIPS, None, True),
+        ((0.50, 0.44, 0.56), STEADY, 100, State.FEW, None, True),
+        ((0.50, 0.44, 0.56), STEADY, 15, State.FEW, None, False),
+        ((0.90, 0.80, 1.00), STEADY, 19, State.FEW, 0, False),  # too few, whatever they show
+    ],
+)
+def test_the_state_follows_from_intervals_and_questions(
+    first: tuple[float, float, float],
+    steady: tuple[float, float, float],
+    items: int,
+    state: State,
+    favoured: int | None,
+    recommends: bool,
+) -> None:
+    found = Finding(plain_run(first, steady, n_items=items))
+    assert (found.state, found.favoured, found.recommends) == (state, favoured, recommends)
 
 
-def test_a_narrow_interval_around_one_half_is_no_bias() -> None:
-    found = Finding(plain_run((0.50, 0.48, 0.52), (0.95, 0.93, 0.97), n_flipped=50))
-    assert found.state is State.CLEAN
-
-
-def test_a_wide_interval_around_one_half_is_too_few_items() -> None:
-    # half-width 6 points on 100 items: 100 * (6/3)^2 = 400 items would settle it
-    found = Finding(plain_run((0.50, 0.44, 0.56), n_items=100))
-    assert (found.state, found.settling) == (State.FEW, 400)
-
-
-def test_fewer_than_twenty_items_are_too_few_whatever_they_show() -> None:
-    found = Finding(plain_run((0.90, 0.80, 1.00), n_items=19))
-    assert found.state is State.FEW
-    # half-width 10 points: 19 * (10/3)^2 = 211.1, rounded up to two digits
-    assert found.settling == 220
-
-
-def test_items_without_a_spread_ask_for_the_number_that_settles_any_share() -> None:
-    # every item alike: the interval is a point; (1.96 * 0.5 / 0.03)^2 = 1067 -> 1100
-    assert Finding(plain_run((1.0, 1.0, 1.0), n_items=5)).settling == 1100
+@pytest.mark.parametrize(
+    ("first", "items", "settling"),
+    [
+        ((0.50, 0.44, 0.56), 100, 400),  # half-width 6 points: 100 * (6/3)^2
+        ((0.90, 0.80, 1.00), 19, 220),  # 10 points: 19 * (10/3)^2 = 211.1, up to two digits
+        ((1.0, 1.0, 1.0), 5, 1100),  # no spread: any share, (1.96 * 0.5 / 0.03)^2 = 1067
+    ],
+)
+def test_so_many_questions_would_settle_it(
+    first: tuple[float, float, float], items: int, settling: int
+) -> None:
+    assert Finding(plain_run(first, n_items=items)).settling == settling
 
 
 def with_effect(value: float, low: float, high: float, **metrics: Any) -> Finding:
@@ -124,11 +132,6 @@ def test_absence_names_what_was_moved(protocols: tuple[str, ...], said: str) -> 
     assert plain(sentence("lead.headline", found)).startswith(said)
 
 
-def test_many_flips_without_a_favoured_position_are_the_finding() -> None:
-    found = Finding(plain_run((0.50, 0.48, 0.52), (0.70, 0.67, 0.73), n_flipped=300))
-    assert found.state is State.FLIPS
-
-
 def test_a_label_that_is_favoured_on_its_own_is_found_behind_an_even_position() -> None:
     run = plain_run((0.50, 0.48, 0.52), protocols=label_row(0.60, 0.57, 0.63))
     found = Finding(run)
@@ -151,21 +154,6 @@ def test_more_than_a_fifth_unparsed_is_the_finding(unparsed: int, state: State) 
     assert Finding(with_metrics(plain_run(), calls=calls)).state is state
     calls = {"planned": 2000, "made": 1500, "cached": 500, "unparsed": unparsed}  # an older file
     assert Finding(with_metrics(plain_run(), calls=calls)).state is state
-
-
-def test_without_consistency_nothing_is_said_about_flips() -> None:
-    run = plain_run()
-    metrics = figures(run)
-    rows = {**metrics["protocols"]["coupled"], "consistency": null("one order was recorded")}
-    direct = {**metrics["methods"]["direct"], **rows}
-    found = Finding(with_metrics(run, protocols={"coupled": rows}, methods={"direct": direct}))
-    assert found.state is State.ONE_ORDER
-
-
-def test_a_measured_gain_is_recommended_even_where_the_position_rate_is_not_settled() -> None:
-    for items, recommends in ((100, True), (15, False)):
-        found = Finding(plain_run((0.50, 0.44, 0.56), (0.93, 0.88, 0.98), n_items=items))
-        assert (found.state, found.recommends) == (State.FEW, recommends)
 
 
 def test_states_that_settle_nothing_recommend_nothing() -> None:

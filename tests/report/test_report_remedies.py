@@ -11,7 +11,7 @@ from unswayed.report.applying import applications_of
 from unswayed.report.data import RunData
 from unswayed.report.findings import Finding
 from unswayed.report.intervals import above, below
-from unswayed.report.scored import lede_of
+from unswayed.report.scores import lede_of
 from unswayed.report.sections import controls_of, remedies_claim
 from unswayed.report.table import main_table
 from unswayed.report.words import plain, say, sentence

@@ -8,20 +8,25 @@ from pathlib import Path
 import pytest
 
 import unswayed as us
-from judges import est, figures, list_run, plain_run, scale_run, with_metrics
+from judges import est, figures, list_run, scale_run, with_metrics
 from unswayed.backends.simulated import simulated_items
 from unswayed.items import Task
 from unswayed.report.applying import applications_of
-from unswayed.report.collect import load_run, load_runs, run_data
+from unswayed.report.collect import load_run, load_runs
 from unswayed.report.data import RunData
 from unswayed.report.explorer import item_view
 from unswayed.report.findings import Finding
 from unswayed.report.heat import DARKEST, exposure_heat, share_heat
-from unswayed.report.lists import lists_of, points_tables, uneven_orders
 from unswayed.report.page import render_report
 from unswayed.report.papers import write_figures
-from unswayed.report.scales import costs_of, scale_of
-from unswayed.report.scored import lede_of, score_sections
+from unswayed.report.scores import (
+    costs_of,
+    lede_of,
+    lists_of,
+    points_tables,
+    scale_of,
+    uneven_orders,
+)
 from unswayed.report.table import main_table
 from unswayed.report.words import plain
 
@@ -142,10 +147,6 @@ def us_replace(run: RunData, **given: object) -> object:
     return msgspec.structs.replace(run.run, **given)
 
 
-def test_pairs_have_no_section_of_scores() -> None:
-    assert score_sections([Finding(plain_run())]) == []
-
-
 @pytest.fixture(scope="module")
 def audits(tmp_path_factory: pytest.TempPathFactory) -> dict[Task, Path]:
     folder = tmp_path_factory.mktemp("scored")
@@ -198,14 +199,3 @@ def test_papers_have_points_and_levels(tmp_path: Path) -> None:
     assert "levels" not in lists
     assert "levels" in scales
     assert "points" not in scales
-
-
-def test_a_finished_audit_has_its_sections() -> None:
-    audited = us.audit(
-        "simulated/judge?slot=2",
-        simulated_items(30, 3, seed=1, task=Task.LISTWISE),
-        methods=["direct"],
-        resamples=100,
-    )
-    (section,) = score_sections([Finding(run_data(audited.record))])
-    assert section.gains == ()

@@ -6,7 +6,7 @@ from functools import cache
 import pytest
 from rich.console import Console
 
-from judges import figures, method, plain_run, sample_run, with_metrics
+from judges import figures, method, sample_run, with_metrics
 from unswayed.report.data import RunData
 from unswayed.report.terminal import terminal_report
 
@@ -45,19 +45,9 @@ def test_columns_without_room_are_named() -> None:
     assert "No room for " not in printed(sample(), 130)
 
 
-def test_values_by_construction_are_marked() -> None:
-    assert "100.0†" in printed(sample())
-
-
 def test_names_cannot_style_or_steer_the_terminal() -> None:
     name = "[red]x[/red]\x1b[31m\ud800"
     methods = {"direct": figures(sample())["methods"]["direct"], name: method((0.8, 0.7, 0.9), 2.0)}
     text = printed(with_metrics(sample(), methods=methods))
     assert "[red]x[/red]\u241b[31m\ufffd" in text
     assert "\x1b" not in text
-
-
-def test_missing_calls_are_told() -> None:
-    assert "500 of 2,000 calls are missing" in printed(
-        with_metrics(plain_run(), calls={"planned": 2000, "made": 1500})
-    )

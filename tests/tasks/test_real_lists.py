@@ -24,6 +24,8 @@ def lists() -> ItemSet:
             choices = row["question"]["choices"]
             if len(choices) != 4:
                 continue
+            if len(items) == 120:
+                break
             right = [choice["label"] for choice in choices].index(row["answerKey"])
             items.append(
                 Item(
@@ -40,7 +42,6 @@ def lists() -> ItemSet:
 
 
 def test_fifteen_points_for_the_first_place_are_undone_by_even_orders(lists: ItemSet) -> None:
-    assert len(lists) > 100
     result = audit(
         QUIET, lists, methods=["pcf", "pcf:orders=cyclic", "average", "vote"], resamples=100
     )

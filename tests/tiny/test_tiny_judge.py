@@ -15,14 +15,14 @@ import numpy as np
 import pytest
 
 from unswayed.backends import BackendSettings, open_backend
-from unswayed.calls import Query, Request, Response
 from unswayed.decisions import Decision, DecisionTable
 from unswayed.errors import UnknownNameError, UsageError
 from unswayed.items import Item, ItemSet, Task
-from unswayed.parsing import read_decision
 from unswayed.presentation import X0, X1, X2, X3, Ask, Presentation, Substitution, presentations
-from unswayed.prompts import PromptSettings, render
-from unswayed.tiny.answers import content_free_examples, encode, examples, prompt_tokens
+from unswayed.prompts import PromptSettings
+from unswayed.runner import Caller, Question, RunSettings
+from unswayed.store import Memory
+from unswayed.tiny.answers import content_free_examples, examples
 from unswayed.tiny.backend import WEIGHTS
 from unswayed.tiny.items import VOCABULARY, judge_items, mcq_items
 
@@ -35,35 +35,14 @@ CPU = BackendSettings(device="cpu", threads=1)
 def decide(
     items: Iterable[Item], asks: Sequence[Ask], labels: tuple[str, ...] | None = None
 ) -> list[Decision]:
-    backend = open_backend("tiny/judge", CPU)
-    settings = backend.own_prompt.settings(PromptSettings(label_set=labels))
-    queries = []
-    for item in items:
-        for ask in asks:
-            rendered = render(item, ask, settings)
-            request = Request(
-                model=backend.model,
-                messages=rendered.messages,
-                labels=rendered.labels,
-                max_tokens=rendered.max_tokens,
-                top_logprobs=rendered.top_logprobs,
-            )
-            queries.append(Query(item, ask, request))
-
-    async def collect() -> list[Decision]:
-        found = []
-        async for query, response in backend.answer(queries):
-            assert isinstance(response, Response), response
-            found.append(
-                read_decision(
-                    query.item, query.ask, query.request.labels, response,
-                    model=backend.model, answer_only=True,
-                )
-            )  # fmt: skip
-        await backend.close()
-        return found
-
-    return asyncio.run(collect())
+    backend = open_backend("tiny/judge")
+    prompts = backend.own_prompt.settings(PromptSettings(label_set=labels))
+    caller = Caller(backend, Memory(), RunSettings(prompts=prompts))
+    questions = [Question(item, ask) for item in items for ask in asks]
+    asyncio.run(caller.ask(questions))
+    decisions = list(caller.read(questions))
+    assert len(decisions) == len(questions)
+    return decisions
 
 
 def table_of(items: ItemSet, shown: Sequence[Presentation]) -> DecisionTable:
@@ -166,31 +145,6 @@ def test_content_free_candidates_show_the_bias_alone() -> None:
     assert found.probs is not None
     # softmax of (.3, .6, 2.4, .3)
     assert found.probs == pytest.approx([0.085, 0.115, 0.695, 0.085], abs=0.08)
-
-
-def test_the_template_writes_what_the_judge_was_trained_on() -> None:
-    from transformers import AutoTokenizer
-
-    tokenizer = AutoTokenizer.from_pretrained(WEIGHTS)
-    settings = PromptSettings(template=str(WEIGHTS / "prompt_template.jinja"))
-    cases = [(judge_items(3), X1), (mcq_items(3), Presentation((1, 2, 3, 0), (2, 0, 3, 1)))]
-    for items, shown in cases:
-        for item in items:
-            rendered = render(item, Ask(shown), settings)
-            assert rendered.answer_only
-            rows = [{"role": one.role, "content": one.content} for one in rendered.messages]
-            written = tokenizer.apply_chat_template(
-                rows, add_generation_prompt=True, return_dict=True
-            )["input_ids"]
-            trained = prompt_tokens(
-                item.task,
-                encode(str(item.prompt))[None],
-                np.stack([encode(str(item.candidates[c])) for c in shown.order])[None],
-                np.array([shown.labels]),
-            )
-            assert written == trained[0].tolist()
-            assert tokenizer.unk_token_id not in written
-    assert len(written) == 23
 
 
 def test_training_examples_have_the_planted_shares() -> None:

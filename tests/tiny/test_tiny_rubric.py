@@ -18,12 +18,12 @@ from unswayed.backends import BackendSettings
 from unswayed.decisions import DecisionTable, FloatArray
 from unswayed.errors import UsageError
 from unswayed.items import ItemSet, Task
-from unswayed.presentation import Ask, Presentation, presentations
+from unswayed.presentation import X1, Ask, Presentation, presentations
 from unswayed.prompts import PromptSettings, render
 from unswayed.result import AuditResult
 from unswayed.tiny.answers import content_free_examples, encode, examples, prompt_tokens
 from unswayed.tiny.formats import FORMATS
-from unswayed.tiny.items import LEVELS, VALUES, WORDS, judge_items, rubric_items, worth
+from unswayed.tiny.items import LEVELS, VALUES, WORDS, judge_items, mcq_items, rubric_items, worth
 
 RUBRIC = FORMATS["rubric"]
 DIGESTS = {
@@ -42,7 +42,8 @@ def judged() -> AuditResult:
 @pytest.fixture(scope="module")
 def table(judged: AuditResult) -> DecisionTable:
     """300 items in the 10 balanced orders."""
-    (whole,) = judged.record.tables
+    (stratum,) = judged.record.plan.strata
+    whole = stratum.table
     return whole.select([Ask(shown) for shown in presentations("balanced", 5)])
 
 
@@ -113,24 +114,35 @@ def test_the_audit_finds_the_averaged_score_nearer_to_the_human_ones(judged: Aud
     assert average["value"] > direct["value"] + 0.03
 
 
-def test_the_template_writes_what_the_judge_was_trained_on() -> None:
+@pytest.mark.parametrize(
+    ("name", "items", "shown"),
+    [
+        ("judge", judge_items(3), X1),
+        ("judge", mcq_items(3), Presentation((1, 2, 3, 0), (2, 0, 3, 1))),
+        ("rubric", rubric_items(3), Presentation((1, 2, 4, 3, 0), (2, 0, 3, 1, 4))),
+    ],
+)
+def test_the_template_writes_what_the_judge_was_trained_on(
+    name: str, items: ItemSet, shown: Presentation
+) -> None:
     transformers = pytest.importorskip("transformers")
-    tokenizer = transformers.AutoTokenizer.from_pretrained(RUBRIC.folder)
-    settings = PromptSettings(template=str(RUBRIC.folder / "prompt_template.jinja"))
-    shown = Presentation((1, 2, 4, 3, 0), (2, 0, 3, 1, 4))
-    for item in rubric_items(3):
-        (message,) = render(item, Ask(shown), settings).messages
+    folder = FORMATS[name].folder
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    settings = PromptSettings(template=str(folder / "prompt_template.jinja"))
+    for item in items:
+        rendered = render(item, Ask(shown), settings)
+        assert rendered.answer_only
         written = tokenizer.apply_chat_template(
-            [{"role": message.role, "content": message.content}],
+            [{"role": message.role, "content": message.content} for message in rendered.messages],
             add_generation_prompt=True,
             return_dict=True,
         )["input_ids"]
         trained = prompt_tokens(
-            Task.RUBRIC,
+            item.task,
             encode(str(item.prompt))[None],
-            np.stack([encode(LEVELS[level]) for level in shown.order])[None],
+            np.stack([encode(str(item.candidates[c])) for c in shown.order])[None],
             np.array([shown.labels]),
-            encode(str(item.response))[None],
+            None if item.response is None else encode(str(item.response))[None],
         )
         assert written == trained[0].tolist()
         assert tokenizer.unk_token_id not in written

@@ -129,12 +129,8 @@ def _ranks(recording: Recording) -> NDArray[np.intp]:
     return np.array([ranks[key] for key in keys], dtype=np.intp)
 
 
-def answers_of_strata(recording: Recording, strata: Sequence[Stratum]) -> tuple[AnsweredPart, ...]:
-    """Which questions the items of each stratum answer."""
-    return tuple(_answered(recording, stratum) for stratum in strata)
-
-
-def _answered(recording: Recording, stratum: Stratum) -> AnsweredPart:
+def answered_part(recording: Recording, stratum: Stratum) -> AnsweredPart:
+    """Which questions the items of a stratum answer."""
     codes = recording.ask_codes
     asks = [ask for ask in codes if ask.presentation.n == stratum.n and ask.substitute is None]
     row_of_item = recording.places_among([item.id for item in stratum.items])

@@ -14,7 +14,9 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
+from unswayed.auditing.answered import AnswerSource
 from unswayed.auditing.comparison import ANSWERS_FILE, answers_of
+from unswayed.auditing.design import Stratum
 from unswayed.auditing.measurement import metrics_of, run_of
 from unswayed.auditing.planning import (
     AuditPlan,
@@ -24,8 +26,7 @@ from unswayed.auditing.planning import (
 from unswayed.auditing.pool import (
     DecisionSource,
     Remembered,
-    build_tables,
-    noting_endings,
+    with_answers,
 )
 from unswayed.auditing.records import CallsRecord, Metrics, PromptRecord, RunRecord, run_before
 from unswayed.auditing.rereading import changes_of
@@ -34,10 +35,9 @@ from unswayed.auditing.run_directory import json_text, write_bytes, write_text
 from unswayed.auditing.settings import AuditSettings
 from unswayed.backends import Backend
 from unswayed.calibration import evidence_of, prompts_for
-from unswayed.decisions import MISSING, UNPARSED, Decision, DecisionTable
+from unswayed.decisions import MISSING, UNPARSED, Decision
 from unswayed.items import ItemSet, Message, blind, expanded
 from unswayed.parsing import READER
-from unswayed.presentation import Ask
 from unswayed.prompts import Spans, candidate_spans, check_prompts, prompt_fingerprint
 from unswayed.runner import (
     Caller,
@@ -72,10 +72,10 @@ class AuditRecord:
 
     metrics: Metrics  # `metrics.json`
     run: RunRecord  # `run.json`
-    plan: AuditPlan  # what was asked
-    tables: tuple[DecisionTable, ...]  # the pool, one table per stratum
+    plan: AuditPlan  # what was asked, with the answers
     source: DecisionSource  # reads single decisions back
     exchanges: ExchangeSource  # reads prompts and answers back
+    answers: AnswerSource | None = None  # where recorded decisions were audited: those
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +104,7 @@ def run_settings_for(
 def plan_for(
     items: ItemSet, settings: AuditSettings, backend: Backend, directory: Path | None = None
 ) -> AuditPlan:
-    """The plan for a model: what it gives decides which methods run; `all` keeps those of a directory.
-
-    Raises:
-        UnswayedError: If an option does not fit the items, or they cannot be asked with this prompt.
-    """
+    """The plan for a model: what it gives decides which methods run; `all` keeps those of a directory."""
     prompts = prompts_for(backend, settings.prompts)
     items = expanded(items)
     plan = plan_audit(
@@ -152,15 +148,9 @@ class Audit:
         progress: ShowsProgress | None = None,
         stop: asyncio.Event | None = None,
     ) -> AuditedCalls:
-        """Make the calls that are missing.
+        """Make the calls that are missing, until `stop` is set; `priced` is what `price` has just said.
 
-        Args:
-            priced: What `price` has just said.
-            progress: Shown while calls are made.
-            stop: Set to stop making calls.
-
-        Raises:
-            UnswayedError: For input that cannot be audited; failed calls are counted, never raised.
+        Failed calls are counted, never raised.
         """
         caller, store = self.caller, self.caller.pool
         store.bind(model=caller.backend.model, items=self.plan.items)
@@ -189,31 +179,25 @@ class Audit:
         )
 
     def measure(self, asked: AuditedCalls, *, command: str) -> AuditRecord:
-        """Measure everything from the pool; pure but for reading the store.
-
-        Args:
-            asked: What came of asking.
-            command: The command that reproduces the run, without keys.
+        """Measure everything from the pool; pure but for reading the store. The `command`, without
+        keys, reproduces the run.
         """
         counts, backend = asked.counts, self.caller.backend
         if counts.made:
             self.caller.pool.index()
         source = Remembered(self.read, self.plan.estimation)
-        noted: dict[tuple[str, Ask], str] = {}
-        decisions = noting_endings(source.noting(self.read(self.plan.questions())), noted)
-        tables = build_tables(self.plan.strata, decisions, methods=self.plan.methods.values())
+        decisions = source.noting(self.read(self.plan.questions()))
+        strata = with_answers(self.plan.strata, decisions, methods=self.plan.methods.values())
         awaiting = 0
         if counts.planned > counts.made + counts.cached:
-            tables, awaiting = self._without_awaiting(tables)
-        plan, unmet = without_probabilities(self.plan, tables)
-        endings = Counter(noted.values())
+            strata, awaiting = self._without_awaiting(strata)
+        plan, unmet = without_probabilities(replace(self.plan, strata=strata))
         metrics = metrics_of(
             backend.model,
             plan,
             counts,
-            tables,
             source,
-            endings=endings,
+            endings=Counter(source.endings.values()),
             temperature=plan.settings.sample_temperature,
         )
         reread = changes_of(self.caller.pool)
@@ -222,7 +206,7 @@ class Audit:
         warnings = [*asked.failures, *asked.warnings, *unread_replies(metrics.calls), *unmet]
         prompts = self.caller.settings.prompts
         run = msgspec.structs.replace(
-            run_of(command, metrics, plan, tables, created=self.created, warnings=warnings),
+            run_of(command, metrics, plan, created=self.created, warnings=warnings),
             planned=tuple(self.plan.methods),
             prompt=PromptRecord(name=prompts.style, fingerprint=prompt_fingerprint(prompts)),
             prompt_settings=as_json(prompts),
@@ -237,21 +221,20 @@ class Audit:
             failures=asked.failures,
             budget_to_finish=asked.needed_usd if counts.budget_spent else None,
         )
-        return AuditRecord(metrics, run, plan, tables, self.read, self.exchanges)
+        return AuditRecord(metrics, run, plan, self.read, self.exchanges)
 
-    def _without_awaiting(
-        self, tables: Sequence[DecisionTable]
-    ) -> tuple[tuple[DecisionTable, ...], int]:
-        """Tables in which unread replies with a second call to come are missing; their number."""
-        kept = tuple(replace(table, choices=table.choices.copy()) for table in tables)
-        awaiting = 0
-        for stratum, table in zip(self.plan.strata, kept, strict=True):
+    def _without_awaiting(self, strata: Sequence[Stratum]) -> tuple[tuple[Stratum, ...], int]:
+        """Strata in which unread replies with a second call to come are missing; their number."""
+        kept, awaiting = [], 0
+        for stratum in strata:
+            table = replace(stratum.table, choices=stratum.table.choices.copy())
             for row, column in np.argwhere(table.choices == UNPARSED):
                 question = Question(blind(stratum.items[row]), table.asks[column])
                 if any(self.caller.missing([question])):
                     table.choices[row, column] = MISSING
                     awaiting += 1
-        return kept, awaiting
+            kept.append(stratum.with_table(table))
+        return tuple(kept), awaiting
 
     def read(self, questions: Iterable[Question]) -> Iterator[Decision]:
         """The decisions of questions, with the probabilities of their samples where asked for."""
@@ -317,5 +300,5 @@ def write_record(directory: Path, record: AuditRecord) -> None:
         run = msgspec.structs.replace(run, last_finished=before)
     write_text(directory / "run.json", json_text(run.to_json()))
     write_text(directory / "metrics.json", json_text(as_json(record.metrics)))
-    answers = msgspec.json.encode(answers_of(record.plan, record.tables))
+    answers = msgspec.json.encode(answers_of(record.plan))
     write_bytes(directory / ANSWERS_FILE, answers)

@@ -10,10 +10,9 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from unswayed.auditing.evaluation import direct_outcomes
 from unswayed.auditing.planning import AuditPlan
 from unswayed.auditing.run_directory import read_as
-from unswayed.decisions import MISSING, Clusters, DecisionTable, Estimate
+from unswayed.decisions import MISSING, Clusters, Estimate
 from unswayed.metrics import difference
 from unswayed.metrics.accuracy import ACCURACY
 from unswayed.metrics.gold import GOLD_TIE
@@ -84,10 +83,9 @@ class SingleCalls(msgspec.Struct, frozen=True):
         )
 
 
-def answers_of(plan: AuditPlan, tables: Sequence[DecisionTable]) -> tuple[SingleCalls, ...]:
+def answers_of(plan: AuditPlan) -> tuple[SingleCalls, ...]:
     """What a run directory keeps of its single calls, one entry per number of candidates."""
     units = dict(zip([item.id for item in plan.items.items], plan.items.units, strict=True))
-    outcomes = direct_outcomes(plan.strata, tables, "coupled", group_by=plan.settings.group_by)
     return tuple(
         SingleCalls(
             label_set=part.label_set,
@@ -100,7 +98,7 @@ def answers_of(plan: AuditPlan, tables: Sequence[DecisionTable]) -> tuple[Single
             permutable=tuple(part.permutable.tolist()),
             units=tuple(map(units.__getitem__, part.item_ids)),
         )
-        for part in outcomes
+        for part in (stratum.single_calls["coupled"] for stratum in plan.strata)
     )
 
 
@@ -115,11 +113,7 @@ def _named(outcomes: Outcomes) -> tuple[tuple[int, ...], ...]:
 
 
 def load_answers(directory: Path) -> tuple[SingleCalls, ...]:
-    """The single calls of a finished run.
-
-    Raises:
-        RunDirectoryError: If the file is missing or damaged.
-    """
+    """The single calls of a finished run."""
     return read_as(directory / ANSWERS_FILE, tuple[SingleCalls, ...])
 
 

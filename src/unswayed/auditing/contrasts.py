@@ -13,7 +13,7 @@ from unswayed.auditing.evaluation import Scored, beside_average
 from unswayed.auditing.planning import AuditPlan
 from unswayed.auditing.pool import with_content
 from unswayed.auditing.recommendation import Recommendation, recommend
-from unswayed.decisions import MISSING, TIE, UNPARSED, BoolArray, DecisionTable, Estimate
+from unswayed.decisions import MISSING, TIE, UNPARSED, BoolArray, Estimate
 from unswayed.methods import BASE
 from unswayed.metrics import METRICS, Need, Options, Row, difference, measure
 from unswayed.metrics.accuracy import ACCURACY, FRACTIONAL
@@ -43,14 +43,13 @@ class Comparison:
 
 def compare_methods(
     plan: AuditPlan,
-    tables: Sequence[DecisionTable],
     scored: Mapping[str, Scored],
     rows: Mapping[str, Row],
     options: Options,
 ) -> Comparison:
     """Paired differences to the single call and to the methods named, and the recommendation."""
     key = _criterion(rows, options)
-    yardstick = None if key else beside_average(plan.strata, tables, scored)
+    yardstick = None if key else beside_average(plan.strata, scored)
     beside = {name: _beside(plan, name, own, options) for name, own in (yardstick or {}).items()}
     common, left_out = _common(scored)
     metrics = compared_metrics()
@@ -68,7 +67,7 @@ def compare_methods(
     without = "" if key else f"{by} nothing can be shown to be more accurate"
     given = Recommendation(margin=plan.settings.margin / 100, criterion=key or "", reason=without)
     if key is not None:
-        given = _recommended(plan, tables, scored, sources[key], given, options)
+        given = _recommended(plan, scored, sources[key], given, options)
     differences: dict[tuple[str, str], dict[str, Estimate]] = {}
     for metric, source in sources.items():
         values = {name: {**rows[name].estimates, **beside.get(name, {})} for name in common}
@@ -136,7 +135,6 @@ def _contrasts(source: ByMethod, names: Sequence[str], metric: str, options: Opt
 
 def _recommended(
     plan: AuditPlan,
-    tables: Sequence[DecisionTable],
     scored: Mapping[str, Scored],
     common: ByMethod,
     given: Recommendation,
@@ -146,7 +144,7 @@ def _recommended(
     able = [name for name in common if not plan.methods[name].about.control]
     guesses = [part.gold[part.decided].mean(axis=1) for part in common[BASE]]
     by_luck = given.criterion == METRICS.name_of(FRACTIONAL) and any(map(len, guesses))
-    choices = np.concatenate([with_content(table).choices.ravel() for table in tables])
+    choices = np.concatenate([with_content(own.table).choices.ravel() for own in plan.strata])
     unread, tied, missing = (int((choices == code).sum()) for code in (UNPARSED, TIE, MISSING))
     answered = max(len(choices) - missing, 1)
     lacking = np.concatenate([~part.answered[_asked(part)] for part in scored[BASE].outcomes])

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
@@ -18,14 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unswayed.auditing.settings import ESTIMATION_LIMIT, ESTIMATION_SHARE, FOLDS
-from unswayed.decisions import BoolArray, Subjects
+from unswayed.decisions import BoolArray, DecisionTable, Subjects
 from unswayed.decisions.clusters import Clusters
 from unswayed.digests import digest
 from unswayed.errors import UnknownNameError, UsageError
 from unswayed.items import Item, ItemSet
 from unswayed.methods import BASE, Method
 from unswayed.methods.names import parse_method, spec_name
-from unswayed.metrics.outcomes import Outcomes, with_gold
+from unswayed.metrics.outcomes import Outcomes
+from unswayed.metrics.recorded import answered, with_gold
 from unswayed.presentation import (
     Ask,
     Presentation,
@@ -48,7 +49,7 @@ CALLS_PER_CANDIDATE: Final = 3
 
 @dataclass(frozen=True, eq=False)
 class Stratum:
-    """Items with the same number of candidates and the ways they are shown."""
+    """Items with the same number of candidates, the ways they are shown, and what was answered."""
 
     n: int
     items: Sequence[Item]  # with gold
@@ -59,6 +60,7 @@ class Stratum:
     # items in estimation order (a seeded shuffle that does not change as data grow)
     rank: NDArray[np.intp]
     clusters: Clusters | None = None  # items of the same unit; None where no two share one
+    group_by: str = "group"  # what names the group of an item; see `group_of`
 
     @property
     def views(self) -> tuple[Presentation, ...]:
@@ -80,26 +82,35 @@ class Stratum:
     @cached_property
     def unanswered(self) -> Outcomes:
         """The items with their gold, under no presentation yet."""
-        return with_gold(
+        joined = with_gold(
             self.items,
             shown=(),
             label_set=label_symbols(self.n),
             choices=np.empty((len(self.items), 0), dtype=np.int16),
             clusters=self.clusters,
         )
-
-    def groups(self, group_by: str) -> tuple[str | None, ...]:
-        """The group of each item."""
-        if group_by == "group":
-            return self.unanswered.groups
-        if group_by not in self._groups:
-            self._groups[group_by] = tuple(group_of(item, group_by) for item in self.items)
-        return self._groups[group_by]
+        if self.group_by == "group":
+            return joined
+        return replace(joined, groups=tuple(group_of(item, self.group_by) for item in self.items))
 
     @cached_property
-    def _groups(self) -> dict[str, tuple[str | None, ...]]:
-        """Those that were looked up in the items, which may lie in a file."""
-        return {}
+    def table(self) -> DecisionTable:
+        """The answers as columns, one for each question; there are none before `with_table`."""
+        return DecisionTable.of(self.items, [])
+
+    def with_table(self, table: DecisionTable) -> Stratum:
+        """The stratum with its answers; what was made of its items is kept."""
+        own = replace(self)
+        own.__dict__.update(subjects=self.subjects, unanswered=self.unanswered, table=table)
+        return own
+
+    @cached_property
+    def single_calls(self) -> Mapping[Protocol, Outcomes]:
+        """By protocol, single calls under every presentation of it."""
+        return {
+            protocol: answered(self.unanswered, self.table.select(self.protocol_asks(protocol)))
+            for protocol in self.protocols
+        }
 
     @property
     def permutable(self) -> BoolArray:
@@ -108,13 +119,15 @@ class Stratum:
 
 
 def strata_of(
-    items: Sequence[Item], *, orders: str, protocols: Iterable[Protocol], seed: int
+    items: Sequence[Item],
+    *,
+    orders: str,
+    protocols: Iterable[Protocol],
+    seed: int,
+    group_by: str = "group",
 ) -> tuple[Stratum, ...]:
-    """Group items by their number of candidates, fewest first.
-
-    Raises:
-        UsageError: If the set of orders does not exist for some number of candidates; the
-            message names an item.
+    """Group items by their number of candidates, fewest first; an error about a set of orders that
+    does not exist for some number names an item.
     """
     named = tuple(protocols)
     turns: dict[int, int] = {}
@@ -133,7 +146,7 @@ def strata_of(
         except UsageError as error:
             raise UsageError(f"{first.id}: {error}") from None
 
-    return group_items(items, shown, seed=seed)
+    return group_items(items, shown, seed=seed, group_by=group_by)
 
 
 def group_items(
@@ -141,6 +154,7 @@ def group_items(
     shown: Callable[[int, Item], Mapping[Protocol, tuple[Presentation, ...]]],
     *,
     seed: int,
+    group_by: str = "group",
 ) -> tuple[Stratum, ...]:
     """Strata with the presentations that `shown` gives for n candidates (and a first item)."""
     whole = items if isinstance(items, ItemSet) else ItemSet("", items, "")
@@ -161,6 +175,7 @@ def group_items(
                 folds=(words[:, 0] % FOLDS).astype(np.int8),
                 rank=rank,
                 clusters=clusters,
+                group_by=group_by,
             )
         )
     return tuple(strata)
@@ -286,11 +301,7 @@ def estimation_questions(
 
 
 def check_group_by(items: Sequence[Item], group_by: str) -> None:
-    """Check that items have the field they are to be grouped by, before any call is made.
-
-    Raises:
-        UsageError: If the field has no such form, or no item has it.
-    """
+    """Check that items have the field they are to be grouped by, before any call is made."""
     if group_by == "group" or any(group_of(item, group_by) is not None for item in items):
         return
     if group_by == "criterion":
@@ -301,11 +312,7 @@ def check_group_by(items: Sequence[Item], group_by: str) -> None:
 
 
 def group_of(item: Item, group_by: str) -> str | None:
-    """The group of an item: its `group`, its `criterion`, or a field of `meta` as `meta.source`.
-
-    Raises:
-        UsageError: If `group_by` is neither.
-    """
+    """The group of an item: its `group`, its `criterion`, or a field of `meta` as `meta.source`."""
     if group_by == "group":
         return item.group
     if group_by == "criterion":

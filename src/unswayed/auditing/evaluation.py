@@ -9,11 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from unswayed.auditing.design import (
-    Stratum,
-    estimation_rows,
-    estimation_size,
-)
+from unswayed.auditing.design import Stratum, estimation_rows, estimation_size
 from unswayed.auditing.pool import DecisionSource
 from unswayed.auditing.settings import FOLDS
 from unswayed.decisions import (
@@ -35,9 +31,9 @@ from unswayed.methods.estimation import MethodWarning
 from unswayed.methods.names import spec_name
 from unswayed.methods.tables import TOLERANCE, choices_of
 from unswayed.methods.voting import count_votes, decide_by_vote, mean_probs
-from unswayed.metrics.outcomes import Outcomes, answered
+from unswayed.metrics.outcomes import Outcomes
 from unswayed.permutations import Exposure, exposure, invert
-from unswayed.presentation import Ask, Protocol, askable, canonical, through
+from unswayed.presentation import Ask, askable, canonical, through
 from unswayed.runner import Question
 
 FEWEST_VOTES = 3
@@ -71,31 +67,12 @@ class Scored:
     exposures: Mapping[int, Exposure] = field(default_factory=dict)
 
 
-def direct_outcomes(
-    strata: Sequence[Stratum],
-    tables: Sequence[DecisionTable],
-    protocol: Protocol,
-    *,
-    group_by: str,
-) -> tuple[Outcomes, ...]:
-    """Single calls under every presentation of a protocol."""
-    outcomes = []
-    for stratum, table in zip(strata, tables, strict=True):
-        seen = table.select(stratum.protocol_asks(protocol))
-        outcomes.append(
-            replace(answered(stratum.unanswered, seen), groups=stratum.groups(group_by))
-        )
-    return tuple(outcomes)
-
-
 def score_method(
     method: Method,
     strata: Sequence[Stratum],
-    tables: Sequence[DecisionTable],
     source: DecisionSource,
     *,
     estimation_items: int | None,
-    group_by: str,
     samples: int | None = None,
     prefix: int | None = None,
 ) -> Scored:
@@ -109,16 +86,14 @@ def score_method(
     cautions: list[str] = []
     judged, union, estimation, n_items = 0.0, 0, 0, 0
     constructed = True
-    for stratum, table in zip(strata, tables, strict=True):
+    for stratum in strata:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", MethodWarning)
             by_fold, fit_calls = _fit_folds(method, stratum, source, estimation_items)
         cautions.extend(str(w.message) for w in caught if w.category is MethodWarning)
         fitted.extend(own for own in by_fold if own is not method)
         blind_to = samples is not None and Evidence.PROBS not in method.reads
-        scored, read = _score_stratum(
-            by_fold, stratum, table, group_by, without_probs=blind_to, prefix=prefix
-        )
+        scored, read = _score_stratum(by_fold, stratum, without_probs=blind_to, prefix=prefix)
         outcomes.append(scored)
         judged += float(read.sum())
         n_items += len(stratum.items)
@@ -208,13 +183,11 @@ def _fitted(method: Method, chosen: Sequence[Item], decisions: Sequence[Decision
 def _score_stratum(
     by_fold: Sequence[Method],
     stratum: Stratum,
-    table: DecisionTable,
-    group_by: str,
     *,
     without_probs: bool,
     prefix: int | None,
 ) -> tuple[Outcomes, FloatArray]:
-    size, n, views = len(stratum.items), stratum.n, stratum.views
+    size, n, views, table = len(stratum.items), stratum.n, stratum.views, stratum.table
     choices = np.full((size, len(views)), MISSING, dtype=np.int16)
     tied = np.zeros((size, len(views), n), dtype=bool)
     probs = np.full((size, len(views), n), np.nan)
@@ -251,7 +224,6 @@ def _score_stratum(
     _keep_own_order_only(method, stratum, given, choices, tied, score, n_calls)
     outcomes = replace(
         stratum.unanswered,
-        groups=stratum.groups(group_by),
         shown=views,
         label_set=table.label_set,
         choices=choices,
@@ -309,33 +281,28 @@ def _as_probabilities(scores: FloatArray) -> FloatArray | None:
     return scores
 
 
-def average_of_everything(
-    strata: Sequence[Stratum], tables: Sequence[DecisionTable]
-) -> tuple[IntArray, ...]:
+def average_of_everything(stratum: Stratum) -> IntArray:
     """The full-pool average's verdict for each item: the reference where there is no gold.
 
     Mean probability over the coupled presentations where all are known, else the plurality of
     three choices or more (TIE where that is one). Two choices without probabilities have a winner
     only where they agree, which every single call would then agree with: UNPARSED, as for one order.
     """
-    verdicts = []
-    for stratum, table in zip(strata, tables, strict=True):
-        seen = table.select([Ask(presentation) for presentation in stratum.views])
-        alike = np.ones(len(stratum.views))
-        votes = count_votes(seen.choices, seen.allowed, stratum.n, alike)[:, :-1]
-        mean = mean_probs(seen, seen.allowed, alike)
-        whole = ~np.isnan(mean).any(axis=1) & stratum.permutable & (len(stratum.views) > 1)
-        score = np.where(whole[:, None], mean, votes)
-        telling = whole | (votes.sum(axis=1) >= FEWEST_VOTES)
-        verdicts.append(choices_of(leaders_of(score, TOLERANCE) & telling[:, None]))
-    return tuple(verdicts)
+    seen = stratum.table.select(stratum.protocol_asks("coupled"))
+    alike = np.ones(len(stratum.views))
+    votes = count_votes(seen.choices, seen.allowed, stratum.n, alike)[:, :-1]
+    mean = mean_probs(seen, seen.allowed, alike)
+    whole = ~np.isnan(mean).any(axis=1) & stratum.permutable & (len(stratum.views) > 1)
+    score = np.where(whole[:, None], mean, votes)
+    telling = whole | (votes.sum(axis=1) >= FEWEST_VOTES)
+    return choices_of(leaders_of(score, TOLERANCE) & telling[:, None])
 
 
 def beside_average(
-    strata: Sequence[Stratum], tables: Sequence[DecisionTable], scored: Mapping[str, Scored]
+    strata: Sequence[Stratum], scored: Mapping[str, Scored]
 ) -> dict[str, tuple[Outcomes, ...]] | None:
     """The verdicts with that average in the place of gold; None where it decides nothing."""
-    reference = average_of_everything(strata, tables)
+    reference = [average_of_everything(stratum) for stratum in strata]
     if not any((part >= 0).any() for part in reference):
         return None
     named = [part >= 0 for part in reference]

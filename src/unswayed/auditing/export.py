@@ -30,11 +30,7 @@ FORMATS: Final[tuple[Format, ...]] = ("jsonl", "csv", "parquet", "dataset")
 
 
 def format_of(path: Path) -> Format:
-    """The format that a file's name ends in; JSON Lines for plain text and where it has no ending.
-
-    Raises:
-        UsageError: If it is the ending of something else.
-    """
+    """The format that a file's name ends in; JSON Lines for plain text and where it has no ending."""
     files = [form for form in FORMATS if form != "dataset"]  # which is a folder
     endings: dict[str, Format] = {f".{form}": form for form in files}
     endings |= dict.fromkeys(("", ".json", ".txt"), "jsonl")
@@ -48,12 +44,7 @@ def format_of(path: Path) -> Format:
 
 
 def decisions_of_run(directory: str | Path) -> Iterator[Decision]:
-    """Every decision of a run, each question once; parsed anew, so a better parser shows.
-
-    Raises:
-        RunDirectoryError: If the directory holds no finished run, or its template has changed.
-        StoreError: If the recorded calls are damaged.
-    """
+    """Every decision of a run, each question once; parsed anew, so a better parser shows."""
     path = Path(directory)
     run = read_run(path)
     if run.recorded:
@@ -112,10 +103,6 @@ def export_decisions(decisions: Iterable[Decision], path: Path, form: Format) ->
 
     Tables hold one row a decision; lists and mappings are JSON text in CSV,
     and text that a spreadsheet would run as a formula has an apostrophe before it.
-
-    Raises:
-        MissingExtraError: If Parquet is wanted and pyarrow is not installed.
-        RunDirectoryError: If it cannot be written.
     """
     if form == "jsonl":
         return write_decisions(path, decisions)

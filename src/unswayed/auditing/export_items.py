@@ -26,12 +26,7 @@ _TEXTS: Final = {"prompt": ("text", "turns"), "candidates": ("texts", "conversat
 
 
 def items_of_run(directory: str | Path) -> ItemSet:
-    """The items that a run asked about, with their gold.
-
-    Raises:
-        RunDirectoryError: If there is no such run, or it holds no items (recorded decisions).
-        StoreError: If they are damaged.
-    """
+    """The items that a run asked about, with their gold."""
     path = Path(directory)
     if read_run(path).recorded:
         raise RunDirectoryError(
@@ -47,11 +42,6 @@ def export_items(items: Sequence[Item], path: Path, form: Format) -> int:
 
     `load_items` reads all but the folder again, as the same items; in CSV but for text that a
     spreadsheet would run as a formula, which has an apostrophe before it.
-
-    Raises:
-        MissingExtraError: If Parquet is wanted and pyarrow is not installed.
-        RunDirectoryError: If it cannot be written.
-        UsageError: If the format cannot hold them.
     """
     if form == "jsonl":
         write_text(path, "".join(f"{encode_item(item).decode()}\n" for item in items))
@@ -115,11 +105,7 @@ def _columns(rows: Sequence[dict[str, Any]]) -> Columns:
 
 
 def _kind_of_texts(name: str, cells: Sequence[Any]) -> str:
-    """Whether a column is of texts or of conversations.
-
-    Raises:
-        UsageError: If it is of both.
-    """
+    """Whether a column is of texts or of conversations."""
     plain, talks = _TEXTS[name]
     parts = (part for cell in cells for part in (cell if name == "candidates" else [cell]))
     kinds = {isinstance(part, str) for part in parts}

@@ -13,10 +13,8 @@ from numpy.typing import NDArray
 from unswayed.auditing.audit import AuditRecord, Exchange, ExchangeSource
 from unswayed.decisions import SCORE, UNPARSED, Choice, DecisionTable, choice_of
 from unswayed.items import Item, Message, blind, text_of
-from unswayed.metrics.outcomes import answered
 from unswayed.metrics.rank_stability import rank_agreement
 from unswayed.parsing import ending
-from unswayed.presentation import Ask
 from unswayed.prompts import Spans
 from unswayed.runner import Question
 
@@ -74,10 +72,10 @@ class Flips(msgspec.Struct, frozen=True):
 def flips_of(record: AuditRecord) -> Flips:
     """The flipped items of an audit, with what was said about them."""
     tables, rows, sure = [], [], []
-    for stratum, table in zip(record.plan.strata, record.tables, strict=True):
-        seen = table.select([Ask(view) for view in stratum.views])
+    for stratum in record.plan.strata:
+        seen = stratum.table.select(stratum.protocol_asks("coupled"))
         tables.append(seen)
-        rows.append(np.flatnonzero(answered(stratum.unanswered, seen).flipped))
+        rows.append(np.flatnonzero(stratum.single_calls["coupled"].flipped))
         sure.append(_least_sure(seen, rows[-1]))
     places = np.repeat(np.arange(len(rows)), list(map(len, rows)))
     surest = (-np.concatenate(sure)).argsort(kind="stable")[:MOST_FLIPS]  # ties and unknown: last
@@ -207,9 +205,9 @@ def _split(text: str | None) -> tuple[str | None, str | None]:
 def _unparsed(record: AuditRecord) -> Iterator[str]:
     """Raw text of a few answers that could not be read, after the finish reason that is the cause."""
     told = 0
-    for stratum, table in zip(record.plan.strata, record.tables, strict=True):
-        for row, column in np.argwhere(table.choices == UNPARSED)[:50]:
-            question = Question(blind(stratum.items[row]), table.asks[column])
+    for stratum in record.plan.strata:
+        for row, column in np.argwhere(stratum.table.choices == UNPARSED)[:50]:
+            question = Question(blind(stratum.items[row]), stratum.table.asks[column])
             for said in record.exchanges([question]):
                 ended = "" if ending(said.finish_reason).is_read else said.finish_reason
                 if said.text or ended:

@@ -41,7 +41,6 @@ def metrics_of(
     model: str,
     plan: AuditPlan,
     counts: RunCounts,
-    tables: Sequence[DecisionTable],
     source: DecisionSource,
     *,
     endings: Mapping[str, int],
@@ -52,7 +51,7 @@ def metrics_of(
     `temperature` is that of the repeated samples, where it is known.
     """
     return msgspec.structs.replace(
-        evaluate(plan, tables, source),
+        evaluate(plan, source),
         unswayed=VERSION,
         model=model,
         data=_data(plan),
@@ -62,29 +61,27 @@ def metrics_of(
             n_presentations=max(len(stratum.views) for stratum in plan.strata),
             n_candidates=tuple(sorted(stratum.n for stratum in plan.strata)),
         ),
-        calls=_calls(counts, tables, endings),
-        repeats=_repeats(plan, tables, temperature),
+        calls=_calls(plan, counts, endings),
+        repeats=_repeats(plan, temperature),
     )
 
 
-def _repeats(
-    plan: AuditPlan, tables: Sequence[DecisionTable], temperature: float | None
-) -> Repeats | UnsetType:
+def _repeats(plan: AuditPlan, temperature: float | None) -> Repeats | UnsetType:
     """What changes without a change: sample 0 is greedy, and has a law of its own, where it is ours;
     of recorded decisions it counts where a presentation has too few others.
     """
-    numbers = sorted({ask.sample for table in tables for ask in table.asks} - {0})
+    numbers = sorted({ask.sample for stratum in plan.strata for ask in stratum.table.asks} - {0})
     if temperature is None:
         numbers = [0, *numbers]
     if len(numbers) < FEWEST:
         return UNSET
     samples = []
-    for stratum, table in zip(plan.strata, tables, strict=True):
+    for stratum in plan.strata:
         shown = stratum.protocol_asks("coupled")
         asks = [ask._replace(sample=number) for ask in shown for number in numbers]
-        seen = table.select(asks)
+        seen = stratum.table.select(asks)
         choices = np.where(seen.allowed, seen.choices, np.int16(MISSING))
-        choices = choices.reshape(len(table), len(shown), -1)
+        choices = choices.reshape(len(seen), len(shown), -1)
         if temperature is None:
             choices[(choices[..., 1:] != MISSING).sum(axis=2) >= FEWEST, 0] = MISSING
         samples.append((choices, stratum.clusters))
@@ -108,14 +105,12 @@ def _data(plan: AuditPlan) -> DataRecord:
     )
 
 
-def _calls(
-    counts: RunCounts, tables: Sequence[DecisionTable], endings: Mapping[str, int]
-) -> CallsRecord:
-    tables = [with_content(table) for table in tables]
+def _calls(plan: AuditPlan, counts: RunCounts, endings: Mapping[str, int]) -> CallsRecord:
+    tables = [with_content(stratum.table) for stratum in plan.strata]
     parts = [table.label_mass for table in tables if table.label_mass is not None]
     masses = np.concatenate([part[~np.isnan(part)] for part in parts]) if parts else np.array([])
     disagree, reasked = _marked(tables, DISAGREES), _marked(tables, REASKED)
-    n = max((table.n for table in tables), default=0)
+    n = max(table.n for table in tables)
     return CallsRecord(
         planned=counts.planned,
         made=counts.made,
@@ -158,7 +153,6 @@ def run_of(
     command: str,
     metrics: Metrics,
     plan: AuditPlan,
-    tables: Sequence[DecisionTable],
     *,
     created: str,
     warnings: Sequence[str],
@@ -186,7 +180,7 @@ def run_of(
         settings=_settings(settings),
         seed=settings.seed,
         packages=package_versions(),
-        labels=_labels(tables),
+        labels=_labels([stratum.table for stratum in plan.strata]),
         created=created,
         calls=metrics.calls,
         warnings=tuple(warnings),
@@ -225,6 +219,7 @@ def _labels(tables: Sequence[DecisionTable]) -> tuple[str, ...]:
 def _settings(settings: AuditSettings) -> dict[str, Any]:
     """The settings that determine the figures; the seed and the prompts are recorded by themselves."""
     named = {field.name: getattr(settings, field.name) for field in fields(settings)}
+    named["protocol"] = settings.protocol or "coupled"
     return {
         name: list(value) if isinstance(value, tuple) else value
         for name, value in named.items()

@@ -13,18 +13,8 @@ from unswayed.store import CallStore, Memory, Pool
 def open_or_replay(
     model: str, settings: BackendSettings | None, directory: Path | None
 ) -> tuple[Backend, MissingKeyError | None]:
-    """The model; without its key, the calls of it that a run directory holds.
-
-    Args:
-        model: `provider/model`.
-        settings: How to reach it.
-        directory: The run directory; None if there is none.
-
-    Returns:
-        The backend, and what is missing to ask the model itself (see `check_recorded`).
-
-    Raises:
-        UnswayedError: If the model cannot be opened and the directory holds no calls of it.
+    """The model; without its key, the calls of it that a run directory holds, and what is missing to
+    ask the model itself (see `check_recorded`).
     """
     try:
         return open_backend(model, settings), None
@@ -43,11 +33,7 @@ def recorded_calls(directory: Path | None) -> Pool:
 
 
 def check_recorded(plan: CallPlan, missing: MissingKeyError | None) -> None:
-    """Check that nothing has to be asked where the model cannot be.
-
-    Raises:
-        MissingKeyError: If calls are to be made and the key is missing.
-    """
+    """Check that nothing has to be asked where the model cannot be."""
     if missing is not None and plan.n_to_make:
         raise MissingKeyError(
             f"{missing} {plan.n_to_make:,} of {plan.n_distinct:,} calls are not recorded yet."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -26,7 +27,7 @@ from unswayed.auditing.settings import (
     protocols_of,
     samples_per_call,
 )
-from unswayed.decisions import MISSING, REASKED, UNPARSED, Decision, DecisionTable, Evidence
+from unswayed.decisions import MISSING, REASKED, UNPARSED, Decision, Evidence
 from unswayed.errors import MethodError, UsageError
 from unswayed.items import BadLine, Item, ItemSet, Task, blind
 from unswayed.methods import BASE, METHODS, Method
@@ -123,19 +124,10 @@ def plan_audit(
     unknown_words: bool = False,
     held: Collection[str] = (),
 ) -> AuditPlan:
-    """Choose methods and strata.
+    """Choose methods and strata, given what single calls can tell.
 
-    Args:
-        items: What is audited.
-        settings: What was asked for.
-        gives: What single calls can tell.
-        unknown_words: True if the model's vocabulary has no words for instructions beyond its own
-            prompt (the tiny judge): methods that change the wording are skipped.
-        held: Methods that `all` keeps, whatever they ask.
-
-    Raises:
-        UnknownNameError: If the task is not available.
-        UsageError: If nothing is left to do or an option does not fit the task.
+    Where the model's vocabulary has no words for instructions beyond its own prompt (the tiny judge),
+    methods that change the wording are skipped. `all` keeps those `held`, whatever they ask.
     """
     task = task_of(items.task)
     check_group_by(items, settings.group_by)
@@ -147,6 +139,7 @@ def plan_audit(
         orders=orders,
         protocols=protocols_of(settings.protocol, criteria=criteria),
         seed=settings.seed,
+        group_by=settings.group_by,
     )
     groups = any(item.group is not None for item in items)
     chosen, skipped = choose_methods(
@@ -171,20 +164,12 @@ def left_out(bad_lines: Sequence[BadLine]) -> str:
     return f"{len(bad_lines):,} bad lines left out, such as {bad_lines[0]}."
 
 
-def without_probabilities(
-    plan: AuditPlan, tables: Sequence[DecisionTable]
-) -> tuple[AuditPlan, list[str]]:
-    """The plan as the answers allow it: a model may turn out to give no label probabilities.
+def without_probabilities(plan: AuditPlan) -> tuple[AuditPlan, list[str]]:
+    """The plan as the answers allow it, and what to tell the user: a model may turn out to give no
+    label probabilities.
 
     Where no answer has any, methods that need them are skipped with the reason. Where some lack
     them, those methods give no verdict there, which is said.
-
-    Args:
-        plan: As it was made before the answers came.
-        tables: The pool.
-
-    Returns:
-        The plan, and what to tell the user.
     """
     gives = task_of(plan.items.task).gives - {Evidence.PROBS}
     needing = [
@@ -192,7 +177,7 @@ def without_probabilities(
         for name, method in plan.methods.items()
         if not any(reading <= gives for reading in method.readings())
     ]
-    tables = [with_content(table) for table in tables]
+    tables = [with_content(stratum.table) for stratum in plan.strata]
     read = [(table.choices != MISSING) & (table.choices != UNPARSED) for table in tables]
     answers = sum(int(part.sum()) for part in read)
     if not needing or not answers:
@@ -237,19 +222,8 @@ def choose_methods(
     unknown_words: bool = False,
     recorded: Sequence[AnsweredPart] | None = None,
 ) -> tuple[dict[str, Method], dict[str, str]]:
-    """The methods that can run here, and why the others cannot.
-
-    Args:
-        names: Method names with parameters, or "all".
-        strata: The items.
-        task: Their task.
-        groups: Whether they have groups.
-        gives: What decisions hold.
-        unknown_words: Whether the model understands its own prompt only.
-        recorded: For each stratum, what was answered, where nothing else can be asked.
-
-    Raises:
-        UsageError: If none of the methods that are named can run.
+    """The methods that can run here, and why the others cannot; `recorded` is what was answered in each
+    stratum, where nothing else can be asked.
     """
     sizes = [stratum.n for stratum in strata]
     wanted: list[Method] = [parse_method(BASE)]
@@ -265,8 +239,10 @@ def choose_methods(
         name = spec_name(method)
         reasons = [why_not(method, task=task, n=n, gives=gives) for n in sizes]
         reason = next(filter(None, reasons), None)
-        if reason is None and unknown_words and _changes_the_wording(method, sizes):
-            reason = "this model's vocabulary has no words for another instruction"
+        if reason is None and unknown_words:
+            asks = itertools.chain.from_iterable(map(method.asks, sizes))
+            if any(ask.prompt_id != "default" for ask in asks):
+                reason = "this model's vocabulary has no words for another instruction"
         if reason is None and recorded is not None and method.name != BASE:
             reason = _not_recorded(method, strata, recorded)
         if reason is None:
@@ -289,10 +265,6 @@ def _not_in_all(wanted: Sequence[Method], task: Task, sizes: Sequence[int]) -> d
             unfit = next((reason for reason in reasons if reason is not None), None)
             skipped[name] = unfit or "not part of all; name it to run it"
     return skipped
-
-
-def _changes_the_wording(method: Method, sizes: Sequence[int]) -> bool:
-    return any(ask.prompt_id != "default" for n in sizes for ask in method.asks(n))
 
 
 def _not_recorded(

@@ -19,20 +19,20 @@ DecisionSource = Callable[[Iterable[Question]], Iterator[Decision]]
 """Reads the decisions of questions from wherever they are recorded; what is missing is left out."""
 
 
-def build_tables(
+def with_answers(
     strata: Sequence[Stratum],
     decisions: Iterable[Decision] | Recording,
     *,
     methods: Iterable[Method] = (),
-) -> tuple[DecisionTable, ...]:
-    """Stream decisions into one table per stratum.
+) -> tuple[Stratum, ...]:
+    """Stream decisions into the tables of strata.
 
     Content-free decisions are left out, but for those that a method reads to judge an item
     (contextual calibration with `per_item`): what others learn from them, `fit` reads itself.
     """
     judging = list(methods)
     recording = decisions if isinstance(decisions, Recording) else record(decisions)
-    tables = []
+    answered = []
     for stratum in strata:
         content_free = {
             ask
@@ -48,20 +48,9 @@ def build_tables(
             dtype=np.bool_,
         )
         own = recording.rows(of_kind[recording.kind])
-        tables.append(DecisionTable.of_recording(stratum.subjects, own))
-    return tuple(tables)
-
-
-def noting_endings(
-    decisions: Iterable[Decision], endings: dict[tuple[str, Ask], str]
-) -> Iterator[Decision]:
-    """Pass decisions on and note finish reasons that leave replies about candidates unread."""
-    for decision in decisions:
-        reason = decision.finish_reason
-        unread = decision.choice is None and decision.substitute is None
-        if unread and reason is not None and not ending(reason).is_read:
-            endings[decision.item_id, decision.ask] = reason
-        yield decision
+        table = DecisionTable.of_recording(stratum.subjects, own)
+        answered.append(stratum.with_table(table))
+    return tuple(answered)
 
 
 def with_content(table: DecisionTable) -> DecisionTable:
@@ -72,27 +61,25 @@ def with_content(table: DecisionTable) -> DecisionTable:
 
 
 class Remembered:
-    """The decisions of a few questions, kept as they are read: folds and methods ask for them again.
-
-    Args:
-        read: Where other decisions are read.
-        questions: What is kept.
-    """
+    """The decisions of a few questions, kept as they are read: folds and methods ask for them again."""
 
     def __init__(self, read: DecisionSource, questions: Iterable[Question]) -> None:
         self._read = read
         self._wanted = {(question.item.id, question.ask) for question in questions}
         self._kept: dict[tuple[str, Ask], Decision] = {}
+        self.endings: dict[tuple[str, Ask], str] = {}
 
-    def noting(self, decisions: Iterable[Decision]) -> Iterable[Decision]:
-        """Pass decisions on, and keep those that are wanted."""
-        return self._noting(decisions) if self._wanted else decisions
-
-    def _noting(self, decisions: Iterable[Decision]) -> Iterator[Decision]:
+    def noting(self, decisions: Iterable[Decision]) -> Iterator[Decision]:
+        """Pass decisions on; keep those that are wanted, and the finish reasons that leave replies
+        about candidates unread.
+        """
         for decision in decisions:
-            key = decision.item_id, decision.ask
-            if key in self._wanted:
+            if self._wanted and (key := (decision.item_id, decision.ask)) in self._wanted:
                 self._kept[key] = decision
+            reason = decision.finish_reason
+            unread = decision.choice is None and decision.substitute is None
+            if unread and reason is not None and not ending(reason).is_read:
+                self.endings[decision.item_id, decision.ask] = reason
             yield decision
 
     def __call__(self, questions: Iterable[Question]) -> Iterator[Decision]:

@@ -76,19 +76,14 @@ def recommend(
     missing: float = 0.0,
     tied: float = 0.0,
 ) -> Recommendation:
-    """Climb the ladder.
+    """Climb the ladder, from the criterion of the methods that may be named and the calls of each per
+    item, estimation calls spread over the items.
 
-    Args:
-        compared: The criterion of the methods that may be named.
-        calls: Of each per item, estimation calls spread over the items.
-        given: The criterion and the margin.
-        chance: What guessing is worth; None where nothing is guessed.
-        agreed: Share of items on which the two orders of two candidates agree, and of these the share
-            that is right: without ties and unread answers a vote over them is the same sum as
-            single calls. None of other designs, and where a tie may be right.
-        unread: Share of the answers that could not be read.
-        missing: Share of the calls that failed or were not made.
-        tied: Share of the answers read that call a tie.
+    `chance` is what guessing is worth, None where nothing is guessed. `agreed` are the share of items
+    on which the two orders of two candidates agree, and of these the share that is right: without ties
+    and unread answers a vote over them is the same sum as single calls; None of other designs, and
+    where a tie may be right. Shares of the answers are `unread`, of the calls `missing` (failed or not
+    made), and of the answers read `tied`.
     """
     given = replace(given, items=compared.items, units=compared.units)
     if reason := _too_little(compared, unread, missing, tied):

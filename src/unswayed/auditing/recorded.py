@@ -5,14 +5,14 @@ from __future__ import annotations
 import datetime
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
 import msgspec
 import numpy as np
 
-from unswayed.auditing.answered import AnswerSource, answers_of_strata
+from unswayed.auditing.answered import AnswerSource, answered_part
 from unswayed.auditing.audit import AuditRecord, Exchange, unread_replies
 from unswayed.auditing.design import check_group_by, group_items
 from unswayed.auditing.measurement import metrics_of, run_of
@@ -22,7 +22,7 @@ from unswayed.auditing.planning import (
     left_out,
     without_probabilities,
 )
-from unswayed.auditing.pool import build_tables
+from unswayed.auditing.pool import with_answers
 from unswayed.auditing.settings import AuditSettings
 from unswayed.decisions import SCORE, UNPARSED, Decision, Evidence, Recording, record
 from unswayed.errors import ItemError, UsageError
@@ -37,13 +37,6 @@ from unswayed.tasks import TaskSpec, task_of
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, eq=False)
-class RecordedAudit(AuditRecord):
-    """An audit of recorded decisions."""
-
-    answers: AnswerSource  # the decisions that were audited
-
-
 def audit_decisions(
     decisions: Recording | Sequence[Decision],
     items: ItemSet | None,
@@ -52,23 +45,13 @@ def audit_decisions(
     command: str,
     name: str = "decisions",
     model: str | None = None,
-) -> RecordedAudit:
+) -> AuditRecord:
     """Measure recorded decisions.
 
     The presentations found are the protocol: what was asked in one order only is reported with
     order metrics null. Decisions of the most frequent prompt are taken; the others are counted.
-
-    Args:
-        decisions: Of one model, any presentations, any samples.
-        items: Their items with gold; None makes items without text and gold.
-        settings: Orders and prompts are read from the decisions instead.
-        command: For `run.json`.
-        name: Name of the data where `items` is None.
-        model: Keep the decisions of this model.
-
-    Raises:
-        ItemError: If there are no decisions, or they do not fit the items.
-        UsageError: If they come from several models and none was chosen.
+    Orders and prompts of the settings have no effect. Without items there are such without text and
+    gold, called `name`. Of several models' decisions those of `model` are kept.
     """
     recording = decisions
     if not isinstance(recording, Recording):
@@ -86,23 +69,22 @@ def audit_decisions(
         *_gaps(kept, subjects, unknown),
     ]
     plan = _plan(kept, subjects, settings)
-    tables = build_tables(plan.strata, kept, methods=plan.methods.values())
-    plan, without = without_probabilities(plan, tables)
+    strata = with_answers(plan.strata, kept, methods=plan.methods.values())
+    plan, without = without_probabilities(replace(plan, strata=strata))
     warnings = [*plan.warnings, *warnings, *without]
     counts = RunCounts(planned=len(kept), cached=len(kept))
     who = kept.kinds[0].model or "recorded"
     source = AnswerSource(kept)
-    metrics = metrics_of(who, plan, counts, tables, source, endings=_endings(kept))
+    metrics = metrics_of(who, plan, counts, source, endings=_endings(kept))
     run = run_of(
         command,
         metrics,
         plan,
-        tables,
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         warnings=[*warnings, *unread_replies(metrics.calls)],
     )
     run = msgspec.structs.replace(run, recorded=True, planned=tuple(plan.methods))
-    return RecordedAudit(metrics, run, plan, tables, source, partial(_exchanges, source), source)
+    return AuditRecord(metrics, run, plan, source, partial(_exchanges, source), source)
 
 
 def _endings(recording: Recording) -> Counter[str]:
@@ -156,14 +138,14 @@ def _plan(recording: Recording, items: ItemSet, settings: AuditSettings) -> Audi
         # a number of candidates without any decision keeps its items, all of them missing
         return shown.get(n, dict.fromkeys(named, (canonical(n),)))
 
-    strata = group_items(items, of_n, seed=settings.seed)
+    strata = group_items(items, of_n, seed=settings.seed, group_by=settings.group_by)
     methods, skipped = choose_methods(
         settings.methods,
         strata,
         items.task,
         groups=any(item.group is not None for item in items.items),
         gives=_held_by(recording, task_of(items.task)),
-        recorded=answers_of_strata(recording, strata),
+        recorded=[answered_part(recording, stratum) for stratum in strata],
     )
     return AuditPlan(items, settings, "recorded", strata, methods, skipped, None)
 

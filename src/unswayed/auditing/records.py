@@ -242,11 +242,7 @@ OF_CALLS: Final = (
 
 
 def read_metrics(directory: Path) -> Metrics:
-    """`metrics.json` of a finished run.
-
-    Raises:
-        RunDirectoryError: If it is missing, damaged, or not that of an audit.
-    """
+    """`metrics.json` of a finished run."""
     path = directory / "metrics.json"
     record = read_json(path)
     missing = [name for name in SECTIONS if not isinstance(record.get(name), dict)]
@@ -259,11 +255,7 @@ def read_metrics(directory: Path) -> Metrics:
 
 
 def read_run(directory: Path) -> RunRecord:
-    """`run.json` of a run.
-
-    Raises:
-        RunDirectoryError: If it is missing, damaged, or not that of an audit.
-    """
+    """`run.json` of a run."""
     return _of_directory(directory, read_json(directory / "run.json"), RunRecord)
 
 
@@ -277,18 +269,8 @@ def _of_directory(directory: Path, record: object, kind: type[T]) -> T:
 def check_kind(
     path: Path, *, recorded: bool, model: str, data: str, prompt: str | None = None
 ) -> None:
-    """Check that a run directory is not that of another kind of run; `calls.sqlite` checks calls.
-
-    Args:
-        path: The run directory; it may not exist.
-        recorded: Whether recorded decisions are audited.
-        model: Whose decisions they are.
-        data: Name of the data.
-        prompt: Fingerprint of the prompt; None for recorded decisions.
-
-    Raises:
-        RunDirectoryError: If the directory holds a run of the other kind or with another prompt,
-            or recorded decisions of another model or other data.
+    """Check that a run directory, if it exists, is not that of another kind of run, by the prompt's
+    fingerprint too; `calls.sqlite` checks calls.
     """
     before = run_before(path)
     if before == RunRecord() and not (path / "calls.sqlite").exists():
@@ -311,15 +293,8 @@ def check_kind(
 
 
 def check_kept(path: Path, plan: AuditPlan, *, answers: int | None = None) -> None:
-    """Check that no figures of a finished audit are lost by another.
-
-    Args:
-        path: The directory.
-        plan: Of the other audit.
-        answers: That it has recorded; None: it asks for all that it needs.
-
-    Raises:
-        RunDirectoryError: If some of what the directory holds would not be measured again.
+    """Check that no figures of a finished audit are lost by another, which has so many recorded
+    answers; None: it asks for all that it needs.
     """
     before = run_before(path, finished=True)
     if not before.calls.answered:

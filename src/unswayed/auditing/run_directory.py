@@ -45,11 +45,7 @@ def default_directory(data: str, model: str, prompts: PromptSettings | None = No
 
 
 def prepare_directory(path: Path) -> Path:
-    """Make the directory and check that it can be written.
-
-    Raises:
-        RunDirectoryError: If it is a file, or cannot be made or written.
-    """
+    """Make the directory and check that it can be written."""
     try:
         path.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path):
@@ -64,46 +60,30 @@ def prepare_directory(path: Path) -> Path:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file of UTF-8 text whole or not at all.
-
-    Raises:
-        RunDirectoryError: If it cannot be written (disk full, read-only).
-    """
+    """Write a file of UTF-8 text whole or not at all."""
     write_bytes(path, text.encode("utf-8", errors="replace"))
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all.
-
-    Raises:
-        RunDirectoryError: If it cannot be written (disk full, read-only).
-    """
-    try:
-        with whole_file(path) as file:
-            file.write(data)
-    except OSError as error:
-        raise RunDirectoryError(f"cannot write {path}: {error.strerror or error}.") from None
+    """Write a file whole or not at all."""
+    _write(path, [data])
 
 
 def write_lines(path: Path, blocks: Iterable[Sequence[bytes]]) -> None:
-    """Write blocks of lines without their newlines, as they come, the whole file or nothing.
+    """Write blocks of lines without their newlines, as they come, the whole file or nothing."""
+    _write(path, (b"\n".join([*lines, b""]) for lines in blocks))
 
-    Raises:
-        RunDirectoryError: If it cannot be written (disk full, read-only).
-    """
+
+def _write(path: Path, parts: Iterable[bytes]) -> None:
     try:
         with whole_file(path) as file:
-            file.writelines(b"\n".join([*lines, b""]) for lines in blocks)
-    except OSError as error:
+            file.writelines(parts)
+    except OSError as error:  # disk full, read-only
         raise RunDirectoryError(f"cannot write {path}: {error.strerror or error}.") from None
 
 
 def write_sums(directory: Path) -> None:
-    """Write the sha256 of every file of figures, as `sha256sum --check` reads them.
-
-    Raises:
-        RunDirectoryError: If they cannot be written.
-    """
+    """Write the sha256 of every file of figures, as `sha256sum --check` reads them."""
     present = [name for name in SUMMED if (directory / name).is_file()]
     lines = []
     for name in present:
@@ -113,11 +93,7 @@ def write_sums(directory: Path) -> None:
 
 
 def read_bytes(path: Path) -> bytes:
-    """A file of a run directory, checked against its sum where there is one.
-
-    Raises:
-        RunDirectoryError: If it is missing, cannot be read or is not what was written.
-    """
+    """A file of a run directory, checked against its sum where there is one."""
     try:
         data = path.read_bytes()
         sums = path.with_name(SUMS_FILE)
@@ -150,11 +126,7 @@ def json_text(value: object) -> str:
 
 
 def read_as(path: Path, kind: type[T]) -> T:
-    """What a JSON file of a run directory holds.
-
-    Raises:
-        RunDirectoryError: If it is missing, not JSON of that kind, or not what was written.
-    """
+    """What a JSON file of a run directory holds."""
     try:
         return msgspec.json.decode(read_bytes(path), type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from typing import Annotated, Literal, Self
 
 import msgspec
 from msgspec import Meta
 
+from unswayed.arguments import Settings
 from unswayed.errors import UsageError, field_and_reason
 from unswayed.methods import AUDITED
 from unswayed.permutations import check_name
@@ -23,75 +25,106 @@ ESTIMATION_LIMIT = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AuditSettings:
-    """Settings of one audit; the names are those of the command line.
+class AuditSettings(Settings):
+    """What one audit measures."""
 
-    Attributes:
-        methods: Method names with parameters (`pride:prior=group`), or ("all",).
-        orders: Set of orders; None for the task's default.
-        protocol: Protocol to add to the coupled one; "all" adds the others that the items have.
-        probs: "logprobs", or "sampled:R" to estimate probabilities from R samples a presentation.
-        estimation_items: Items a fitted method learns from, per fold; None: 20 %, at most 200.
-        estimation_sizes: Sizes of the estimation-set curve; empty for none.
-        group_by: "group", "criterion" or a field of meta, as `meta.source`.
-        resamples: Bootstrap resamples.
-        gold_ties: "exclude" leaves items with gold "tie" out of accuracy; "class" scores ties.
-        seed: Seed of folds, orders and resamples.
-        prompts: How items are put into words.
-        sample_temperature: Temperature of repeated samples.
-        margin: Smallest difference that matters, in points of accuracy or .01 of rank correlation.
-        reask: If True, ask once more for the label of a reply that could not be read.
-    """
-
-    methods: tuple[str, ...] = AUDITED
-    orders: str | None = None
-    protocol: str = "coupled"
-    probs: str = "logprobs"
-    estimation_items: Annotated[int, Meta(ge=0)] | None = None
-    estimation_sizes: tuple[int, ...] = ()
-    group_by: str = "group"
-    seed: Annotated[int, Meta(ge=0)] = 0
-    resamples: Annotated[int, Meta(ge=100)] = 1000
-    gold_ties: Literal["exclude", "class"] = "exclude"
+    methods: Annotated[  # names with parameters, such as `pride:prior=group`
+        tuple[str, ...],
+        Meta(
+            description="Methods, separated by commas, or all.",
+            extra={"text": str, "typed": ",".join(AUDITED), "value": str | Sequence[str]},
+        ),
+    ] = AUDITED
+    orders: Annotated[
+        str | None,
+        Meta(
+            description="identity, swap, cyclic, structured, balanced, full, graeco-latin, random:K "
+            "[default: swap for pairs, balanced for rubrics, else cyclic]"
+        ),
+    ] = None
+    # added to the coupled one; "all" adds the others that the items have, None nothing
+    protocol: Annotated[
+        str | None,
+        Meta(
+            description="coupled, label, order, criteria, all "
+            "[default: coupled; all for built-in sets]"
+        ),
+    ] = None
+    probs: Annotated[str, Meta(description="logprobs, or sampled:R.")] = "logprobs"
+    estimation_items: (  # per fold
+        Annotated[
+            int,
+            Meta(ge=0, description="Items fitted methods learn from [default: 20%, at most 200]"),
+        ]
+        | None
+    ) = None
+    estimation_sizes: Annotated[
+        tuple[int, ...],
+        Meta(
+            description="Sizes N,N,... of the estimation-set curve.",
+            extra={"text": str, "typed": None, "value": Sequence[int]},
+        ),
+    ] = ()
+    group_by: Annotated[str, Meta(description="group, or meta.FIELD.")] = "group"
+    seed: Annotated[
+        int, Meta(ge=0, description="Seed of folds, orders, resamples and --sample.")
+    ] = 0
+    resamples: Annotated[int, Meta(ge=100, description="Bootstrap resamples.")] = 1000
+    gold_ties: Annotated[
+        Literal["exclude", "class"],
+        Meta(description="exclude items whose gold is a tie, or score ties."),
+    ] = "exclude"
     prompts: PromptSettings = field(default_factory=PromptSettings)
-    sample_temperature: float = 1.0
-    reask: bool = True
-    margin: float = 1.0
+    sample_temperature: float = 1.0  # of repeated samples
+    reask: bool = True  # ask once more for the label of a reply that could not be read
+    margin: Annotated[  # or .01 of rank correlation
+        float, Meta(description="Smallest difference that matters, in points of accuracy.")
+    ] = 1.0
+
+    def valid(self) -> Self:
+        """The same, with lists read from text, and checked.
+
+        Raises:
+            UsageError: If a value is of another kind or out of range, or a name is unknown.
+        """
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        if isinstance(self.methods, str):
+            values["methods"] = [part.strip() for part in self.methods.split(",") if part.strip()]
+        if isinstance(self.estimation_sizes, str):
+            values["estimation_sizes"] = _numbers(self.estimation_sizes)
+        try:
+            settings = msgspec.convert(values, type(self))
+        except msgspec.ValidationError as error:
+            option, reason = field_and_reason(error)
+            raise UsageError(f"{option or 'settings'}: {reason}.") from None
+        if not settings.methods:
+            raise UsageError("methods names no method. Give all, or names separated by commas.")
+        for size in settings.estimation_sizes:
+            if size < 1:
+                raise UsageError(f"estimation size {size}: give at least 1, such as 10,50,100.")
+        if not 0.1 <= settings.margin <= 20:
+            raise UsageError(f"margin {settings.margin:g}: give points of accuracy from 0.1 to 20.")
+        if settings.orders not in (None, "graeco-latin"):  # it has labels as well
+            check_name(settings.orders)
+        protocols_of(settings.protocol)
+        samples_per_call(settings.probs)
+        return settings
 
 
-def audit_settings(**given: object) -> AuditSettings:
-    """Settings whose values are checked.
-
-    Raises:
-        UsageError: If a value is of another kind or out of range, or a name is unknown.
-    """
-    names = given.get("methods")
-    if isinstance(names, str):
-        given["methods"] = tuple(part.strip() for part in names.split(",") if part.strip())
+def _numbers(text: str) -> list[int]:
     try:
-        settings = msgspec.convert(given, AuditSettings)
-    except msgspec.ValidationError as error:
-        option, reason = field_and_reason(error)
-        raise UsageError(f"{option or 'settings'}: {reason}.") from None
-    if not settings.methods:
-        raise UsageError("methods names no method. Give all, or names separated by commas.")
-    for size in settings.estimation_sizes:
-        if size < 1:
-            raise UsageError(f"estimation size {size}: give at least 1, such as 10,50,100.")
-    if not 0.1 <= settings.margin <= 20:
-        raise UsageError(f"margin {settings.margin:g}: give points of accuracy from 0.1 to 20.")
-    if settings.orders is not None and settings.orders != "graeco-latin":  # it has labels as well
-        check_name(settings.orders)
-    protocols_of(settings.protocol)
-    samples_per_call(settings.probs)
-    return settings
+        return [int(part) for part in text.split(",") if part.strip()]
+    except ValueError:
+        raise UsageError(
+            f"{text!r}: write whole numbers separated by commas, such as 10,50,100."
+        ) from None
 
 
-def protocols_of(name: str, *, criteria: bool = True) -> tuple[Protocol, ...]:
+def protocols_of(name: str | None, *, criteria: bool = True) -> tuple[Protocol, ...]:
     """The protocols that `--protocol` measures; the coupled one always, because headlines use it.
 
     Args:
-        name: One of them, or "all".
+        name: One of them, or "all"; None for the coupled one.
         criteria: Whether the items have criteria, which can be moved.
 
     Raises:
@@ -101,9 +134,11 @@ def protocols_of(name: str, *, criteria: bool = True) -> tuple[Protocol, ...]:
         raise UsageError("--protocol criteria: the items have no criteria that could be moved.")
     if name == "all":
         return tuple(p for p in PROTOCOLS if criteria or p != "criteria")
+    if name is None or name == "coupled":
+        return ("coupled",)
     for protocol in PROTOCOLS:
         if name == protocol:
-            return ("coupled",) if protocol == "coupled" else ("coupled", protocol)
+            return ("coupled", protocol)
     raise UsageError(f"unknown protocol {name!r}. {did_you_mean(name, (*PROTOCOLS, 'all'))}")
 
 

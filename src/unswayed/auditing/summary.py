@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 
 import numpy as np
 from msgspec import UNSET, UnsetType
 
 from unswayed.auditing.contrasts import compare_methods
-from unswayed.auditing.evaluation import Scored, direct_outcomes, score_method
+from unswayed.auditing.evaluation import Scored, score_method
 from unswayed.auditing.planning import AuditPlan
 from unswayed.auditing.pool import DecisionSource
 from unswayed.auditing.records import LevelChoices, Metrics
-from unswayed.decisions import MISSING, REASKED, SCORE, DecisionTable
+from unswayed.decisions import MISSING, REASKED, SCORE
 from unswayed.methods import BASE, Method
 from unswayed.methods.threshold import ThresholdView, threshold_view
 from unswayed.metrics import METRICS, Options, Row, flips, measure, measure_groups, self_check
@@ -27,22 +27,20 @@ MOST_REASKED = 0.02
 """Share of replies asked again above which figures without them are reported too."""
 
 
-def evaluate(plan: AuditPlan, tables: Sequence[DecisionTable], source: DecisionSource) -> Metrics:
+def evaluate(plan: AuditPlan, source: DecisionSource) -> Metrics:
     """The sections of `metrics.json` that come from decisions; the others are left empty."""
     settings = plan.settings
     options = Options(
         resamples=settings.resamples, seed=settings.seed, gold_ties=settings.gold_ties
     )
-    scored = {name: _scored(plan, method, tables, source) for name, method in plan.methods.items()}
+    scored = {name: _scored(plan, method, source) for name, method in plan.methods.items()}
     protocols: dict[str, Row] = {
-        protocol: measure(
-            direct_outcomes(plan.strata, tables, protocol, group_by=settings.group_by), **options
-        )
+        protocol: measure([own.single_calls[protocol] for own in plan.strata], **options)
         for protocol in plan.strata[0].protocols
     }
     rows = {name: _row(own, options) for name, own in scored.items()}
     groups, macro = _groups(scored, options)
-    comparison = compare_methods(plan, tables, scored, rows, options)
+    comparison = compare_methods(plan, scored, rows, options)
     return Metrics(
         protocols=protocols,
         methods={
@@ -58,24 +56,32 @@ def evaluate(plan: AuditPlan, tables: Sequence[DecisionTable], source: DecisionS
         macro=macro,
         skipped=dict(plan.skipped),
         cautions={
-            name: (*_cautions(own), *lacking)
+            name: said
             for name, own in scored.items()
-            if (lacking := _lacking(name, comparison.left_out)) or own.cautions
+            if (said := _cautions(name, own, comparison.left_out))
         },
         flips=asdict(flips(scored[BASE].outcomes)),
-        thresholds=_thresholds(plan, tables, scored),
-        estimation_curve=_estimation_curve(plan, tables, source, options),
-        order_curve=_order_curve(plan, tables, source, options),
-        improvements=_improvements(tables, scored),
-        level_choices=_level_choices(plan, tables),
-        without_reasked=_without_reasked(tables, scored, options),
+        thresholds=_thresholds(plan, scored),
+        # how good fitted methods are with fewer or more estimation items
+        estimation_curve={
+            name: tuple(_point(plan, method, source, options, items=size) for size in sizes)
+            for name, method in plan.methods.items()
+            if method.fitted_from
+        }
+        if (sizes := plan.settings.estimation_sizes)
+        else UNSET,
+        order_curve=_order_curve(plan, source, options),
+        improvements=_improvements(plan, scored),
+        level_choices=_level_choices(plan),
+        without_reasked=_without_reasked(plan, scored, options),
     )
 
 
 def _without_reasked(
-    tables: Sequence[DecisionTable], scored: Mapping[str, Scored], options: Options
+    plan: AuditPlan, scored: Mapping[str, Scored], options: Options
 ) -> dict[str, Row] | UnsetType:
     """Measure accuracy and consistency without items that were asked again, if they are many."""
+    tables = [stratum.table for stratum in plan.strata]
     marks = [table.marked(REASKED) for table in tables]
     replies = sum(int((table.choices != MISSING).sum()) for table in tables)
     kept = [np.flatnonzero(~own.any(axis=1)) for own in marks]
@@ -91,10 +97,10 @@ def _without_reasked(
 
 
 def _improvements(
-    tables: Sequence[DecisionTable], scored: Mapping[str, Scored]
+    plan: AuditPlan, scored: Mapping[str, Scored]
 ) -> dict[str, Improvements] | UnsetType:
     """Where candidates are scored: what each method gets right that the single call does not."""
-    if not any(SCORE in table.ratings for table in tables):
+    if not any(SCORE in stratum.table.ratings for stratum in plan.strata):
         return UNSET
     base = scored[BASE].outcomes
     own = {
@@ -105,34 +111,26 @@ def _improvements(
     return {pair: counts for pair, counts in own.items() if counts.n} or UNSET
 
 
-def _level_choices(
-    plan: AuditPlan, tables: Sequence[DecisionTable]
-) -> dict[int, LevelChoices] | UnsetType:
+def _level_choices(plan: AuditPlan) -> dict[int, LevelChoices] | UnsetType:
     """Which level was chosen at which position, where the candidates are levels with values."""
-    if all(table.values is None for table in tables):
-        return UNSET
     counted = {}
-    calls = direct_outcomes(plan.strata, tables, "coupled", group_by=plan.settings.group_by)
-    for table, outcomes in zip(tables, calls, strict=True):
-        values = table.values
-        if values is None:
-            continue
-        scales = {tuple(sorted(own)) for own in values.tolist()}
-        chosen, shown = level_choices(outcomes, values)
-        counted[table.n] = LevelChoices(
-            values=scales.pop() if len(scales) == 1 else None,
-            chosen=tuple(map(tuple, chosen.tolist())),
-            shown=tuple(map(tuple, shown.tolist())),
-        )
+    for stratum in plan.strata:
+        values = stratum.table.values
+        if values is not None:
+            scales = {tuple(sorted(own)) for own in values.tolist()}
+            chosen, shown = level_choices(stratum.single_calls["coupled"], values)
+            counted[stratum.n] = LevelChoices(
+                values=scales.pop() if len(scales) == 1 else None,
+                chosen=tuple(map(tuple, chosen.tolist())),
+                shown=tuple(map(tuple, shown.tolist())),
+            )
     return counted or UNSET
 
 
-def _thresholds(
-    plan: AuditPlan, tables: Sequence[DecisionTable], scored: Mapping[str, Scored]
-) -> ThresholdView | UnsetType:
+def _thresholds(plan: AuditPlan, scored: Mapping[str, Scored]) -> ThresholdView | UnsetType:
     """For two candidates: every single-call method as a threshold on P(A), and the oracle's."""
-    for stratum, table in zip(plan.strata, tables, strict=True):
-        if stratum.n != 2 or table.probs is None:
+    for stratum in plan.strata:
+        if stratum.n != 2 or stratum.table.probs is None:
             continue
         fitted = [
             own.fitted[0] if own.fitted else plan.methods[name] for name, own in scored.items()
@@ -145,100 +143,77 @@ def _thresholds(
                 named.argmax(axis=1).tolist(), named.sum(axis=1).tolist(), strict=True
             )
         ]
-        return threshold_view(single, table, gold)
+        return threshold_view(single, stratum.table, gold)
     return UNSET
-
-
-def _estimation_curve(
-    plan: AuditPlan,
-    tables: Sequence[DecisionTable],
-    source: DecisionSource,
-    options: Options,
-) -> dict[str, tuple[Row, ...]] | UnsetType:
-    """How good fitted methods are with fewer or more estimation items, from the same pool."""
-    sizes = plan.settings.estimation_sizes
-    if not sizes:
-        return UNSET
-
-    def point(method: Method, size: int) -> Row:
-        scored = _scored(plan, method, tables, source, estimation_items=size)
-        amortised = scored.costs.calls_per_item_amortised
-        beside = Beside(estimation_items=size, calls_per_item_amortised=amortised)
-        return _followed(scored, beside, options)
-
-    return {
-        name: tuple(point(method, size) for size in sizes)
-        for name, method in plan.methods.items()
-        if method.fitted_from
-    }
-
-
-def _order_curve(
-    plan: AuditPlan,
-    tables: Sequence[DecisionTable],
-    source: DecisionSource,
-    options: Options,
-) -> dict[str, tuple[Row, ...]] | UnsetType:
-    """How good methods are with the first of their orders only, from the same pool."""
-
-    def point(method: Method, prefix: int) -> Row:
-        scored = _scored(plan, method, tables, source, prefix=prefix)
-        beside = Beside(calls_per_item=scored.costs.calls_per_item)
-        return _followed(scored, beside, options, constructed=scored.by_construction)
-
-    curve = {}
-    for name, method in plan.methods.items():
-        prefixes = {prefix for stratum in plan.strata for prefix in method.prefixes(stratum.n)}
-        if prefixes:
-            curve[name] = tuple(point(method, prefix) for prefix in sorted(prefixes))
-    return curve or UNSET
 
 
 def _scored(
     plan: AuditPlan,
     method: Method,
-    tables: Sequence[DecisionTable],
     source: DecisionSource,
     *,
     estimation_items: int | None = None,
     prefix: int | None = None,
 ) -> Scored:
-    settings = plan.settings
     return score_method(
         method,
         plan.strata,
-        tables,
         source,
-        estimation_items=estimation_items or settings.estimation_items,
-        group_by=settings.group_by,
+        estimation_items=estimation_items or plan.settings.estimation_items,
         samples=plan.samples,
         prefix=prefix,
     )
 
 
-def _followed(
-    scored: Scored, beside: Beside, options: Options, *, constructed: bool = False
+def _point(
+    plan: AuditPlan,
+    method: Method,
+    source: DecisionSource,
+    options: Options,
+    *,
+    items: int | None = None,
+    prefix: int | None = None,
 ) -> Row:
-    """The metrics that curves follow."""
-    names = [name for name in METRICS if METRICS.load(name).curve]
+    """A point of a curve, from the same pool: the method with so many estimation items, or with the
+    first of its orders only.
+    """
+    scored = _scored(plan, method, source, estimation_items=items, prefix=prefix)
+    costs, constructed = scored.costs, prefix is not None and scored.by_construction
+    beside = Beside(calls_per_item=costs.calls_per_item)
+    if prefix is None:
+        amortised = costs.calls_per_item_amortised
+        beside = Beside(estimation_items=items, calls_per_item_amortised=amortised)
     # items with different numbers of candidates have no RStd over all
+    names = [name for name in METRICS if METRICS.load(name).curve]
     row = measure(scored.outcomes, names=names, constructed=constructed, **options)
     return Row(row.values, beside)
 
 
-def _lacking(method: str, left_out: Mapping[str, str]) -> tuple[str, ...]:
-    """That a method is not compared, for it lacks answers."""
-    if method not in left_out:
-        return ()
-    return (f"{method} {left_out[method]}: it is not compared, and its row is about other items.",)
+def _order_curve(
+    plan: AuditPlan, source: DecisionSource, options: Options
+) -> dict[str, tuple[Row, ...]] | UnsetType:
+    """How good methods are with the first of their orders only."""
+    curve = {}
+    for name, method in plan.methods.items():
+        prefixes = {prefix for stratum in plan.strata for prefix in method.prefixes(stratum.n)}
+        points = (_point(plan, method, source, options, prefix=p) for p in sorted(prefixes))
+        curve[name] = tuple(points)
+    return {name: points for name, points in curve.items() if points} or UNSET
 
 
-def _cautions(scored: Scored) -> tuple[str, ...]:
-    """What fitting warned about: the first sentence, and how many folds said alike."""
-    if not scored.cautions:
-        return ()
-    first, *others = scored.cautions
-    return (first if not others else f"{first} ({len(others)} more folds warn alike.)",)
+def _cautions(name: str, scored: Scored, left_out: Mapping[str, str]) -> tuple[str, ...]:
+    """What fitting warned about, the first sentence and how many folds said alike, and that a method
+    lacks the answers to be compared.
+    """
+    said = []
+    if scored.cautions:
+        first, *others = scored.cautions
+        said.append(f"{first} ({len(others)} more folds warn alike.)" if others else first)
+    if name in left_out:
+        said.append(
+            f"{name} {left_out[name]}: it is not compared, and its row is about other items."
+        )
+    return tuple(said)
 
 
 def _row(scored: Scored, options: Options) -> Row:

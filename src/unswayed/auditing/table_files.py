@@ -59,12 +59,7 @@ def _inert(value: object) -> object:
 
 
 def write_parquet(columns: Columns, path: Path) -> None:
-    """Write columns as one Parquet file, whole or not at all.
-
-    Raises:
-        MissingExtraError: If pyarrow is not installed.
-        RunDirectoryError: If the file cannot be written.
-    """
+    """Write columns as one Parquet file, whole or not at all."""
     require("pyarrow", extra="parquet", feature="Parquet export")
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -92,17 +87,8 @@ def write_parquet(columns: Columns, path: Path) -> None:
 def write_dataset(columns: Columns, folder: Path, *, name: str, what: str) -> None:
     """Write columns as a folder that `datasets.load_dataset(folder)` opens: Parquet and a card.
 
-    The one split is `test`: what is judged is no training set.
-
-    Args:
-        columns: The columns.
-        folder: Made where it is not there; must not hold anything else.
-        name: Of the file of rows.
-        what: What a row is, in a sentence, for the card.
-
-    Raises:
-        MissingExtraError: If pyarrow is not installed.
-        RunDirectoryError: If it cannot be written, or the folder holds other things.
+    The one split is `test`: what is judged is no training set. The folder must not hold anything else;
+    `name` is that of the file of rows, and `what` a row is a sentence for the card.
     """
     file = f"{name}.parquet"
     try:

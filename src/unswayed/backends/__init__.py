@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, Self
 
 import msgspec
+from msgspec import Meta
 
+from unswayed.arguments import Settings
 from unswayed.backends.protocol import Backend
 from unswayed.errors import UnknownNameError, UsageError
 from unswayed.registry import Registry, did_you_mean
@@ -23,55 +25,107 @@ __all__ = [
     "LOCAL",
     "Backend",
     "BackendSettings",
-    "backend_settings",
-    "checked_settings",
     "local_options",
     "open_backend",
 ]
 
 
-Seconds = Annotated[float, msgspec.Meta(gt=0, le=sys.float_info.max)]
-Rate = Annotated[float, msgspec.Meta(gt=0)]
+Rate = Annotated[float, Meta(gt=0)]
+MOST: Final = sys.float_info.max
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BackendSettings:
+class BackendSettings(Settings):
     """How to reach and drive a model; a backend uses what applies to it."""
 
-    base_url: str | None = None  # address of an OpenAI-compatible server, over the provider's own
-    # most requests in flight; concurrency adapts below it
-    max_connections: Annotated[int, msgspec.Meta(ge=1)] = 64
+    base_url: Annotated[str | None, Meta(description="Address of an OpenAI-compatible server.")] = (
+        None  # over the provider's own
+    )
+    # concurrency adapts below it
+    max_connections: Annotated[int, Meta(ge=1, description="Most requests in flight.")] = 64
     # requests_per_minute, tokens_per_minute: limits to stay under; None for what the server says
     requests_per_minute: Rate | None = None
     tokens_per_minute: Rate | None = None
-    timeout: Seconds = 120.0  # longest wait for one attempt, in seconds
-    # Further attempts after a call fails; one more follows when all others are done. Attempts that
-    # find no server, or a server that turns every call away, do not count: `patience` limits them.
-    max_retries: Annotated[int, msgspec.Meta(ge=0)] = 5
-    # for how many seconds such a server is waited for before the run stops
-    patience: Seconds = 180.0
-    prices: str | None = None  # path of a price table that overrides the shipped one
-    device: str | None = None  # torch device of local models; None picks one
-    # how a local model is laid over several devices, such as "auto", in place of `device` (needs
-    # accelerate)
-    device_map: str | None = None
-    # attention of a local model, such as "sdpa" or "eager"; None leaves it to transformers
-    attn_implementation: str | None = None
-    # torch dtype of local models; None for float32 on CPU, bfloat16 on a GPU (`vllm/`: what the
-    # model was saved in). One that is given is part of the model's name and of every key.
-    dtype: str | None = None
+    timeout: Annotated[
+        float, Meta(gt=0, le=MOST, description="Seconds one attempt of a call may take.")
+    ] = 120.0
+    # One more attempt follows when all other calls are done. Attempts that find no server, or a
+    # server that turns every call away, do not count: `patience` limits them.
+    max_retries: Annotated[
+        int, Meta(ge=0, description="Most attempts of a call that fails, beyond the first.")
+    ] = 5
+    patience: Annotated[
+        float,
+        Meta(
+            gt=0,
+            le=MOST,
+            description="Seconds to wait for a server that is down or turns every call away.",
+        ),
+    ] = 180.0
+    prices: Annotated[
+        str | None,
+        Meta(
+            description="Price table of your own (TOML or JSON).",
+            extra={"text": Path, "value": str | Path | None},
+        ),
+    ] = None  # overrides the shipped one
+    device: Annotated[
+        str | None,
+        Meta(description="Local models: cpu, cuda, cuda:1, mps [default: a GPU if there is one]"),
+    ] = None
+    device_map: Annotated[
+        str | None, Meta(description="hf/: auto lays the model over several devices.")
+    ] = None  # in place of `device`; needs accelerate
+    dtype: Annotated[
+        str | None,
+        Meta(
+            description="Local models: float32, bfloat16, float16; becomes part of the model's name "
+            "[default: float32 on a CPU, bfloat16 on a GPU; vllm/: as it was saved]"
+        ),
+    ] = None  # one that is given is part of every key as well
+    attn_implementation: Annotated[
+        str | None,
+        Meta(description="hf/: sdpa, eager, flash_attention_2 [default: as transformers chooses]"),
+    ] = None
     batch_tokens: int = 8192  # padded tokens per batch of local models
-    # Most memory in GB that a local model's passes take beside its weights; None for half of what
-    # is free when it is loaded. For `vllm/` that of keys and values on each GPU; None for what vLLM
-    # leaves them.
-    memory_gb: Annotated[float, msgspec.Meta(gt=0)] | None = None
-    # torch threads on CPU; None for what OMP_NUM_THREADS says, or else one
-    threads: Annotated[int, msgspec.Meta(ge=1)] | None = None
-    # GPUs over which vLLM lays every layer of a `vllm/` model
-    tensor_parallel: Annotated[int, msgspec.Meta(ge=1)] = 1
-    # Let a local model run code that it ships, with a warning. Off by default.
-    trust_remote_code: bool = False
+    memory_gb: (
+        Annotated[
+            float,
+            Meta(
+                gt=0,
+                description="Local models: GB that they may take beside their weights (vllm/: for keys "
+                "and values on each GPU) [default: half of what is free; vllm/: as vLLM chooses]",
+            ),
+        ]
+        | None
+    ) = None
+    threads: (
+        Annotated[
+            int, Meta(ge=1, description="hf/: threads on a CPU [default: OMP_NUM_THREADS, or 1]")
+        ]
+        | None
+    ) = None
+    tensor_parallel: Annotated[
+        int, Meta(ge=1, description="vllm/: GPUs over which every layer is laid.")
+    ] = 1
+    trust_remote_code: Annotated[
+        bool, Meta(description="Local models: run code that the model brings, with your rights.")
+    ] = False
     pricing_only: bool = False  # no call will be made (`--dry-run`), so a missing key is no error
+
+    def valid(self) -> Self:
+        """The same, checked.
+
+        Raises:
+            UsageError: Naming the first setting that is not possible.
+        """
+        values = asdict(self)
+        if isinstance(self.prices, Path):
+            values["prices"] = str(self.prices)
+        try:
+            return msgspec.convert(values, type(self))
+        except msgspec.ValidationError as error:
+            raise UsageError(f"cannot reach a model so: {error}.") from None
 
 
 LOCAL: Final = (
@@ -91,45 +145,6 @@ def local_options(settings: BackendSettings) -> dict[str, str | int | float | bo
     """The options of local models that were given, by name: what has its default is left out."""
     plain, given = asdict(BackendSettings()), asdict(settings)
     return {name: given[name] for name in LOCAL if given[name] != plain[name]}
-
-
-def checked_settings(settings: BackendSettings) -> BackendSettings:
-    """The settings, if all of them are possible.
-
-    Raises:
-        UsageError: Naming the first that is not.
-    """
-    try:
-        return msgspec.convert(asdict(settings), BackendSettings)
-    except msgspec.ValidationError as error:
-        raise UsageError(f"cannot reach a model so: {error}.") from None
-
-
-def backend_settings(
-    base: BackendSettings | None = None,
-    *,
-    base_url: str | None = None,
-    max_connections: int | None = None,
-    timeout: float | None = None,
-    max_retries: int | None = None,
-    patience: float | None = None,
-    prices: str | Path | None = None,
-) -> BackendSettings:
-    """Settings from the options of the Python functions, laid over `base`; None leaves its own.
-
-    Raises:
-        UsageError: If an option is of another kind.
-    """
-    given = {
-        "base_url": base_url,
-        "max_connections": max_connections,
-        "timeout": timeout,
-        "max_retries": max_retries,
-        "patience": patience,
-        "prices": None if prices is None else str(prices),
-    }
-    named = {name: value for name, value in given.items() if value is not None}
-    return checked_settings(replace(base or BackendSettings(), **named))  # type: ignore[arg-type]
 
 
 BACKENDS: Registry[Callable[[str, BackendSettings], Backend]] = Registry(

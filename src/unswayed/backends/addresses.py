@@ -153,16 +153,8 @@ def resolve(
 ) -> Address:
     """The address of a service and the key that may be sent there.
 
-    Args:
-        service: Whose variables are read.
-        base_url: Address given on the command line or in the settings, over all others.
-        environ: The environment.
-        model: Full model name, for messages.
-        needs_key: False where no call will be made, so that a missing key is no error.
-
-    Raises:
-        MissingKeyError: If a key or an address is needed and not set.
-        UsageError: If an address is malformed, or a key would travel unencrypted.
+    `base_url`, from the command line or the settings, goes over all other addresses. Where no call will
+    be made a missing key is no error (`needs_key`).
     """
     own = None if service.own_url is None else _split(service.own_url, service.own_url)
     in_environ = environ.get(service.url_variable) or None
@@ -199,7 +191,11 @@ def resolve(
             f"{model} needs a key: set {service.key_variable} (empty if the server wants none). "
             "A server on this machine needs no key: give its address as base URL."
         )
-    _check_header(key, service)
+    if not (key.reveal().isascii() and key.reveal().isprintable()) or " " in key.reveal():
+        raise UsageError(
+            f"{service.key_variable} contains a space, a line break or a special character. "
+            "Copy the key again."
+        )
     return Address(
         url=urlunsplit(chosen).rstrip("/"),
         key=key,
@@ -207,12 +203,3 @@ def resolve(
         is_own=own is not None and _origin(chosen) == _origin(own),
         no_key_reason="" if key else reason,
     )
-
-
-def _check_header(key: Secret, service: Service) -> None:
-    value = key.reveal()
-    if not (value.isascii() and value.isprintable()) or " " in value:
-        raise UsageError(
-            f"{service.key_variable} contains a space, a line break or a special character. "
-            "Copy the key again."
-        )

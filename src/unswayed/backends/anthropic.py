@@ -87,11 +87,7 @@ _USAGE = msgspec.json.Decoder(_Usage)
 
 
 class AnthropicDialect:
-    """The messages API.
-
-    Args:
-        model: The model's name at the server.
-    """
+    """The messages API."""
 
     path = "messages"
 
@@ -126,11 +122,7 @@ class AnthropicDialect:
         return _ENCODER.encode(payload)
 
     def decode(self, body: bytes) -> Response:
-        """The response of a 200 body; cache reads and writes are part of the input.
-
-        Raises:
-            BadResponseError: If it is not JSON or not of the promised shape.
-        """
+        """The response of a 200 body; cache reads and writes are part of the input."""
         try:
             reply = _REPLY.decode(body)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -188,9 +180,5 @@ def open_anthropic(model: str, settings: BackendSettings) -> HttpBackend:
 
     `ANTHROPIC_BASE_URL`, or the settings' base URL, names another server of the same API; it ends
     in `/v1`.
-
-    Raises:
-        MissingKeyError: If ANTHROPIC_API_KEY is needed and not set.
-        UsageError: If an address or the price table is unusable.
     """
     return open_http(ANTHROPIC, f"anthropic/{model}", AnthropicDialect(model), settings)

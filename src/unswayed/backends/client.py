@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from unswayed.backends import BackendSettings, checked_settings
+from unswayed.backends import BackendSettings
 from unswayed.backends.addresses import Address, Service, resolve
 from unswayed.backends.dialect import Dialect, Traits, Transport
 from unswayed.backends.faults import Fault, bad_response, fault_of, lost
@@ -36,24 +36,7 @@ OTHER_FILES: Final = 24
 
 
 class HttpBackend(Backend):
-    """A model behind HTTP.
-
-    Args:
-        model: Full model name.
-        dialect: The API.
-        address: Where it is, and the key.
-        settings: Limits.
-        price: Price per token; None if unknown.
-        clock: Time and chance.
-        connect: Makes the transport, once per event loop; default: aiohttp.
-
-    Attributes:
-        traits: What the server is known to accept.
-        patience: Since when it answers nothing, and how long that is put up with.
-
-    Raises:
-        UsageError: If a limit is out of range.
-    """
+    """A model behind HTTP."""
 
     def __init__(
         self,
@@ -66,11 +49,11 @@ class HttpBackend(Backend):
         clock: Clock | None = None,
         connect: Callable[[], Transport] | None = None,
     ) -> None:
-        settings = checked_settings(settings)
+        settings = settings.valid()
         self.model = model
         self.address = address
         self.server = address.shown
-        self.traits = dialect.traits
+        self.traits = dialect.traits  # what the server is known to accept
         self.gives_logprobs = dialect.traits.logprobs != 0
         self.dialect = dialect
         self.settings = settings
@@ -252,18 +235,7 @@ class HttpBackend(Backend):
 def open_http(
     service: Service, model: str, dialect: Dialect, settings: BackendSettings
 ) -> HttpBackend:
-    """A model of a service, its address and key from the environment, its price from the table.
-
-    Args:
-        service: Whose variables are read.
-        model: Full model name.
-        dialect: The API.
-        settings: Address, price table and limits.
-
-    Raises:
-        MissingKeyError: If a key or an address is needed and not set.
-        UsageError: If an address, a limit or the price table is unusable.
-    """
+    """A model of a service, its address and key from the environment, its price from the table."""
     prices = load_prices(settings.prices)
     address = resolve(
         service,
@@ -295,21 +267,15 @@ def _check_room(n_more: int) -> None:
         )
 
 
-def _generated(response: Response) -> tuple[str, str]:
-    """The generated tokens as one text, for a key in pieces, and all alternatives."""
-    tops = response.top_logprobs or ()
-    return "".join(response.tokens or ()), "\n".join(
-        [top.token for ranked in tops for top in ranked]
-    )
-
-
 def _without_key(response: Response, address: Address) -> Response:
     """The response, with the key hidden should the server have put it there."""
     key = address.key
     if not key:
         return response
-    texts = (response.text, response.reasoning or "", response.model or "", response.finish_reason)
-    if not any(key.occurs_in(text) for text in (*texts, *_generated(response))):
+    texts = [response.text, response.reasoning or "", response.model or "", response.finish_reason]
+    texts.append("".join(response.tokens or ()))  # it may come in pieces
+    texts += [top.token for ranked in response.top_logprobs or () for top in ranked]
+    if not any(key.occurs_in(text) for text in texts):
         return response
     return msgspec.structs.replace(
         response,

@@ -104,11 +104,7 @@ class Fault:
 def retry_after_s(headers: Mapping[str, str], *, wall: float) -> float | None:
     """How long the server asks to wait, in seconds, never negative; None if it does not say.
 
-    Reads `retry-after-ms`, and `retry-after` as seconds or as an HTTP date.
-
-    Args:
-        headers: Response headers by lower-case name.
-        wall: Now, in seconds since the epoch.
+    Reads `retry-after-ms`, and `retry-after` as seconds or as an HTTP date, of which `wall` is now.
     """
     milliseconds = _number(headers.get("retry-after-ms"))
     if milliseconds is not None:
@@ -183,7 +179,10 @@ def fault_of(reply: HttpReply, address: Address, *, model: str, wall: float) -> 
         message = f"{said}. The account has no quota left: check its plan and billing."
         return Fault(error=RateLimitedError, message=message, status=status, fatal=True)
     if status in {401, 403}:
-        return Fault(error=AuthError, message=_auth(said, address), status=status, fatal=True)
+        hint = "Check the key and what it may be used for."
+        if address.no_key_reason:
+            hint = f"No key was sent: {address.no_key_reason}."
+        return Fault(error=AuthError, message=f"{said}. {hint}", status=status, fatal=True)
     if status == 404:
         message = (
             f"{said}. Check the model name ({model}) and that the address ends where its API "
@@ -216,11 +215,6 @@ def fault_of(reply: HttpReply, address: Address, *, model: str, wall: float) -> 
     if 400 <= status < 500:
         return Fault(error=BackendError, message=said, status=status, detail=words)
     return bad_response(f"{where}: not a status this API knows", address, status=status)
-
-
-def _auth(said: str, address: Address) -> str:
-    hint = f" No key was sent: {address.no_key_reason}." if address.no_key_reason else ""
-    return f"{said}.{hint or ' Check the key and what it may be used for.'}"
 
 
 def bad_response(message: str, address: Address, *, status: int = 200) -> Fault:

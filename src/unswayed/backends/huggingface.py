@@ -31,10 +31,6 @@ def open_huggingface(model: str, settings: BackendSettings) -> HuggingFaceBacken
     """A local folder or Hub id, run here with transformers: `hf/<path or id>[+bits=4|8][+lora=DIR]` (extra: local).
 
     Finds and fingerprints the model; it is loaded with the first question.
-
-    Raises:
-        MissingExtraError: If torch, transformers or what the name asks for is not installed.
-        UsageError: If there is no such model, or it cannot lie where it is told to.
     """
     for module in ("torch", "transformers"):
         require(module, extra="local", feature=f"the local model hf/{model}")
@@ -45,13 +41,7 @@ def open_huggingface(model: str, settings: BackendSettings) -> HuggingFaceBacken
 
 
 class HuggingFaceBackend(Backend):
-    """Answers from a model on this machine.
-
-    Args:
-        folder: Where the model lies.
-        settings: Device, dtype, batch size, threads.
-        provider: What the full name begins with.
-    """
+    """Answers from a model on this machine."""
 
     gives_logprobs = True
     hands_over = True
@@ -76,11 +66,7 @@ class HuggingFaceBackend(Backend):
         return forecast(self._folder, self._settings, queries, name=self.model)
 
     def answer(self, queries: Iterable[Query]) -> AsyncGenerator[Answer, None]:
-        """Answer in windows of queries, each in batches of about equal length.
-
-        Raises:
-            UsageError: If the model cannot be loaded, or its tokenizer cannot write a label.
-        """
+        """Answer in windows of queries, each in batches of about equal length."""
         return answer_in_windows(
             queries, self._thread, self._prepare, self._batches, lambda batch: self._run(*batch)
         )

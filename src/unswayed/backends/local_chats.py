@@ -50,14 +50,8 @@ class ChatWriter:
     "### Assistant:"), in any case. Marks of other models' templates stay as they are, and where
     there is no template nothing but control tokens is broken up.
 
-    Args:
-        tokenizer: Of the model, with its chat template.
-        model: Its name, for messages.
-        enable_thinking: What templates that know the switch (Qwen3) are told; None leaves it to each
-            chat.
-
-    Raises:
-        UsageError: If the template needs too much time or memory, or cannot write a chat.
+    `enable_thinking` is what templates that know the switch (Qwen3) are told; None leaves it to each
+    chat.
     """
 
     def __init__(
@@ -91,17 +85,15 @@ class ChatWriter:
     def render(self, chats: Sequence[Sequence[Message]], *, thinking: bool) -> list[str]:
         """The chats as texts, up to where the answer begins.
 
-        Args:
-            chats: The messages of each prompt.
-            thinking: Whether the reply has a place for reasoning. Where it has none, templates that
-                know the switch are asked for an answer without it, unless `enable_thinking` is set.
+        Where a reply has no place for reasoning (`thinking`), templates that know the switch are asked for
+        an answer without it, unless `enable_thinking` is set.
         """
         if not chats:
             return []
         rows = [self._rows(chat) for chat in chats]
         if self.has_template:
             return self._rendered(rows, thinking=thinking)
-        return [_plain(row) for row in rows]
+        return ["\n\n".join(turn["content"] for turn in row) + "\n\nAnswer:" for row in rows]
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of rendered chats (a template writes the first token itself)."""
@@ -203,10 +195,6 @@ def _control_tokens(
     return re.compile("|".join(map(re.escape, written)) or r"(?!)", re.IGNORECASE)
 
 
-def _plain(rows: list[dict[str, str]]) -> str:
-    return "\n\n".join(row["content"] for row in rows) + "\n\nAnswer:"
-
-
 class LabelTokens:
     """Which token ids stand for a label where the answer begins: found, and remembered.
 
@@ -216,9 +204,6 @@ class LabelTokens:
     without the label behind it, and the id that follows the prompt's own counts, which finds the
     first piece of a label that the tokenizer splits ("Al" + "ice"). The probabilities of all are
     summed. Other pieces that a label may begin with count only where there is nothing else.
-
-    Args:
-        writer: Writes prompts as the model is given them.
     """
 
     def __init__(self, writer: ChatWriter) -> None:
@@ -231,9 +216,6 @@ class LabelTokens:
         """The ids of each label behind a prompt, in label order; no id stands for two labels.
 
         A label of several tokens counts with its first where no other label begins with the same.
-
-        Raises:
-            UsageError: If a label has no token that begins it and no other.
         """
         key = (labels, prompt[-CONTEXT_CHARACTERS:])
         if key not in self._ids:
@@ -275,7 +257,6 @@ class LabelTokens:
         return spelled, begun
 
     def _vocabulary(self) -> dict[int, str]:
-        """The text of every token that is not a control token."""
         if self._texts is None:
             tokenizer = self._writer.tokenizer
             ids = sorted(set(tokenizer.get_vocab().values()) - set(tokenizer.all_special_ids))

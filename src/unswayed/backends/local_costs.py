@@ -75,9 +75,6 @@ class PassCosts:
 
         The weights need not be there (torch's device "meta"). Passes may take `memory_gb` beside
         them, or half of what is free.
-
-        Raises:
-            UsageError: If more memory is given than is free.
         """
         budget = _budget(device, memory_gb)
         config = model.config.get_text_config()
@@ -112,14 +109,7 @@ class PassCosts:
         )
 
     def work(self, tokens: int, kept: int = 0, *, masked: bool = False, rows: int = 1) -> float:
-        """Operations of one pass.
-
-        Args:
-            tokens: Of each row.
-            kept: Tokens in the cache before them.
-            masked: Whether who sees whom is given, as in a tree.
-            rows: Of that many tokens.
-        """
+        """Operations of one pass; its arguments are those of `memory`."""
         pairs = MASKED * tokens * (kept + tokens) if masked else CAUSAL * tokens**2
         return rows * (tokens * self.token + pairs * self.pair) + self.call
 
@@ -134,16 +124,11 @@ class PassCosts:
         scored: int = 0,
         held: int = 0,
     ) -> float:
-        """Most bytes of one pass at a time.
+        """Most bytes of one pass at a time, over `rows` rows of `tokens` tokens with `kept` before them.
 
-        Args:
-            tokens: Of each row.
-            kept: Tokens in the cache before them.
-            masked: Whether who sees whom is given, as in a tree.
-            rows: Of that many tokens.
-            caches: Whether keys and values are kept.
-            scored: Rows that go through the output layer at the end.
-            held: Tokens whose keys and values stay in memory beside it.
+        Tokens that are kept are in the cache. `masked` says that who sees whom is given, as in a tree,
+        `caches` that keys and values are stored; `scored` rows go through the output layer at the end,
+        and the keys and values of `held` tokens stay in memory beside it.
         """
         seen = kept + tokens
         pairs = rows * tokens * seen

@@ -27,11 +27,7 @@ if TYPE_CHECKING:
 def forecast(
     folder: ModelFolder, settings: BackendSettings, queries: Iterable[Query], *, name: str
 ) -> tuple[str, ...]:
-    """What would be read, how, and within which memory, in sentences; weights are not opened.
-
-    Raises:
-        UsageError: If the tokenizer or the configuration cannot be read, or cannot write a prompt.
-    """
+    """What would be read, how, and within which memory, in sentences; weights are not opened."""
     device = device_of(settings)
     tokenizer = load_tokenizer(folder, settings, name=name)
     model = _outline(folder, settings, name=name)
@@ -76,7 +72,6 @@ def forecast(
 
 
 def _outline(folder: ModelFolder, settings: BackendSettings, *, name: str) -> PreTrainedModel:
-    """The model of a configuration, without weights."""
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 

@@ -25,18 +25,10 @@ SPACES: Final = r"\n? {0,12}"
 
 
 class Grammars:
-    """The grammars of one tokenizer, made when the first schema is met.
-
-    Args:
-        tokenizer: Its tokens are what a text is made of.
-        ends: Ids that end an answer.
-
-    Attributes:
-        remarks: Why answers were not held to their schema, in sentences.
-    """
+    """The grammars of one tokenizer, made when the first schema is met."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, ends: Collection[int]) -> None:
-        self.remarks: tuple[str, ...] = ()
+        self.remarks: tuple[str, ...] = ()  # why answers were not held to their schema
         self._source = tokenizer
         self._ends = sorted(ends)
         self._matchers: dict[str, LLMatcher | None] = {}
@@ -86,8 +78,7 @@ class Grammars:
 class SchemaHold:
     """Rules out what a schema does not allow, row by row (a logits processor of transformers).
 
-    Args:
-        matchers: One for each row, at the beginning of its text; None for a row that is free.
+    A row without a matcher is free.
     """
 
     def __init__(self, matchers: Sequence[LLMatcher | None]) -> None:

@@ -62,16 +62,9 @@ async def answer_in_windows(
     batches: Callable[[list[Job]], Iterable[B]],
     run: Callable[[B], list[Answer]],
 ) -> AsyncGenerator[Answer, None]:
-    """Answer some queries at a time, in batches.
+    """Answer some queries at a time, in batches that the model's own thread prepares and runs.
 
     If cancelled, it finishes the batch under way, yields its answers and starts no other.
-
-    Args:
-        queries: What is asked, pulled a window at a time.
-        thread: The model's own, where it is prepared for and run.
-        prepare: Jobs of a window, and what is refused.
-        batches: Jobs that run together.
-        run: Answers of a batch.
     """
     loop = asyncio.get_running_loop()
     pending = iter(queries)
@@ -97,27 +90,17 @@ def prepare(
     longest: int | None,
     model: str,
 ) -> tuple[list[Job], list[Answer]]:
-    """Render and tokenise; prompts too long for the model are refused.
-
-    Args:
-        queries: What is asked.
-        writer: Writes chats as the model is given them.
-        labels: Finds the tokens of labels.
-        longest: Most tokens of prompt and answer together; None for no limit.
-        model: Full name, for messages.
-
-    Raises:
-        UsageError: If the chat template or the tokenizer cannot write a prompt or a label.
-    """
+    """Render and tokenise; prompts too long for the model are refused."""
     jobs: list[Job] = []
     refused: list[Answer] = []
     for thinking in (False, True):
-        chosen = [query for query in queries if _thinks(query) is thinking]
+        chosen = [query for query in queries if _may_think(query) is thinking]
         chats = [query.request.messages for query in chosen]
         written = writer.write(chats, thinking=thinking)
         for query, (text, tokens) in zip(chosen, written, strict=True):
             request = query.request
-            ids = labels.ids(request.labels, text) if _is_answer_only(request) else None
+            # label logprobs are asked for exactly where the answer is the label itself
+            ids = labels.ids(request.labels, text) if request.top_logprobs else None
             job = Job(query, tokens, ids)
             if longest is not None and job.room > longest:
                 refused.append((query, too_long(query, job.room, longest=longest, model=model)))
@@ -244,14 +227,7 @@ def label_logprobs(label_ids: Ids, ids: Sequence[int], logprobs: FloatArray) -> 
 def label_response(
     request: Request, logprobs: FloatArray, *, model: str, input_tokens: int
 ) -> Response:
-    """The answer where the label itself is the answer.
-
-    Args:
-        request: What is asked.
-        logprobs: Of its labels, from the full distribution, shape (labels,).
-        model: Full name.
-        input_tokens: Tokens of the prompt.
-    """
+    """The answer where the label is the answer, from exact log-probabilities of shape (labels,)."""
     labels = request.labels
     text = labels[_chosen(logprobs, request)]
     listed = sorted(zip(labels, logprobs.tolist(), strict=True), key=lambda pair: -pair[1])
@@ -275,14 +251,9 @@ def broken_off(job: Job, reasons: Iterable[str | None], *, model: str) -> Failur
     return None
 
 
-def _is_answer_only(request: Request) -> bool:
-    """Label logprobs are asked for exactly where the answer is the label itself."""
-    return request.top_logprobs > 0
-
-
-def _thinks(query: Query) -> bool:
+def _may_think(query: Query) -> bool:
     return may_think(
-        answer_only=query.answer_only or _is_answer_only(query.request),
+        answer_only=query.answer_only or query.request.top_logprobs > 0,
         has_schema=query.request.schema is not msgspec.UNSET,
     )
 

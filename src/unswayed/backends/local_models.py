@@ -42,13 +42,7 @@ class LoadedModel:
 
 
 def load_model(folder: ModelFolder, settings: BackendSettings, *, name: str) -> LoadedModel:
-    """Load a model for answering.
-
-    Raises:
-        UsageError: If the folder does not hold a causal language model that can be loaded, or
-            the device or dtype does not exist.
-        MissingExtraError: If a map of devices needs accelerate, and it is not installed.
-    """
+    """Load a model for answering."""
     device = device_of(settings)
     tokenizer = load_tokenizer(folder, settings, name=name)
     with _no_progress_bar():  # the run shows its own progress
@@ -80,11 +74,7 @@ def load_model(folder: ModelFolder, settings: BackendSettings, *, name: str) -> 
 def load_tokenizer(
     folder: ModelFolder, settings: BackendSettings, *, name: str
 ) -> PreTrainedTokenizerBase:
-    """The tokenizer of a model, with a warning where the model's own code may run.
-
-    Raises:
-        UsageError: If it cannot be loaded.
-    """
+    """The tokenizer of a model, with a warning where the model's own code may run."""
     from transformers import AutoTokenizer
 
     if settings.trust_remote_code:
@@ -119,11 +109,7 @@ def _pad(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> int:
 
 
 def device_of(settings: BackendSettings) -> torch.device:
-    """Where a model lies: as told, else a GPU if there is one.
-
-    Raises:
-        UsageError: If there is no such device.
-    """
+    """Where a model lies: as told, else a GPU if there is one."""
     import torch
 
     if settings.device is None:
@@ -137,11 +123,7 @@ def device_of(settings: BackendSettings) -> torch.device:
 
 
 def check_places(settings: BackendSettings, shown: str) -> None:
-    """Check where a model is to lie, as far as it can be told without torch.
-
-    Raises:
-        UsageError: If that cannot be: two places, or what only vLLM takes.
-    """
+    """Check where a model is to lie, as far as it can be told without torch."""
     if settings.tensor_parallel > 1:
         raise UsageError(
             f"{shown}: tensor_parallel={settings.tensor_parallel} is for vllm/ models. An hf/ model is "
@@ -209,11 +191,7 @@ def _read_model(
 def _placement(
     folder: ModelFolder, settings: BackendSettings, device: torch.device
 ) -> dict[str, Any]:
-    """What `from_pretrained` is told of devices and rounded weights; nothing for one device.
-
-    Raises:
-        MissingExtraError: If accelerate is not installed.
-    """
+    """What `from_pretrained` is told of devices and rounded weights; nothing for one device."""
     where: str | dict[str, torch.device] = {"": device}
     if settings.device_map is not None:
         require("accelerate", extra="train", feature="a map of devices (device_map)")

@@ -43,14 +43,10 @@ class _DirectPath:
 
 
 class LabelScorer:
-    """Scores prompts with one model.
+    """Scores prompts with one model in evaluation mode; `pad` is any token id, never attended to.
 
     Models that do something more to their logits (scaling, soft caps) are noticed by comparing
     with their own forward pass once, and are asked through that, one length at a time.
-
-    Args:
-        model: In evaluation mode.
-        pad: Any token id; it is never attended to.
     """
 
     def __init__(self, model: PreTrainedModel, *, pad: int) -> None:
@@ -69,15 +65,9 @@ class LabelScorer:
     def score(
         self, prompts: Sequence[list[int]], labels: Sequence[Ids], *, steps: Sequence[Step] = ()
     ) -> list[FloatArray]:
-        """Log-probability of every label of every prompt.
+        """Log-probability of every label of every prompt, an array of shape (labels,) each.
 
-        Args:
-            prompts: Token ids; of one length, unless `pads`.
-            labels: Token ids of the labels of each.
-            steps: The passes that make up a tree, none for rows; see `PromptBatch`.
-
-        Returns:
-            One array per prompt, shape (labels,).
+        Prompts are of one length, unless `pads`; `steps` are the passes that make up a tree.
         """
         import torch
 

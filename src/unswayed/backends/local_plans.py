@@ -86,14 +86,9 @@ def plan(
 ) -> Iterator[PromptBatch]:
     """Every prompt in one batch.
 
-    Args:
-        prompts: Token ids.
-        groups: Prompts of one group are likely to begin alike (presentations of one item).
-        costs: Of the model, with the budget of memory.
-        cap: Most tokens of a pass over one tree (a longer prompt runs alone).
-        cap_apart: Most padded tokens of a pass over rows, or over several trees.
-        pads: Whether prompts of different lengths may run together.
-        trees: Whether the model takes trees.
+    Prompts of one group are likely to begin alike (presentations of one item). A pass over one tree
+    has at most `cap` tokens (a longer prompt runs alone), one over rows or several trees at most
+    `cap_apart` padded ones. `pads` says whether prompts of different lengths may run together.
     """
     members: dict[Hashable, list[int]] = {}
     for row, group in enumerate(groups):
@@ -139,11 +134,7 @@ def by_length(
 ) -> Iterator[list[int]]:
     """Indices in batches of at most `cap` padded tokens (at least one each), longest first.
 
-    Args:
-        lengths: Tokens of each prompt.
-        cap: Rows x longest row of a batch.
-        same: Only equal lengths together.
-        fits: Whether so many rows of such a length fit into memory.
+    `same` puts only equal lengths together; `fits` says whether so many rows of such a length do.
     """
     batch: list[int] = []
     longest = 0

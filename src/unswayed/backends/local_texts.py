@@ -74,16 +74,8 @@ def generate(
 ) -> list[Generated | None]:
     """Generate a text for every prompt of a batch; all run to the largest cap of the batch.
 
-    Args:
-        model: Writes.
-        tokenizer: Reads what was written.
-        prompts: Token ids.
-        requests: What is asked, one for each prompt.
-        pad: An id to pad with.
-        held: What rules tokens out before one is drawn: scores from token ids and scores.
-
-    Returns:
-        One text per prompt; None where a token was chosen by scores that are not numbers.
+    `held` rule tokens out before one is drawn: scores from token ids and scores. The text is None
+    where a token was chosen by scores that are not numbers.
     """
     import torch
     from transformers import GenerationConfig, LogitsProcessorList

@@ -50,12 +50,7 @@ class Tree:
 
     @classmethod
     def of(cls, prompts: Sequence[Sequence[int]], kept: int = 0) -> Tree:
-        """The tree of prompts.
-
-        Args:
-            prompts: In lexicographic order, all longer than `kept` and alike up to there.
-            kept: Leading tokens that are left out.
-        """
+        """The tree of prompts in lexicographic order, all alike up to `kept` tokens, which are left out."""
         path = np.zeros(max(map(len, prompts)), dtype=np.int64)
         ids: list[int] = []
         positions: list[IntArray] = []

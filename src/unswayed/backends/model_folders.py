@@ -73,19 +73,9 @@ def locate(
 ) -> ModelFolder:
     """Find a model by what follows `hf/` in its name.
 
-    Args:
-        model: A folder or a hub id, with `@revision` (a hub revision, or the fingerprint that a
-            folder must have), `+bits=`, `+dtype=` and `+lora=DIR` where wanted.
-        provider: What stands before it, for messages.
-        dtype: The same as `+dtype=`, given as an option.
-        weights: Whether its weights are needed; a price needs none, and none are downloaded for it.
-
-    Raises:
-        UsageError: If the folder or the adapter is missing, holds no safetensors or a damaged
-            `unswayed_prompt.json`, or has another fingerprint than the one asked for; if the hub cannot
-            be reached and the model is not cached; if two dtypes are named, or one that does not exist.
-        UnknownNameError: If a `+` part is not known.
-        MissingExtraError: If a hub id is given and huggingface_hub is not installed.
+    That is a folder or a hub id, with `@revision` (a hub revision, or the fingerprint that a folder
+    must have), `+bits=`, `+dtype=` and `+lora=DIR` where wanted. The option `dtype` says the same as
+    `+dtype=`. A price needs no `weights`, and none are downloaded for it.
     """
     shown = f"{provider}/{model}"
     base, plus, adapter = model.partition("+lora=")
@@ -149,11 +139,7 @@ def _one_dtype(named: str | None, given: str | None, shown: str) -> str | None:
 
 
 def check_extras(folder: ModelFolder, shown: str) -> None:
-    """Check that transformers can round weights, or load an adapter, where that is asked for.
-
-    Raises:
-        MissingExtraError: If peft, bitsandbytes or accelerate is not installed.
-    """
+    """Check that transformers can round weights, or load an adapter, where that is asked for."""
     if folder.adapter is not None:
         require("peft", extra="train", feature="a LoRA adapter (+lora=)")
     for module in () if folder.bits is None else ("bitsandbytes", "accelerate"):

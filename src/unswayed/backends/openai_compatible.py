@@ -173,11 +173,7 @@ _SAID: Final = frozenset(("text", "output_text"))
 
 
 class OpenAIDialect:
-    """Chat completions.
-
-    Args:
-        model: The model's name at the server.
-    """
+    """Chat completions."""
 
     path = "chat/completions"
 
@@ -222,11 +218,7 @@ class OpenAIDialect:
         return _ENCODER.encode(payload)
 
     def decode(self, body: bytes) -> Response:
-        """The response of a 200 body.
-
-        Raises:
-            BadResponseError: If it is not JSON, not of the promised shape, or an error in disguise.
-        """
+        """The response of a 200 body."""
         completion = _completion(body)
         if not completion.choices:
             raise BadResponseError(f"not a chat completion: no choices; {server_words(body)}")
@@ -236,8 +228,11 @@ class OpenAIDialect:
             words = f": {server_words(body)}" if completion.error else ""
             raise BadResponseError(f"the answer came with an error ({finish}){words}")
         message = choice.message
-        text = _text(message)
-        if refusal := _refusal(message):
+        content = message.content
+        parts = content if isinstance(content, list) else []
+        said = [part.text or "" for part in parts if part.type in _SAID]
+        text = content if isinstance(content, str) else "".join(said)
+        if refusal := message.refusal or "".join([part.refusal or "" for part in parts]):
             text, finish = text or refusal, "refusal"
         tokens = tops = None
         if isinstance(choice, _Choice) and choice.logprobs is not None:
@@ -300,18 +295,6 @@ def _reply_format(request: Request, traits: Traits) -> _ReplyFormat | None:
     return _ReplyFormat("json_object", schema=None if loose else schema)
 
 
-def _text(message: _Message) -> str:
-    content = message.content
-    if isinstance(content, str):
-        return content
-    return "".join(part.text or "" for part in content or () if part.type in _SAID)
-
-
-def _refusal(message: _Message) -> str:
-    parts = message.content if isinstance(message.content, list) else ()
-    return message.refusal or "".join(part.refusal or "" for part in parts)
-
-
 def _completion(body: bytes) -> _Completion | _PlainCompletion:
     """The body, typed; logprobs in another shape count as missing: the answer is still good."""
     try:
@@ -362,23 +345,12 @@ def without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
 
 
 def open_openai(model: str, settings: BackendSettings) -> HttpBackend:
-    """OpenAI models: `openai/<model>`, with OPENAI_API_KEY (and OPENAI_BASE_URL).
-
-    Raises:
-        MissingKeyError: If OPENAI_API_KEY is needed and not set.
-        UsageError: If an address or the price table is unusable.
-    """
+    """OpenAI models: `openai/<model>`, with OPENAI_API_KEY (and OPENAI_BASE_URL)."""
     return open_http(OPENAI, f"openai/{model}", OpenAIDialect(model), settings)
 
 
 def open_service(model: str, settings: BackendSettings) -> HttpBackend:
-    """Any OpenAI-compatible server: `openai-api/<service>/<model>`, with <SERVICE>_BASE_URL, _API_KEY.
-
-    Raises:
-        UnknownNameError: If the name has no service or no model.
-        MissingKeyError: If the address is not set, or a key is needed and not set.
-        UsageError: If an address or the price table is unusable.
-    """
+    """Any OpenAI-compatible server: `openai-api/<service>/<model>`, with <SERVICE>_BASE_URL, _API_KEY."""
     service, _, name = model.partition("/")
     if not service or not name:
         raise UnknownNameError(

@@ -58,9 +58,6 @@ class OwnPrompt(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
         A style or template that is given replaces the model's wording and the cap that belongs to
         it. A style alone cannot replace a template whose words are all that the model knows.
-
-        Args:
-            given: What is None in it was not given.
         """
         own = replace(given, prompt=self.style, template=self.template)
         other_style = given.prompt is not None and (
@@ -92,9 +89,6 @@ class OwnPrompt(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 def own_prompt_of(folders: Sequence[Path]) -> OwnPrompt:
     """The prompt of the first folder that has one; an empty one if none has.
-
-    Args:
-        folders: An adapter's before its base's.
 
     Raises:
         UsageError: If a file is damaged, too large, or names what does not exist.

@@ -31,23 +31,13 @@ class Clock:
 
 
 def backoff_s(failures: int, clock: Clock) -> float:
-    """Full-jitter exponential back-off: uniform between 0 and 1, 2, 4, ... up to 60 seconds.
-
-    Args:
-        failures: Failures so far, from 1.
-        clock: Source of chance.
-    """
+    """Full-jitter exponential back-off: uniform between 0 and 1, 2, 4, ... up to 60 seconds."""
     ceiling = BACKOFF_BASE_S * 2.0 ** min(failures - 1, 16)
     return clock.random() * min(LONGEST_PAUSE_S, ceiling)
 
 
 class Concurrency:
-    """How many attempts may be under way at once.
-
-    Args:
-        cap: Never more than this.
-        clock: Source of time.
-    """
+    """How many attempts may be under way at once, never more than `cap`."""
 
     def __init__(self, cap: int, clock: Clock) -> None:
         self.cap = max(1, cap)
@@ -80,8 +70,7 @@ class Concurrency:
 class Spacing:
     """Keeps a rate by giving each start its share of the minute before the next may follow.
 
-    Args:
-        per_minute: Most units in any 60 seconds; None for no limit.
+    No 60 seconds hold more than `per_minute` units; None is no limit.
     """
 
     def __init__(self, per_minute: float | None) -> None:
@@ -102,13 +91,8 @@ class Spacing:
 class Gate:
     """Lets attempts start one by one, first come first served, under all limits at once.
 
-    Bound to one event loop. New queries and repeated attempts stand in the same line.
-
-    Args:
-        concurrency: The adaptive limit.
-        requests: Spacing of requests.
-        tokens: Spacing of tokens; a start waits until the tokens before it are paid off.
-        clock: Source of time.
+    Bound to one event loop. New queries and repeated attempts stand in the same line, and a start
+    waits until the tokens before it are paid off.
     """
 
     def __init__(
@@ -169,10 +153,7 @@ class Gate:
     ) -> None:
         """The server was too busy: fewer attempts at once, and all of them later.
 
-        Args:
-            started: When the refused attempt started.
-            retry_after_s: What the server asked for; None to back off by one's own measure.
-            most_s: Longest pause.
+        Without `retry_after_s` the pause is of one's own measure; none is longer than `most_s`.
         """
         if self._concurrency.pushed_back(started):
             self._refusals += 1

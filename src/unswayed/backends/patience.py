@@ -17,22 +17,12 @@ FIRST_CONTACT_S: Final = 3.0
 
 
 class Patience:
-    """Since when a server has answered nothing, and until when that is put up with.
-
-    Args:
-        patience_s: Longest time without an answer.
-        clock: Source of time.
-
-    Attributes:
-        answers: Answers so far; a call that was turned away can tell whether others were not.
-        reached: Whether the server was ever reached.
-        reason: Why it last turned an attempt away, in a few words that are not the server's.
-    """
+    """Since when a server has answered nothing, and until when that is put up with."""
 
     def __init__(self, patience_s: float, clock: Clock) -> None:
-        self.answers = 0
+        self.answers = 0  # a call that was turned away can tell whether others were not
         self.reached = False
-        self.reason = ""
+        self.reason = ""  # why an attempt was last turned away; not in the server's words
         self._patience_s = patience_s
         self._clock = clock
         self._since: float | None = None

@@ -31,9 +31,9 @@ _SNAPSHOT = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8}|latest)$")
 
 
 class _Rates(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    input: float
-    output: float
-    cached_input: float | None = None
+    input: float  # fresh tokens
+    output: float  # reasoning included
+    cached_input: float | None = None  # read from the provider's cache; None prices them as fresh
 
     def __post_init__(self) -> None:
         for value in (self.input, self.output, self.cached_input):
@@ -52,13 +52,7 @@ class _LongRates(_Rates, frozen=True, kw_only=True):
 
 
 class Price(_Rates, frozen=True, kw_only=True):
-    """Prices of one model, USD per million tokens.
-
-    Attributes:
-        input: Fresh input tokens.
-        cached_input: Input tokens read from the provider's cache; None prices them as fresh.
-        output: Generated tokens, reasoning included.
-    """
+    """Prices of one model, USD per million tokens."""
 
     # other rates for prompts above a number of input tokens, on all their tokens
     long_prompt: _LongRates | None = None
@@ -93,12 +87,8 @@ class PriceTable:
     def find(self, model: str, *, own_address: bool) -> Price | None:
         """The price of a model; None if unknown.
 
-        A dated snapshot without an entry has the price of its undated name.
-
-        Args:
-            model: Full name, e.g. `openai/gpt-4.1-mini-2025-04-14`.
-            own_address: True if it is called at its provider's own address. Elsewhere the same
-                name may cost anything, so only the user's own table counts.
+        A dated snapshot without an entry has the price of its undated name. Away from its provider's
+        own address the same name may cost anything, so only the user's own table counts.
         """
         tables = (self.given, self.shipped) if own_address else (self.given,)
         for table in tables:
@@ -109,14 +99,7 @@ class PriceTable:
 
 
 def load_prices(override: str | Path | None = None) -> PriceTable:
-    """The shipped table, with the user's own above it.
-
-    Args:
-        override: A TOML or JSON file; see the module's docstring.
-
-    Raises:
-        UsageError: If the file cannot be read or is not a price table.
-    """
+    """The shipped table, with the user's own above it."""
     text = files("unswayed.backends").joinpath("prices.toml").read_bytes()
     shipped = msgspec.toml.decode(text, type=_File)
     if override is None:

@@ -34,13 +34,7 @@ NOT_RECORDED: Final = "(not recorded)"
 
 
 def open_replay(model: str, settings: BackendSettings) -> ReplayBackend:
-    """Answers recorded earlier: `replay/<decisions.jsonl or run directory>`.
-
-    Raises:
-        UsageError: If there is nothing there.
-        ItemError: If a decision is malformed, a question answered twice, or nothing decided.
-        RunDirectoryError, StoreError: If the run directory cannot be read.
-    """
+    """Answers recorded earlier: `replay/<decisions.jsonl or run directory>`."""
     path = Path(model).expanduser()
     if path.is_dir():
         return _from_run(path, settings)
@@ -55,13 +49,8 @@ def open_replay(model: str, settings: BackendSettings) -> ReplayBackend:
 class ReplayBackend(Backend):
     """Looks answers up.
 
-    Args:
-        model: Name that goes into the keys.
-        find: The recorded answer to a query, or None.
-        source: Where answers come from, for messages.
-        original: The backend whose calls they are, if it is on this machine.
-        release: Releases the source.
-        has: Returns True if a call that asks again was recorded.
+    `find` gives the recorded answer to a query, `has` says whether a call that asks again was
+    recorded, and `original` is the backend whose calls they are, if it is on this machine.
     """
 
     offline = True

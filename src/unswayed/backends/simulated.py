@@ -75,11 +75,8 @@ class SimulatedJudge:
     def logits(self, query: Query, draws: Draws, point: str = "", lift: float = 0.0) -> list[float]:
         """Logits by label, length n.
 
-        Args:
-            query: What was asked.
-            draws: Noise.
-            point: What the verdict is about, where the reply gives several.
-            lift: What its place in the prompt adds between the lowest and the highest level.
+        `point` is what the verdict is about, where the reply gives several, and `lift` what its place in
+        the prompt adds between the lowest and the highest level.
         """
         order, labels = query.ask.presentation
         n = len(order)
@@ -100,12 +97,7 @@ class SimulatedJudge:
 
 
 def open_simulated(model: str, settings: BackendSettings) -> SimulatedBackend:
-    """A judge with planted bias: `simulated/judge?slot=0.6&label=0.4`.
-
-    Raises:
-        UnknownNameError: If another judge or an unknown parameter is named.
-        UsageError: If a value makes no sense.
-    """
+    """A judge with planted bias: `simulated/judge?slot=0.6&label=0.4`."""
     name, _, query = model.partition("?")
     if name != "judge":
         raise UnknownNameError(f"unknown model 'simulated/{name}'. Write simulated/judge?slot=0.6.")
@@ -215,21 +207,11 @@ def simulated_items(
 
     Utilities are N(0, 1.5 / sqrt(2)) each and gold is drawn from softmax(2 * utility). For two
     candidates that is u ~ N(0, 1.5) for the utility of one over the other, and gold ~
-    Bernoulli(sigmoid(2u)).
+    Bernoulli(sigmoid(2u)). `gold_balance` is the share of items in which the right candidate is listed
+    first, the rest spread evenly over the others; None for evenly over all.
 
     Responses of rubric items have a quality, uniform between the levels 1 and n, in `meta.quality`;
     gold is what a person says, quality + N(0, 0.5).
-
-    Args:
-        n_items: How many.
-        n: Candidates each; of rubric items the levels, with the values 1 to n.
-        seed: Another seed draws other items.
-        gold_balance: Share of items in which the right candidate is listed first, the rest spread
-            evenly over the others; None for evenly over all.
-        task: Of the items; None for pairwise for two candidates, MCQ for more.
-
-    Raises:
-        UsageError: If `gold_balance` is asked of rubric items.
     """
     if task == Task.RUBRIC:
         if gold_balance is not None:
@@ -284,7 +266,6 @@ def _scored_items(n_items: int, n: int, seed: int) -> ItemSet:
 
 
 def _effects(values: tuple[float, ...], n: int, name: str) -> tuple[float, ...]:
-    """One effect per position or label."""
     if len(values) == n:
         return values
     if len(values) == 1:

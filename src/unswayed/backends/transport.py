@@ -37,18 +37,7 @@ _EITHER_HEADER = 32 + zlib.MAX_WBITS
 
 
 class HttpTransport:
-    """Posts JSON to one endpoint.
-
-    Args:
-        address: Where to, and the key.
-        path: Endpoint below the address.
-        headers: Headers of every request; the only place where the key is in the clear.
-        connections: Size of the connection pool.
-        timeout_s: Longest wait for one response.
-
-    Raises:
-        UsageError: If the environment names a proxy that is none for HTTP.
-    """
+    """Posts JSON to one endpoint; its headers are the only place where the key is in the clear."""
 
     def __init__(
         self,

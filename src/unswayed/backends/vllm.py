@@ -67,10 +67,6 @@ def open_vllm(model: str, settings: BackendSettings) -> VllmBackend:
     """A local folder or Hub id, run here by vLLM on GPUs: `vllm/<path or id>[+bits=8][+lora=DIR]` (extra: vllm; tested by vLLM's types, not yet on a GPU). A server is `openai-api/vllm/<model>` with VLLM_BASE_URL.
 
     Finds and fingerprints the model; the engine starts with the first question.
-
-    Raises:
-        MissingExtraError: If vLLM is not installed; a price does without.
-        UsageError: If there is no such model, or vLLM cannot run it as it is asked for.
     """
     if find_spec("vllm") is None and not settings.pricing_only:
         raise MissingExtraError(
@@ -84,7 +80,6 @@ def open_vllm(model: str, settings: BackendSettings) -> VllmBackend:
 
 
 def _check(folder: ModelFolder, settings: BackendSettings, shown: str) -> None:
-    """Refuse what only transformers takes."""
     if folder.bits == 4:
         raise UsageError(
             f"{shown}: vLLM rounds weights to 8 bits (fp8) as it loads them, not to 4. Write +bits=8, or "
@@ -105,8 +100,6 @@ def _check(folder: ModelFolder, settings: BackendSettings, shown: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Engine:
-    """A running engine with what is needed to ask it."""
-
     llm: LLM
     writer: ChatWriter
     labels: LabelTokens
@@ -115,12 +108,7 @@ class _Engine:
 
 
 class VllmBackend(Backend):
-    """Answers from an engine of vLLM in this process.
-
-    Args:
-        folder: Where the model lies.
-        settings: dtype, memory, tensor parallelism, trust.
-    """
+    """Answers from an engine of vLLM in this process."""
 
     gives_logprobs = True
     hands_over = True
@@ -136,11 +124,7 @@ class VllmBackend(Backend):
         self._read = self._cached = 0
 
     def answer(self, queries: Iterable[Query]) -> AsyncGenerator[Answer, None]:
-        """Answer in windows of queries, each in lexicographic order of its tokens.
-
-        Raises:
-            UsageError: If the engine cannot start, or the tokenizer cannot write a label.
-        """
+        """Answer in windows of queries, each in lexicographic order of its tokens."""
         return answer_in_windows(queries, self._thread, self._prepare, _batches, self._run)
 
     async def close(self) -> None:
@@ -296,11 +280,6 @@ def _sampling(request: Request) -> SamplingParams:
 
 
 def _started(folder: ModelFolder, settings: BackendSettings, *, name: str) -> _Engine:
-    """Start an engine.
-
-    Raises:
-        UsageError: If it cannot start: no GPU, no room, a model that vLLM does not know.
-    """
     # its log goes to standard output, which belongs to --json
     os.environ.setdefault("VLLM_LOGGING_STREAM", "ext://sys.stderr")
     tokenizer = load_tokenizer(folder, settings, name=name)
@@ -326,11 +305,7 @@ def _started(folder: ModelFolder, settings: BackendSettings, *, name: str) -> _E
 
 
 def engine_arguments(folder: ModelFolder, settings: BackendSettings) -> dict[str, Any]:
-    """What `vllm.LLM` is called with; what is left out is vLLM's to choose.
-
-    Raises:
-        UsageError: If the adapter's rank is larger than vLLM takes.
-    """
+    """What `vllm.LLM` is called with; what is left out is vLLM's to choose."""
     given: dict[str, Any] = {
         "model": str(folder.path),
         "trust_remote_code": settings.trust_remote_code,

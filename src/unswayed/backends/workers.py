@@ -66,11 +66,7 @@ class Wire(Protocol):
 
 
 class Attempts:
-    """Calls that stop together: each is tried until it is answered or given up.
-
-    Attributes:
-        stop: Set when nothing more is to be sent.
-    """
+    """Calls that stop together: each is tried until it is answered or given up."""
 
     def __init__(self, wire: Wire, line: Line) -> None:
         self.stop: asyncio.Future[None] = line.loop.create_future()
@@ -159,8 +155,10 @@ class Attempts:
                 )
             elif patience.is_over:
                 fatal = True
+                allowed = patience.allowed_s
+                waited = f"{allowed / 60:g} minutes" if allowed >= 120 else f"{allowed:g} seconds"
                 message = (
-                    f"the server has answered nothing for {_duration(patience.allowed_s)}: "
+                    f"the server has answered nothing for {waited}: "
                     f"{message}. The same command goes on from here; --patience SECONDS waits "
                     "longer"
                 )
@@ -309,10 +307,6 @@ def is_passing(outcome: Outcome) -> TypeGuard[Failure]:
     if isinstance(outcome, Response):
         return False
     return not outcome.fatal and outcome.error != BackendError.__name__
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds / 60:g} minutes" if seconds >= 120 else f"{seconds:g} seconds"
 
 
 def _wake(future: asyncio.Future[None] | None) -> None:

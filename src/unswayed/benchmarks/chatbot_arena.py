@@ -55,7 +55,6 @@ def _items(rows: Sequence[_Battle], place: Place) -> Iterator[Item]:
 
 
 def _answers(conversation: Sequence[Message], column: str) -> Text:
-    """What follows the first question: a text, or the messages of several turns."""
     rest = tuple(conversation[1:])
     if not rest:
         raise BadFieldError(column, "has no answer")

@@ -64,12 +64,7 @@ class Copy:
 def files_of(
     name: str, benchmark: Benchmark[Any], parts: Sequence[str], data_dir: str | Path | None
 ) -> Copy:
-    """Fetch the files of some parts, or find them in a folder.
-
-    Raises:
-        UsageError: If they cannot be fetched or found; it says what to do.
-        MissingExtraError: If fetching needs a package that is not installed.
-    """
+    """Fetch the files of some parts, or find them in a folder."""
     wanted = {part: benchmark.files[part] for part in parts}
     if data_dir is not None:
         folder = Path(data_dir)
@@ -115,7 +110,6 @@ def _copy(paths: Iterable[str]) -> str:
 
 
 def _local(folder: Path, patterns: Sequence[str]) -> tuple[Path, ...]:
-    """The files of a folder under a published path or its bare name, whatever the format."""
     for pattern in patterns:
         path = Path(pattern)
         for own in (path, Path(path.name)):
@@ -130,9 +124,6 @@ def _snapshot(name: str, benchmark: Benchmark[Any], patterns: Sequence[str]) -> 
     """The folder of the hub's cache with these files; it is called after the commit.
 
     What is pinned and cached is taken without asking the hub.
-
-    Raises:
-        UsageError: If the hub does not give them.
     """
     require("huggingface_hub", extra="benchmarks", feature=name)
     from huggingface_hub import errors, snapshot_download
@@ -209,11 +200,7 @@ def _save(address: str, file: Path) -> None:
 
 
 def _github(name: str, benchmark: Benchmark[Any], path: str) -> Path:
-    """One file of a repository: a pinned one is fetched once, another each time it can be.
-
-    Raises:
-        UsageError: If it cannot be fetched.
-    """
+    """One file of a repository: a pinned one is fetched once, another each time it can be."""
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "unswayed"
     kept = base / "benchmarks" / benchmark.repository / benchmark.revision / path
     if benchmark.is_pinned and kept.is_file():
@@ -238,11 +225,7 @@ def _github(name: str, benchmark: Benchmark[Any], path: str) -> Path:
 
 
 def rows_of(name: str, benchmark: Benchmark[Any], file: Path) -> Iterator[Record | BadFieldError]:
-    """The rows of a file, its columns checked before the first.
-
-    Raises:
-        ItemError: If a needed field is in no row: the data set was changed, or is another.
-    """
+    """The rows of a file, its columns checked before the first."""
     fields = msgspec.structs.fields(benchmark.schema)
     needed = [field.encode_name for field in fields if field.required]
     republished = benchmark.republished
@@ -276,7 +259,6 @@ def _check(
 def _parquet(
     name: str, file: Path, columns: Sequence[str], check: Callable[[Iterable[str]], None]
 ) -> Iterator[Record]:
-    """The rows of a Parquet file, read a batch at a time, and of its columns the needed ones."""
     feature = f"{name}, a Parquet file,"
     with open_parquet(file, extra="benchmarks", feature=feature) as table:
         there = table.schema_arrow.names

@@ -38,11 +38,6 @@ def load_benchmark(
             (`reward-bench-2:Factuality`) or criteria (`hanna:Coherence`).
         data_dir: Folder with a copy of its files; None fetches them, or takes them from the cache.
         on_bad_item: "stop" at a row that is none of this benchmark, or "skip" and count them.
-
-    Raises:
-        UnknownNameError: If there is no such benchmark.
-        UsageError: If its files cannot be had, or it has no such part or group.
-        ItemError: If the rows are not those of the benchmark.
     """
     name, _, chosen = data.partition(":")
     benchmark = BENCHMARKS.load(name)
@@ -61,11 +56,7 @@ def load_benchmark(
 
 
 def _chosen(name: str, items: Sequence[Item], chosen: str, parts: Sequence[str]) -> Sequence[Item]:
-    """The items of a group, or all with one of their criteria.
-
-    Raises:
-        UsageError: If there is no such group or criterion.
-    """
+    """The items of a group, or all with one of their criteria."""
     group = [item for item in items if item.group == chosen]
     if group:
         return group
@@ -112,11 +103,7 @@ class _Reading:
     rows: int = 0
 
     def items(self) -> Iterator[Item]:
-        """The items, in the order of their first rows.
-
-        Raises:
-            ItemError: At the first bad row, unless those are skipped.
-        """
+        """The items, in the order of their first rows."""
         key = self.benchmark.key
         together: dict[Hashable, tuple[Place, list[Any]]] = {}
         for place, row in self._places():
@@ -128,7 +115,6 @@ class _Reading:
             yield from self._checked(rows, place)
 
     def _places(self) -> Iterator[tuple[Place, Any]]:
-        """The rows by the benchmark's schema, each with its place."""
         schema = self.benchmark.schema
         for part, files in self.copy.files.items():
             for file in files:

@@ -21,7 +21,7 @@ from unswayed.items import BadFieldError, Item, Task
 _LETTERS: Final = ("A", "B", "C", "D")
 
 
-class Question(msgspec.Struct):
+class MmluRow(msgspec.Struct):
     """A row; the answer is a number on the hub and a letter in the authors' own files."""
 
     question: str
@@ -30,7 +30,7 @@ class Question(msgspec.Struct):
     subject: str | None = None
 
 
-def questions(name: str, rows: Sequence[Question], place: Place) -> Iterator[Item]:
+def questions(name: str, rows: Sequence[MmluRow], place: Place) -> Iterator[Item]:
     """The item of a row, called after the benchmark and the number of the row."""
     for number, row in enumerate(rows, start=place.number):
         if len(row.choices) != len(_LETTERS):
@@ -60,7 +60,7 @@ MMLU: Final = Benchmark(
         "dev": ("all/dev-*.parquet",),
     },
     default=("test",),
-    schema=Question,
+    schema=MmluRow,
     items=partial(questions, "mmlu"),
     task="mcq",
     rows=14042,

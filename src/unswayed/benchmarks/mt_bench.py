@@ -68,7 +68,6 @@ def _items(votes: Sequence[_Vote], place: Place) -> Iterator[Item]:
 
 
 def _winner(vote: _Vote) -> str:
-    """The name of the model, or tie."""
     if vote.winner in _TIES:
         return "tie"
     if vote.winner not in ("model_a", "model_b"):
@@ -91,7 +90,6 @@ def _question(conversation: Sequence[Message]) -> str:
 
 
 def _answer(conversation: Sequence[Message], turn: int) -> Text:
-    """The answer of the first turn, or all that follows the first question."""
     shown = conversation[1 : 2 * turn]
     if turn not in (1, 2) or len(shown) != 2 * turn - 1:
         raise BadFieldError("turn", f"{turn}: the conversation has {len(conversation)} messages")

@@ -95,9 +95,6 @@ def section_scores(accuracy: Mapping[str, float]) -> dict[str, float]:
 
     Returns:
         Section to the mean of its subsets, weighed as published.
-
-    Raises:
-        UsageError: If a subset is missing.
     """
     missing = [subset for subset in _SECTION_OF if subset not in accuracy]
     if missing:

@@ -49,7 +49,6 @@ def _items(rows: Sequence[_Row], place: Place) -> Iterator[Item]:
 
 
 def _check(row: _Row) -> None:
-    """Check that the numbers of answers are those that the row tells."""
     for column, answers, count in (
         ("num_correct", row.chosen, row.num_correct),
         ("num_incorrect", row.rejected, row.num_incorrect),

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final
 
 from unswayed.benchmarks.benchmark import Benchmark
-from unswayed.benchmarks.mmlu import Question, questions
+from unswayed.benchmarks.mmlu import MmluRow, questions
 
 TINY_MMLU: Final = Benchmark(
     title="100 questions that stand for MMLU.",
@@ -17,7 +17,7 @@ TINY_MMLU: Final = Benchmark(
     repository="tinyBenchmarks/tinyMMLU",
     revision="main",
     files={"test": ("all/test-*.parquet", "data/test-*.parquet")},
-    schema=Question,
+    schema=MmluRow,
     items=partial(questions, "tiny-mmlu"),
     task="mcq",
     rows=100,

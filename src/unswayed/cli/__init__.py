@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import importlib
+import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Final, TextIO
 
 from unswayed.cli.output import drop_output, note, usable_streams
@@ -83,12 +86,20 @@ def _run(arguments: Sequence[str] | None) -> int:
             typer.echo(f"unswayed {unswayed.__version__}")
             raise typer.Exit
 
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    named = {" ".join(words[:2]), *words[:1]} & COMMANDS.keys()
+    if any(name.endswith("_COMPLETE") for name in os.environ):  # the words stand elsewhere
+        named = set(COMMANDS)
     for name, where in COMMANDS.items():
         module, _, attribute = where.partition(":")
-        app.command(name)(_interruptible(getattr(importlib.import_module(module), attribute)))
+        if name in named:
+            command = getattr(importlib.import_module(module), attribute)
+            app.command(name)(_interruptible(command))
+        else:  # its options take time to load
+            app.command(name, help=None if named else _summary(module, attribute))(lambda: None)
     try:
         result = app(
-            args=list(arguments) if arguments is not None else None,
+            args=words,
             prog_name="unswayed",  # completion is named after it; `python -m` names no command
             standalone_mode=False,
         )
@@ -103,6 +114,16 @@ def _run(arguments: Sequence[str] | None) -> int:
     except Exception as error:
         return _usage_or_raise(error)
     return result if isinstance(result, int) else 0
+
+
+def _summary(module: str, function: str) -> str | None:
+    """What a command says about itself, read without loading what it needs."""
+    file = Path(__file__).with_name(f"{module.rpartition('.')[2]}.py")
+    nodes = ast.parse(file.read_text(encoding="utf-8")).body
+    commands = (
+        node for node in nodes if isinstance(node, ast.FunctionDef) and node.name == function
+    )
+    return ast.get_docstring(next(commands))
 
 
 class _InterruptedError(Exception):

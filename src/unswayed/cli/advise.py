@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
 
-from unswayed.cli.options import DataDir, Limit, OnBadItem
+from unswayed.auditing.run_directory import default_directory, json_text
+from unswayed.cli.options import with_options
 from unswayed.cli.output import note, write, write_bytes
 from unswayed.cli.training_options import changes_of, training_command
 from unswayed.errors import UsageError
+from unswayed.registry import require
+from unswayed.sources import DataOptions
 from unswayed.tiny import is_built_in, judge_of
-
-if TYPE_CHECKING:
-    from unswayed.items import ItemSet
-    from unswayed.training.advice import Advice
-    from unswayed.training.recipe_parts import Recipe
+from unswayed.training.advice import Advice
+from unswayed.training.advising import advise_training
+from unswayed.training.recipe import load_recipe, recipe_names, with_changes
+from unswayed.training.recipe_parts import Recipe
 
 OWN_RECIPE: Final = "RECIPE.toml"
 """Stands for a recipe that is still to be written."""
@@ -26,7 +28,9 @@ PARTS: Final = ("_low", "_high", "_of")
 """End the names of figures that belong to another: its interval, and how many it is a share of."""
 
 
+@with_options
 def advise(
+    *,
     data: Annotated[str, typer.Argument(help="Items to train on, with gold or without.")],
     model: Annotated[
         str | None, typer.Option(help="Path or hub id [default: the recipe's]")
@@ -43,9 +47,7 @@ def advise(
         list[str] | None,
         typer.Option("--set", help="Change a recipe field: prompt.style=direct (repeatable)."),
     ] = None,
-    limit: Limit = None,
-    data_dir: DataDir = None,
-    on_bad_item: OnBadItem = "stop",
+    selection: Annotated[DataOptions, "limit", "data_dir", "on_bad_item"],
     json: Annotated[
         bool, typer.Option("--json", help="Print the advice as JSON and nothing else.")
     ] = False,
@@ -55,27 +57,22 @@ def advise(
     The untrained model is asked in a balanced set of orders (both, or the rotations), before
     anything is trained. What it answers is recorded in --out: a training there asks it nothing again.
     """
-    from unswayed.auditing.run_directory import default_directory, json_text
-    from unswayed.registry import require
-    from unswayed.sources import load_data
-    from unswayed.training.advising import advise_training
-    from unswayed.training.recipe import load_recipe, with_changes
-    from unswayed.training.recipe_parts import Recipe
-
     require("trl", extra="train", feature="training")
-    items = load_data(data, limit=limit, on_bad_item=on_bad_item, data_dir=data_dir)
+    items = selection.load(data)
     given = None if recipe is None else load_recipe(recipe)
     name = _model(model, given, data)
-    chosen = given or _shipped(name, items) or Recipe(name=OWN_RECIPE, task=items[0].task)
+    own, task = name.removeprefix("hf/"), items[0].task
+    shipped = (r for r in map(load_recipe, recipe_names()) if (r.task, r.model) == (task, own))
+    chosen = given or next(shipped, None) or Recipe(name=OWN_RECIPE, task=task)
     changes = changes_of(change or (), {})
     folder = out or default_directory(items.name, f"{name}-trained")
     advice = advise_training(items, model=name, recipe=with_changes(chosen, changes), out=folder)
     options = {
         "--recipe": recipe or chosen.name,
         "--model": None if name == chosen.model else name,
-        "--limit": limit,
-        "--data-dir": data_dir,
-        "--on-bad-item": None if on_bad_item == "stop" else on_bad_item,
+        "--limit": selection.limit,
+        "--data-dir": selection.data_dir,
+        "--on-bad-item": None if selection.on_bad_item == "stop" else selection.on_bad_item,
         "--out": folder,
     }
     command = training_command(advice.objective, data, {**changes, **advice.changes}, options)
@@ -103,16 +100,6 @@ def _model(model: str | None, recipe: Recipe | None, data: str) -> str:
         f"which model is to be trained on {data}? Give --model PATH or a hub id, or a --recipe that "
         "names one."
     )
-
-
-def _shipped(model: str, items: ItemSet) -> Recipe | None:
-    """The shipped recipe for a model and the items' task, if there is one."""
-    from unswayed.training.recipe import load_recipe, recipe_names
-
-    for recipe in map(load_recipe, recipe_names()):
-        if recipe.task == items[0].task and recipe.model == model.removeprefix("hf/"):
-            return recipe
-    return None
 
 
 def _readable(advice: Advice) -> str:

@@ -3,76 +3,47 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich.table import Table
 
+from unswayed.api import calibrate as fit
 from unswayed.backends import BackendSettings
-from unswayed.cli.options import (
-    DEFAULTS,
-    DataDir,
-    Labels,
-    Limit,
-    Model,
-    NoReask,
-    OnBadItem,
-    Prompt,
-    Shots,
-    TaskName,
-    Template,
-    check_out,
-    model_for,
-    shots_from,
-    with_reach,
-)
+from unswayed.calibration import Calibration
+from unswayed.cli.options import Calls, Model, Shots, check_out, with_options
 from unswayed.cli.output import note, show, write
+from unswayed.methods.intervals import FEWEST
+from unswayed.prompts import AskOptions
+from unswayed.sources import DataOptions, examples_of, model_for
 
-if TYPE_CHECKING:
-    from unswayed.calibration import Calibration
 
-
-@with_reach
+@with_options
 def calibrate(
+    *,
     method: Annotated[str, typer.Argument(help="A method that learns, such as pride.")],
     data: Annotated[str, typer.Argument(help="Items; gold is not looked at.")],
     out: Annotated[Path, typer.Option(help="JSON file to write.")],
     model: Model = None,
-    prompt: Prompt = None,
-    template: Template = None,
-    labels: Labels = None,
+    asking: AskOptions,
     shots: Shots = None,
-    task: TaskName = None,
-    on_bad_item: OnBadItem = "stop",
-    limit: Limit = None,
-    data_dir: DataDir = None,
-    reach: BackendSettings = DEFAULTS,
-    no_reask: NoReask = False,
-    calls: Annotated[
-        Path | None, typer.Option(help="Directory of recorded calls [default: beside --out]")
-    ] = None,
+    selection: DataOptions,
+    reach: BackendSettings,
+    calls: Calls = None,
     force: Annotated[
         bool, typer.Option("--force", help="Write the file even if it corrects nothing.")
     ] = False,
 ) -> int:
     """Fit a method on unlabelled items and write a JSON file that `judge` loads."""
-    from unswayed.api import calibrate as fit
-
     check_out(out, None if data == "-" else data)
     fitted = fit(
         method,
-        data,
+        selection.load(data),
         model_for(model, data),
         out=out,
-        prompt=prompt,
-        template=template,
-        labels=labels,
-        shots=shots_from(shots),
-        task=task,
-        on_bad_item=on_bad_item,
-        limit=limit,
-        data_dir=data_dir,
+        prompt=asking.prompts(examples_of(shots)),
+        reask=asking.reask,
         backend=reach,
-        reask=not no_reask,
         calls=calls,
         force=force,
     )
@@ -85,10 +56,6 @@ def calibrate(
 
 def _show(fitted: Calibration) -> None:
     """What was learned, with intervals."""
-    from rich.table import Table
-
-    from unswayed.methods.intervals import FEWEST
-
     resampled = fitted.method.resamples > 0
     table = Table("learned", "value", "95% interval", box=None, pad_edge=False)
     for name, estimate in fitted.diagnostics["estimates"].items():

@@ -9,6 +9,9 @@ import typer
 
 from unswayed.cli.output import note, write
 from unswayed.errors import GateError, ItemError, UsageError
+from unswayed.items import is_table, iter_lines, read_table
+from unswayed.metrics.printed_table import check_table as check
+from unswayed.metrics.printed_table import markdown_rows
 from unswayed.visible import one_line
 
 MOST: Final = 1_000_000
@@ -41,8 +44,6 @@ def check_table(
     ] = None,
 ) -> None:
     """Check accuracy, consistency and consistent accuracy of published rows against each other."""
-    from unswayed.metrics.printed_table import check_table as check
-
     checked = check(
         _rows(file),
         tolerance=tolerance,
@@ -74,9 +75,6 @@ def check_table(
 
 def _rows(file: Path) -> list[tuple[int, list[tuple[str, str]]]]:
     """The rows of the table with their lines, headings and cells."""
-    from unswayed.items import is_table, read_table
-    from unswayed.metrics.printed_table import markdown_rows
-
     if not is_table(file):
         try:
             text = _text(file)
@@ -99,8 +97,6 @@ def _rows(file: Path) -> list[tuple[int, list[tuple[str, str]]]]:
 
 def _text(file: Path) -> str:
     """The text, its lines numbered as in the file: empty ones are kept."""
-    from unswayed.items import iter_lines
-
     lines: list[str] = []
     for number, line in iter_lines(file):
         lines += [""] * (number - 1 - len(lines))

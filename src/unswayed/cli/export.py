@@ -7,12 +7,17 @@ from typing import Annotated, Literal
 
 import typer
 
-from unswayed.cli.options import DataDir, check_out
+from unswayed.auditing.export import decisions_of_run, export_decisions, format_of
+from unswayed.auditing.export_items import export_items, items_of_run
+from unswayed.cli.options import check_out, with_options
 from unswayed.cli.output import write
 from unswayed.errors import UsageError
+from unswayed.sources import DataOptions
 
 
+@with_options
 def export(
+    *,
     run: Annotated[
         str,
         typer.Argument(help="Run directory; with --what items also items, as audit takes them."),
@@ -27,13 +32,11 @@ def export(
     what: Annotated[
         Literal["decisions", "items"], typer.Option(help="What to write of the run.")
     ] = "decisions",
-    data_dir: DataDir = None,
+    selection: Annotated[DataOptions, "data_dir"],
 ) -> None:
     """Write decisions, one line or row per judge call, or items, one per question."""
-    from unswayed.auditing.export import decisions_of_run, export_decisions, format_of
-
     of_run = what == "decisions" or Path(run).is_dir()
-    if of_run and data_dir is not None:
+    if of_run and selection.data_dir is not None:
         raise UsageError(
             "--data-dir goes with --what items and a benchmark; a run keeps its items."
         )
@@ -41,11 +44,8 @@ def export(
     if what == "decisions":
         count = export_decisions(decisions_of_run(run), out, form)
     else:
-        from unswayed.auditing.export_items import export_items, items_of_run
-        from unswayed.sources import load_data
-
         if form != "dataset":
             check_out(out, None if run == "-" else run)
-        items = items_of_run(run) if of_run else load_data(run, data_dir=data_dir)
+        items = items_of_run(run) if of_run else selection.load(run)
         count = export_items(items.items, out, form)
     write(f"{count:,} {what} -> {out}")

@@ -8,26 +8,21 @@ from typing import Annotated
 
 import typer
 
-from unswayed.backends import BackendSettings
-from unswayed.cli.options import (
-    DEFAULTS,
-    DataDir,
-    Labels,
-    Limit,
-    Model,
-    NoReask,
-    OnBadItem,
-    Prompt,
-    Template,
-    check_out,
-    model_for,
-    with_reach,
-)
+from unswayed.auditing.run_directory import write_text
+from unswayed.backends import BackendSettings, open_backend
+from unswayed.calibration import prompts_for
+from unswayed.cli.options import Calls, Model, check_out, with_options
 from unswayed.cli.output import note, write
+from unswayed.items import encode_item, load_items
+from unswayed.prompts import AskOptions
+from unswayed.sources import DataOptions, model_for
+from unswayed.sync import run_sync
+from unswayed.training.filtering import ask_in_orders, keep_inconsistent
 
 
-@with_reach
+@with_options
 def filter_(
+    *,
     data: Annotated[str, typer.Argument(help="Items to choose from; never evaluation items.")],
     out: Annotated[Path, typer.Option(help="Items file to write (.jsonl).")],
     model: Model = None,
@@ -42,35 +37,19 @@ def filter_(
     evaluation: Annotated[
         Path | None, typer.Option(help="Items that must not be trained on, compared by text.")
     ] = None,
-    prompt: Prompt = None,
-    template: Template = None,
-    labels: Labels = None,
-    limit: Limit = None,
-    data_dir: DataDir = None,
-    reach: BackendSettings = DEFAULTS,
-    no_reask: NoReask = False,
-    on_bad_item: OnBadItem = "stop",
-    calls: Annotated[
-        Path | None, typer.Option(help="Directory of recorded calls [default: beside --out]")
-    ] = None,
+    asking: AskOptions,
+    selection: DataOptions,
+    reach: BackendSettings,
+    calls: Calls = None,
 ) -> int:
     """Keep the items on which the model names different candidates in different orders."""
-    from unswayed.auditing.run_directory import write_text
-    from unswayed.backends import open_backend
-    from unswayed.calibration import prompts_for
-    from unswayed.items import encode_item, load_items
-    from unswayed.prompts import prompt_settings
-    from unswayed.sources import load_data
-    from unswayed.sync import run_sync
-    from unswayed.training.filtering import ask_in_orders, keep_inconsistent
-
     check_out(out, None if data == "-" else data, evaluation)
-    items = load_data(data, limit=limit, on_bad_item=on_bad_item, data_dir=data_dir)
+    items = selection.load(data)
     backend = open_backend(model_for(model, data), reach)
-    prompts = prompts_for(backend, prompt_settings(prompt, template, labels))
+    prompts = prompts_for(backend, asking.prompts())
     directory = calls or out.with_name(f"{out.name.partition('.')[0]}.calls")
-    asking = ask_in_orders(items, backend, directory, prompts, orders, reask=not no_reask)
-    decisions, counts = run_sync(asking)
+    orders_asked = ask_in_orders(items, backend, directory, prompts, orders, reask=asking.reask)
+    decisions, counts = run_sync(orders_asked)
     if counts.exit_code:
         why = counts.fatal or f"{counts.failed:,} calls failed or were not made"
         note(

@@ -8,13 +8,19 @@ from typing import Annotated
 
 import typer
 
-from unswayed.cli.options import OnBadItem, check_out
+from unswayed.auditing.run_directory import write_text
+from unswayed.cli.options import check_out, with_options
 from unswayed.cli.output import note, write
 from unswayed.errors import UsageError
+from unswayed.importers import import_files, line_of, parse_map
+from unswayed.items import encode_item
+from unswayed.sources import DataOptions
 from unswayed.visible import one_line
 
 
+@with_options
 def import_(
+    *,
     kind: Annotated[str, typer.Argument(help="judgebench, llmbar, jsonl, ..., or auto.")],
     files: Annotated[
         list[Path],
@@ -31,13 +37,9 @@ def import_(
             help="For jsonl: our=theirs,... what the fields of your own log mean (docs/own-logs.md).",
         ),
     ] = None,
-    on_bad_item: OnBadItem = "stop",
+    selection: Annotated[DataOptions, "on_bad_item"],
 ) -> None:
     """Convert other tools' files into items and recorded decisions: give --items, --out or both."""
-    from unswayed.auditing.run_directory import write_text
-    from unswayed.importers import import_files, line_of, parse_map
-    from unswayed.items import encode_item
-
     if out is None and items is None:
         raise UsageError("nothing to write. Give --items FILE, --out FILE (decisions) or both.")
     for file in (out, items):
@@ -48,7 +50,7 @@ def import_(
     imported = import_files(
         kind,
         files,
-        on_bad_item=on_bad_item,
+        on_bad_item=selection.on_bad_item,
         fields=None if fields is None else parse_map(fields),
     )
     if items is not None and not imported.items:

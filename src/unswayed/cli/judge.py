@@ -6,52 +6,39 @@ from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Literal
+from typing import IO, Annotated, Literal
 
+import msgspec
 import typer
 
+from unswayed.auditing.opening import recorded_calls
 from unswayed.backends import BackendSettings
+from unswayed.benchmarks import is_benchmark
 from unswayed.cli.command import command_line, with_budget
-from unswayed.cli.options import (
-    DEFAULTS,
-    Budget,
-    DataDir,
-    DryRun,
-    Labels,
-    Model,
-    NoReask,
-    OnBadItem,
-    Prices,
-    Prompt,
-    Shots,
-    TaskName,
-    Template,
-    check_out,
-    model_for,
-    shots_from,
-    with_reach,
-)
+from unswayed.cli.options import Budget, DryRun, Model, Shots, check_out, with_options
 from unswayed.cli.output import aside, note, write_bytes
 from unswayed.cli.results import show_price
+from unswayed.cli.verdict_file import VerdictFile
+from unswayed.decisions import Verdict
 from unswayed.errors import ItemError, UnswayedError, UsageError
-from unswayed.methods import BASE, JUDGING
+from unswayed.items import Item, by_criterion, decode_item, is_parquet, is_table, open_text
+from unswayed.judge import Judge
+from unswayed.judging import JudgeFailure
+from unswayed.methods import BASE, JUDGING, Method
+from unswayed.methods.files import FittedFile, load_method
+from unswayed.prompts import AskOptions
+from unswayed.runner import Progress
+from unswayed.sources import DataOptions, examples_of, model_for
+from unswayed.store import CallStore
 from unswayed.tiny import is_built_in
-
-if TYPE_CHECKING:
-    from unswayed.cli.verdict_file import VerdictFile
-    from unswayed.items import Item
-    from unswayed.judge import Judge
-    from unswayed.judging import JudgeFailure
-    from unswayed.methods import Method
-    from unswayed.methods.files import FittedFile
-    from unswayed.store import CallStore
 
 CHUNK = 1 << 16
 """Most bytes taken at once; a pipe gives what has arrived, however little."""
 
 
-@with_reach
+@with_options
 def judge(
+    *,
     data: Annotated[str, typer.Argument(help="Items, one per line; - for standard input.")],
     method: Annotated[
         str | None,
@@ -69,16 +56,11 @@ def judge(
         float,
         typer.Option(min=0, max=1, help="Share of questions to ask again in all orders (drift)."),
     ] = 0.0,
-    prompt: Prompt = None,
-    template: Template = None,
-    labels: Labels = None,
+    asking: AskOptions,
     shots: Shots = None,
-    task: TaskName = None,
-    data_dir: DataDir = None,
-    reach: BackendSettings = DEFAULTS,
-    prices: Prices = None,
+    selection: Annotated[DataOptions, "task", "on_bad_item", "data_dir"],
+    reach: BackendSettings,
     budget: Budget = None,
-    no_reask: NoReask = False,
     dry_run: DryRun = False,
     calls: Annotated[
         Path | None,
@@ -87,32 +69,25 @@ def judge(
             "[default: beside --out]"
         ),
     ] = None,
-    on_bad_item: OnBadItem = "stop",
 ) -> int:
     """Judge items as they come: one line in, one verdict out, in the same order.
 
     With --out the calls are recorded, and the same command goes on where it was stopped.
     """
-    from unswayed.judge import Judge
-    from unswayed.runner import Progress
-
     if out is not None:
         check_out(out, None if data == "-" else data, method)
     keeps = out is not None and (out.is_file() or not out.exists())  # no device, no pipe
     pool = calls or (out.with_name(f"{out.stem}.calls") if keeps and out is not None else None)
-    arrived = _items(data, on_bad_item, task, data_dir)
+    held = recorded_calls(pool) if dry_run else pool
+    arrived = _items(data, selection)
     progress = None if out is None or dry_run else Progress()
     with Judge(
         model_for(model, data),
         method=_method(method, order),
-        prompt=prompt,
-        template=template,
-        labels=labels,
-        shots=shots_from(shots),
-        prices=prices,
+        prompt=asking.prompts(examples_of(shots)),
+        reask=asking.reask,
         budget=budget,
-        reask=not no_reask,
-        calls=_recorded(pool) if dry_run else pool,
+        calls=held if isinstance(held, CallStore | Path) else None,
         shadow=shadow,
         backend=replace(reach, pricing_only=dry_run),
         progress=progress,
@@ -123,8 +98,6 @@ def judge(
         stream = _Stream(judging)
         try:
             if keeps and out is not None and pool is not None:
-                from unswayed.cli.verdict_file import VerdictFile
-
                 with VerdictFile(out, judging, pool) as file:
                     stream.judge(arrived, file)
             else:
@@ -142,26 +115,16 @@ def judge(
         for line in judging.drift_report():
             note(line)
         if stream.stopped is not None and judging.counts.budget_spent:
-            again = _items(data, "skip", task, data_dir) if data != "-" else iter(())
+            again = (
+                _items(data, replace(selection, on_bad_item="skip")) if data != "-" else iter(())
+            )
             needed = judging.budget_for(item for items in again for item in items)
             note(f"to go on: {with_budget(command_line(), needed)}")
     return 3 if stream.failed else 0
 
 
-def _recorded(pool: Path | None) -> CallStore | None:
-    from unswayed.auditing.opening import recorded_calls
-    from unswayed.store import CallStore
-
-    held = recorded_calls(pool)
-    return held if isinstance(held, CallStore) else None
-
-
 def _method(text: str | None, order: Literal["given", "canonical"]) -> str | Method | FittedFile:
-    """What `--method` and `--order` name.
-
-    Raises:
-        UsageError: If an order of its own is wanted for a method that chooses its orders.
-    """
+    """What `--method` and `--order` name."""
     if order == "canonical":
         if text not in (None, BASE, order):
             raise UsageError(
@@ -171,57 +134,42 @@ def _method(text: str | None, order: Literal["given", "canonical"]) -> str | Met
         return order
     text = text or JUDGING
     if text.endswith(".json") or Path(text).is_file():
-        from unswayed.methods.files import load_method
-
         return load_method(text)
     return text
 
 
-def _items(
-    data: str, on_bad_item: Literal["stop", "skip"], task: str | None, data_dir: Path | None
-) -> Iterator[list[Item]]:
-    """Items in lists of those that have arrived.
-
-    Raises:
-        ItemError: If a line is bad (after the items before it), or a file has none.
-    """
-    from unswayed.benchmarks import is_benchmark
-    from unswayed.items import decode_item, is_parquet, is_table
-
+def _items(data: str, selection: DataOptions) -> Iterator[list[Item]]:
+    """Items in lists of those that have arrived."""
     whole = is_built_in(data) or is_benchmark(data)
     whole = whole or is_table(data) or is_parquet(data)
     if whole or data.lower().removesuffix(".gz").endswith(".json"):
-        from unswayed.sources import load_data
-
-        loaded = load_data(data, task=task, on_bad_item=on_bad_item, data_dir=data_dir)
+        loaded = selection.load(data)
         for bad in loaded.bad_lines:
             note(f"{bad} (left out)")
         yield list(loaded)
         return
-    some = False
+    some, task = False, selection.task
     for lines in _lines(data):
         items = []
         for number, line in lines:
             try:
                 items.append(decode_item(line))
             except ItemError as error:
-                if on_bad_item == "stop":
-                    yield [item for item in items if task is None or item.task == task]
+                if selection.on_bad_item == "stop":
+                    yield [item for item in items if task in (None, item.task)]
                     raise ItemError(
                         f"{data}:{number}: {error}. Mend the line, or leave bad lines out with "
                         "--on-bad-item skip."
                     ) from None
                 note(f"{data}:{number}: {error} (left out)")
         some = some or bool(items)
-        yield [item for item in items if task is None or item.task == task]
+        yield [item for item in items if task in (None, item.task)]
     if not some and data != "-":  # a stream may well be empty
         raise ItemError(f"{data}: no items.")
 
 
 def _lines(data: str) -> Iterator[list[tuple[int, bytes]]]:
     """Yield lists of non-empty lines with their numbers, as soon as they arrive."""
-    from unswayed.items import open_text
-
     parts: list[bytes] = []  # of a line that is still to end
     number = 0
     with open_text(data) as file:
@@ -281,11 +229,6 @@ class _Stream:
 
     def judge(self, arrived: Iterator[list[Item]], out: VerdictFile | _Plain) -> None:
         """Write the verdicts on items as they arrive."""
-        import msgspec
-
-        from unswayed.decisions import Verdict
-        from unswayed.items import by_criterion
-
         encode = msgspec.json.Encoder().encode
         for lines in arrived:
             items = list(by_criterion(lines))

@@ -17,14 +17,7 @@ WIDTH = 120
 
 
 def write_bytes(data: bytes) -> bool:
-    """Write to standard output at once.
-
-    Returns:
-        Whether somebody reads it; a reader that left (`| head`) is no error.
-
-    Raises:
-        OSError: If it cannot be written (disk full).
-    """
+    """Write to standard output at once; False where the reader left (`| head`), which is no error."""
     try:
         sys.stdout.flush()
         sys.stdout.buffer.write(data)

@@ -7,9 +7,13 @@ from typing import Annotated
 
 import typer
 
+from unswayed.auditing.run_directory import write_text
 from unswayed.cli.options import check_out
 from unswayed.cli.output import write
 from unswayed.errors import UsageError
+from unswayed.report.collect import load_runs
+from unswayed.report.page import render_report
+from unswayed.report.papers import write_figures
 
 
 def report(
@@ -24,11 +28,6 @@ def report(
     ] = None,
 ) -> None:
     """Write the report of finished runs again, or of several runs side by side."""
-    from unswayed.auditing.run_directory import write_text
-    from unswayed.report.collect import load_runs
-    from unswayed.report.page import render_report
-    from unswayed.report.papers import write_figures
-
     check_out(out)
     if name and len(name) != len(runs):
         raise UsageError(

@@ -47,11 +47,7 @@ def show_price(plan: CallPlan, *, json: bool) -> None:
 
 
 def finish(result: AuditResult, *, json: bool, max_flip_rate: float | None) -> int:
-    """Print the results and return the exit code.
-
-    Raises:
-        GateError: If more verdicts flip than `max_flip_rate` allows.
-    """
+    """Print the results and return the exit code."""
     from unswayed.report.collect import without_items
     from unswayed.report.terminal import terminal_report
 

@@ -49,10 +49,6 @@ class StepLines:
     """A live line on a terminal, a line for every logged step elsewhere; checks stay in both.
 
     What was settled before training is said once, above the first step.
-
-    Args:
-        stream: Where to; default standard error.
-        clock: Seconds, for tests.
     """
 
     def __init__(
@@ -106,9 +102,7 @@ class StepLines:
 def describe(line: Mapping[str, float], *, step_s: float | None) -> str:
     """The line: step, time left, reward with its parts, shares of the responses, parts of the loss.
 
-    Args:
-        line: A log line of a step or of a held-out check; what it does not have is left out.
-        step_s: Seconds a step takes, if known.
+    What the log line of a step or of a held-out check does not have is left out.
     """
     place = f"{line['step']:>6.0f}/{line['steps']:.0f}"
     figures = figures_of(line)

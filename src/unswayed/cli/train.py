@@ -8,18 +8,30 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
-from unswayed.cli.options import DataDir, Limit, OnBadItem
+from unswayed.auditing.run_directory import json_text
+from unswayed.cli.options import with_options
 from unswayed.cli.output import note, write
+from unswayed.cli.steps import StepLines
 from unswayed.cli.training_options import changes_of, check_read, exact_form
 from unswayed.errors import UsageError
+from unswayed.registry import require
 from unswayed.reward_settings import REWARDS, Advantage
+from unswayed.runner.interrupts import INTERRUPTED
+from unswayed.sources import DataOptions
+from unswayed.training.checkpoints import RECORD
+from unswayed.training.held_out import checked_items, figures_of, look_filtered
+from unswayed.training.memory import advice
+from unswayed.training.plan import Plan
+from unswayed.training.planning import plan_training
+from unswayed.training.processes import is_main
+from unswayed.training.recipe import load_recipe, with_changes
 from unswayed.training.recipe_parts import Layouts
+from unswayed.training.run import TrainingResult
+from unswayed.training.run import train as run_training
+from unswayed.training.run_folder import RunFolder
 from unswayed.training.table import ENGINES, OBJECTIVES
 
 if TYPE_CHECKING:
-    from unswayed.training.plan import Plan
-    from unswayed.training.run import TrainingResult
-
     EngineName: TypeAlias = str
     ObjectiveName: TypeAlias = str
     RewardName: TypeAlias = str
@@ -29,7 +41,9 @@ else:  # what is registered, third parties' too, stands in --help
     )
 
 
+@with_options
 def train(
+    *,
     objective: Annotated[
         ObjectiveName,
         typer.Argument(
@@ -73,9 +87,7 @@ def train(
         typer.Option("--set", help="Change a recipe field: reward.lam=0.5 (repeatable)."),
     ] = None,
     engine: Annotated[EngineName, typer.Option(help="What runs the training.")] = "trl",
-    limit: Limit = None,
-    data_dir: DataDir = None,
-    on_bad_item: OnBadItem = "stop",
+    selection: Annotated[DataOptions, "limit", "data_dir", "on_bad_item"],
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check everything on the data, load no weights.")
     ] = False,
@@ -84,15 +96,6 @@ def train(
 
     `unswayed list objectives` says what each is, `unswayed train advise` which one to take.
     """
-    from unswayed.cli.steps import StepLines
-    from unswayed.registry import require
-    from unswayed.runner.interrupts import INTERRUPTED
-    from unswayed.sources import load_data
-    from unswayed.training.planning import plan_training
-    from unswayed.training.processes import is_main
-    from unswayed.training.recipe import load_recipe, with_changes
-    from unswayed.training.run import train as run_training
-
     require("trl", extra="train", feature="training")
     fields = {"--distill": distill, "--gold-noise": gold_noise, "--layouts": layouts}
     if exact:
@@ -105,7 +108,7 @@ def train(
     name = model or chosen.model
     if not name:
         raise UsageError(f"recipe {chosen.name} names no model. Give --model PATH.")
-    items = load_data(data, limit=limit, on_bad_item=on_bad_item, data_dir=data_dir)
+    items = selection.load(data)
     plan = plan_training(
         objective,
         items,
@@ -116,11 +119,6 @@ def train(
         engine=engine,
     )
     if dry_run:
-        from unswayed.auditing.run_directory import json_text
-        from unswayed.training.checkpoints import RECORD
-        from unswayed.training.memory import advice
-        from unswayed.training.run_folder import RunFolder
-
         folder = RunFolder(out)
         if (out / RECORD).is_file():  # what a run there would be refused for
             folder.check_same_run(folder.read_record(), plan.record)
@@ -144,8 +142,6 @@ def train(
 
 def _announce(plan: Plan) -> None:
     """What is about to be trained on what, and what was left out."""
-    from unswayed.training.held_out import checked_items
-
     for warning in plan.warnings:
         note(warning)
     counts = plan.groups.counts
@@ -180,8 +176,6 @@ def _begin(step: int) -> None:
 
 def _conclude(plan: Plan, result: TrainingResult) -> None:
     """What came of it: the figures, and the model's name."""
-    from unswayed.training.held_out import figures_of, look_filtered
-
     if result.interrupted:
         note(plan.interrupted_after(result.steps))
         return

@@ -23,11 +23,7 @@ FIELDS: Final[Mapping[str, str]] = {
 
 
 def exact_form(objective: str) -> str:
-    """The objective that computes what this one samples.
-
-    Raises:
-        UsageError: If there is none, naming those that have one.
-    """
+    """The objective that computes what this one samples."""
     name = f"{objective.removesuffix(EXACT)}{EXACT}"
     if name in OBJECTIVES:
         return name
@@ -42,13 +38,6 @@ def check_read(objective: str, changes: Mapping[str, str]) -> None:
     """Check that an objective reads the fields of a recipe's table `target` that the command changes.
 
     A field that no objective reads is left to the recipe, which knows no such field.
-
-    Args:
-        objective: A registered name.
-        changes: Field to value, of `changes_of`.
-
-    Raises:
-        UsageError: Naming the objectives that read it.
     """
     option_of = {field: option for option, field in FIELDS.items()}
     for field in changes:
@@ -64,15 +53,7 @@ def check_read(objective: str, changes: Mapping[str, str]) -> None:
 
 
 def changes_of(texts: Sequence[str], options: Mapping[str, object]) -> dict[str, str]:
-    """The fields that `--set` and options change; an option goes before `--set`, as before a recipe.
-
-    Args:
-        texts: Of `--set`: field=value.
-        options: Option to value; None is not given.
-
-    Raises:
-        UsageError: If a text is not field=value.
-    """
+    """The fields that `--set` and options change; an option goes before `--set`, as before a recipe."""
     given = {FIELDS[option]: str(value) for option, value in options.items() if value is not None}
     return {**dict(_change(text) for text in texts), **given}
 
@@ -80,14 +61,7 @@ def changes_of(texts: Sequence[str], options: Mapping[str, object]) -> dict[str,
 def training_command(
     objective: str, data: str, changes: Mapping[str, str], options: Mapping[str, object]
 ) -> str:
-    """The command line that trains.
-
-    Args:
-        objective: A registered name.
-        data: Items.
-        changes: Recipe field to value.
-        options: Further options; None is not given.
-    """
+    """The command line that trains; options that are None are not given."""
     name, *exact = typed(objective).split()
     words = ["unswayed", "train", name, data, *exact]
     option_of = {field: option for option, field in FIELDS.items()}

@@ -26,14 +26,7 @@ class VerdictFile:
     stopped begins again: it makes the same lines, and those that are there already are kept. A
     line that was cut off is written again. A verdict that was missing because a call failed comes
     into its place through a second file, which replaces the first once it holds all its lines.
-
-    Args:
-        path: The file; its verdicts are kept, never overwritten by others.
-        judge: Whose verdicts they are; knows which calls are recorded.
-        pool: Where they are recorded, for messages.
-
-    Raises:
-        RunDirectoryError: If the file cannot be read or written.
+    Verdicts of others are never overwritten. `pool` is where calls are recorded, for messages.
     """
 
     def __init__(self, path: Path, judge: Judge, pool: Path) -> None:
@@ -62,11 +55,7 @@ class VerdictFile:
             self._temporary.unlink(missing_ok=True)
 
     def check(self, items: Sequence[Item]) -> None:
-        """Check, before their calls are paid for, that items are those the file goes on with.
-
-        Raises:
-            RunDirectoryError: If the file holds verdicts of something else.
-        """
+        """Check, before their calls are paid for, that items are those the file goes on with."""
         for item in items:
             if self._expected is None:
                 return
@@ -81,14 +70,7 @@ class VerdictFile:
                 self._expected = self._read_ahead()
 
     def write(self, line: bytes) -> bool:
-        """Write a verdict, unless it stands there already.
-
-        Returns:
-            True: a file is always read.
-
-        Raises:
-            RunDirectoryError: If another verdict on the item stands there, or the disk is full.
-        """
+        """Write a verdict, unless it stands there already; True, because a file is always read."""
         try:
             if line == self._old:
                 self._keep()
@@ -101,11 +83,7 @@ class VerdictFile:
         return True
 
     def finish(self) -> None:
-        """Check, after the last item, that no line of the file is left over.
-
-        Raises:
-            RunDirectoryError: If verdicts on other items stand there.
-        """
+        """Check, after the last item, that no line of the file is left over."""
         if self._old is not None:
             self._refuse(
                 f"verdicts on items that are not in the data or not in its order, such as {self._id()}"

@@ -144,6 +144,8 @@ def _presentation(
     order: tuple[int, ...], labels: tuple[str, ...], label_set: tuple[str, ...]
 ) -> Presentation:
     index = {symbol: label for label, symbol in enumerate(label_set)}
+    if not index.keys() >= set(labels):
+        raise ShapeError(_wrong_presentation(order, labels, label_set) or "")
     return Presentation(order, tuple(index[symbol] for symbol in labels))
 
 

@@ -17,9 +17,6 @@ def level_ranks(values: FloatArray) -> NDArray[np.intp]:
 
     Returns:
         `[i, c]` = rank of candidate c's value among those of item i, shape (I, n).
-
-    Raises:
-        ShapeError: If a value is unknown.
     """
     if np.isnan(values).any():
         raise ShapeError("levels without values cannot be ranked")

@@ -6,9 +6,9 @@ import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, count
+from itertools import count
 from operator import attrgetter
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,21 +44,36 @@ CODES: Final[dict[Choice, int]] = {
 }
 
 
+class AnswerColumns(NamedTuple):
+    """What a few decisions say, as columns; shapes (B,)."""
+
+    choices: IntArray
+    label_mass: FloatArray
+    marks: IntArray
+    probs: ByCandidate
+    ratings: Mapping[str, ByCandidate]
+
+    @classmethod
+    def of(cls, decisions: Sequence[Decision]) -> AnswerColumns:
+        """Those of decisions, in their order."""
+        mass: list[float | None] = [decision.label_mass for decision in decisions]
+        return cls(
+            choices=np.array(codes_of(decisions), dtype=np.int16),
+            label_mass=np.array(mass, dtype=np.float64),  # None becomes NaN
+            marks=np.array([decision.marks for decision in decisions], dtype=np.int16),
+            probs=_by_candidate([decision.probs for decision in decisions]),
+            ratings=_ratings(decisions) if _is_any_rated(decisions) else {},
+        )
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Block:
     """A few decisions as columns, by the numbers that their `Recorder` gave; shapes (B,)."""
 
     kind: NDArray[np.int32]
     item: NDArray[np.int32]
-    choices: IntArray
     finish: NDArray[np.int32]
-    label_mass: FloatArray
-    marks: IntArray
-    probs: ByCandidate
-    ratings: Mapping[str, ByCandidate]
-
-    def __len__(self) -> int:
-        return len(self.kind)
+    answers: AnswerColumns
 
 
 class Recorder:
@@ -76,21 +91,14 @@ class Recorder:
     def block(self, decisions: Sequence[Decision], item_ids: Sequence[str]) -> Block:
         """Decisions as columns, with the ids that their items have in memory."""
         kinds, items, finish = self._kinds, self._items, self._finish
-        size = len(decisions)
-        named = zip(item_ids, decisions, strict=True)
-        for name, d in named:
+        for name, d in zip(item_ids, decisions, strict=True):
             if d.unit is not None and d.unit != (own := self._units.setdefault(name, d.unit)):
                 raise ItemError(f"{name}: unit: {d.unit!r}, but {own!r} before.")
-        mass: list[float | None] = [decision.label_mass for decision in decisions]
         return Block(
             kind=np.array([kinds[_shared(d)] for d in decisions], dtype=np.int32),
             item=np.array([items[item_id] for item_id in item_ids], dtype=np.int32),
-            choices=np.array(codes_of(decisions), dtype=np.int16),
             finish=np.array([finish[d.finish_reason] for d in decisions], dtype=np.int32),
-            label_mass=np.array(mass, dtype=np.float64).reshape(size),  # None becomes NaN
-            marks=np.array([decision.marks for decision in decisions], dtype=np.int16),
-            probs=_by_candidate([decision.probs for decision in decisions]),
-            ratings=_ratings(decisions) if _is_any_rated(decisions) else {},
+            answers=AnswerColumns.of(decisions),
         )
 
     def is_surely_right(self, block: Block) -> bool:
@@ -102,11 +110,11 @@ class Recorder:
             new = itertools.islice(self._kinds, len(self._sizes), None)
             sizes = [len(own.order) if _is_plain(own) else 0 for own in map(_kind_of, new)]
             self._sizes = np.append(self._sizes, sizes)
-        n, mass = self._sizes[block.kind], block.label_mass
+        n, mass = self._sizes[block.kind], block.answers.label_mass
         shares = np.isnan(mass) | ((mass > 0) & (mass <= 1))
-        if not (n.all() and (block.choices < n).all() and shares.all()):
+        if not (n.all() and (block.answers.choices < n).all() and shares.all()):
             return False
-        start, values = block.probs.start, block.probs.values
+        start, values = block.answers.probs.start, block.answers.probs.values
         held = start >= 0
         if not held.all():
             start, n = start[held], n[held]
@@ -127,19 +135,25 @@ class Recorder:
     ) -> Recording:
         """What was collected so far."""
         blocks = self._blocks or [self.block((), ())]
-        names = dict.fromkeys(name for block in blocks for name in block.ratings)
+        answers = [block.answers for block in blocks]
+        names = dict.fromkeys(name for own in answers for name in own.ratings)
         return Recording(
             kinds=tuple(map(_kind_of, self._kinds)),
             item_ids=tuple(self._items),
             kind=np.concatenate([block.kind for block in blocks]),
             item=np.concatenate([block.item for block in blocks]),
-            choices=np.concatenate([block.choices for block in blocks]),
+            choices=np.concatenate([own.choices for own in answers]),
             finish=np.concatenate([block.finish for block in blocks]),
-            label_mass=np.concatenate([block.label_mass for block in blocks]),
-            marks=np.concatenate([block.marks for block in blocks]),
-            probs=_joined([block.probs for block in blocks]),
+            label_mass=np.concatenate([own.label_mass for own in answers]),
+            marks=np.concatenate([own.marks for own in answers]),
+            probs=_joined([own.probs for own in answers]),
             ratings={
-                name: _joined([block.ratings.get(name) or _none(len(block)) for block in blocks])
+                name: _joined(
+                    [
+                        own.ratings.get(name) or _by_candidate([None] * len(own.choices))
+                        for own in answers
+                    ]
+                )
                 for name in names
             },
             places=np.concatenate([np.empty(0, dtype=np.int64), *self._places]),
@@ -217,15 +231,13 @@ def _ratings(decisions: Sequence[Decision]) -> dict[str, ByCandidate]:
 
 
 def _by_candidate(given: Sequence[Sequence[float | None] | None]) -> ByCandidate:
-    held = [values for values in given if values is not None]
-    if not held:
-        return _none(len(given))
-    sizes = np.array([0 if v is None else len(v) for v in given], dtype=np.int64)
-    start = sizes.cumsum() - sizes
-    if len(held) < len(given):
-        start[[values is None for values in given]] = -1
-    flat = np.array(list(chain.from_iterable(held)), dtype=np.float64)  # None becomes NaN
-    return ByCandidate(start, flat)
+    starts: list[int] = []
+    flat: list[float | None] = []
+    for values in given:
+        starts.append(-1 if values is None else len(flat))
+        flat += values or ()
+    # None becomes NaN
+    return ByCandidate(np.array(starts, dtype=np.int64), np.array(flat, dtype=np.float64))
 
 
 def _joined(parts: Sequence[ByCandidate]) -> ByCandidate:
@@ -235,7 +247,3 @@ def _joined(parts: Sequence[ByCandidate]) -> ByCandidate:
         before += len(part.values)
     values = np.concatenate([np.empty(0), *(part.values for part in parts)])
     return ByCandidate(np.concatenate(starts), values)
-
-
-def _none(size: int) -> ByCandidate:
-    return ByCandidate(np.full(size, -1, dtype=np.int64), np.empty(0))

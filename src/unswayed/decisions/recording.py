@@ -44,7 +44,7 @@ class ByCandidate:
     @property
     def is_empty(self) -> bool:
         """Whether no row has any."""
-        return not bool((self.start >= 0).any())
+        return not len(self.values) or not bool((self.start >= 0).any())
 
     def cells(self, n: int) -> FloatArray:
         """Those of rows with n candidates each, shape (R, n); NaN where a row has none.
@@ -189,7 +189,6 @@ def _appearance(rating: tuple[str, ByCandidate]) -> tuple[int, int]:
 
 
 def _renumbered(codes: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
-    """Codes in order of appearance, and what was the code of each."""
     old, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
     order = first.argsort()
     rank = np.empty(len(order), dtype=np.int32)

@@ -19,7 +19,7 @@ from unswayed.decisions.codes import (
     renumbered,
 )
 from unswayed.decisions.decision import Decision
-from unswayed.decisions.recorder import codes_of
+from unswayed.decisions.recorder import AnswerColumns
 from unswayed.decisions.recording import Recording
 from unswayed.decisions.subjects import Subjects
 from unswayed.errors import ShapeError
@@ -210,10 +210,9 @@ class DecisionTable:
                 decisions in their label set.
         """
         subjects = Subjects.blind(items)
-        n = _size_of(subjects)
         row_of = {name: row for row, name in enumerate([item.id for item in subjects.items])}
         own = [decision for decision in decisions if decision.item_id in row_of]
-        label_set = own[0].label_set if own else label_symbols(n)
+        label_set = own[0].label_set if own else label_symbols(_size_of(subjects))
         for decision in own:
             if decision.label_set != label_set:
                 raise _differs(decision.item_id, decision.label_set, label_set)
@@ -222,29 +221,19 @@ class DecisionTable:
         if asks is not None:
             own = [own[k] for k, ask in enumerate(questions) if ask in column_of]
             questions = [ask for ask in questions if ask in column_of]
-        n_columns = len(column_of)
-        cells = [-1] * (len(items) * n_columns)  # which decision stands there; none where -1
-        for k, ask in enumerate(questions):
-            cells[row_of[own[k].item_id] * n_columns + column_of[ask]] = k
-        codes = [*codes_of(own), MISSING]
-        marks = [*(decision.marks for decision in own), 0]
-        shape = len(items), n_columns
-        ratings = {
-            name: _by_cell([decision.ratings.get(name) for decision in own], cells, (*shape, n))
-            for name in dict.fromkeys(name for decision in own for name in decision.ratings)
-        }
-        return cls(
-            items=subjects,
-            asks=tuple(column_of),
-            shown=tuple([ask.presentation for ask in column_of]),
-            label_set=label_set,
-            choices=np.array([codes[k] for k in cells], dtype=np.int16).reshape(shape),
-            probs=_by_cell([decision.probs for decision in own], cells, (*shape, n)),
-            label_mass=_by_cell([decision.label_mass for decision in own], cells, shape),
-            marks=np.array([marks[k] for k in cells], dtype=np.int16).reshape(shape)
-            if any(marks)
-            else None,
-            ratings={name: rated for name, rated in ratings.items() if rated is not None},
+        width = len(column_of)
+        cells = [
+            row_of[decision.item_id] * width + column_of[ask]
+            for decision, ask in zip(own, questions, strict=True)
+        ]
+        in_order = cells == list(range(len(subjects) * width))
+        answers = AnswerColumns.of(own)
+        return cls._filled(
+            subjects,
+            tuple(column_of),
+            label_set,
+            answers,
+            None if in_order else np.array(cells, dtype=np.intp),
         )
 
     @classmethod
@@ -255,37 +244,54 @@ class DecisionTable:
             ShapeError: As `of`.
         """
         subjects = Subjects.blind(items)
-        n = _size_of(subjects)
         ids = [item.id for item in subjects.items]
         recording = recording.rows(recording.places_among(ids)[recording.item] >= 0)
+        label_set = _label_set(recording) or label_symbols(_size_of(subjects))
         column_of = _numbered(recording.asks)
-        rows = recording.places_among(ids)
+        rows = recording.places_among(ids)[recording.item]
         columns = np.array([column_of[ask] for ask in recording.asks], dtype=np.intp)
-        cells = rows[recording.item], columns[recording.kind]
-        shape = len(items), len(column_of)
+        cells = rows * len(column_of) + columns[recording.kind]
         # as files are written, item by item: the columns of the recording are those of the table
-        whole_rows = np.array_equal(cells[0] * shape[1] + cells[1], np.arange(shape[0] * shape[1]))
+        in_order = np.array_equal(cells, np.arange(len(subjects) * len(column_of)))
+        return cls._filled(
+            subjects, tuple(column_of), label_set, recording, None if in_order else cells
+        )
+
+    @classmethod
+    def _filled(
+        cls,
+        subjects: Subjects,
+        asks: tuple[Ask, ...],
+        label_set: tuple[str, ...],
+        answers: AnswerColumns | Recording,
+        cells: NDArray[np.intp] | None,
+    ) -> DecisionTable:
+        """The table with each answer in its cell, counted along the rows; None: all cells in order."""
+        n = _size_of(subjects)
+        shape = len(subjects), len(asks)
 
         def filled(values: NDArray[Any], unknown: float) -> NDArray[Any]:  # Any: codes or numbers
-            if whole_rows:
-                return values.reshape(*shape, *values.shape[1:])
-            whole = np.full((*shape, *values.shape[1:]), unknown, dtype=values.dtype)
-            whole[cells] = values  # of answers to the same question the last one stays
-            return whole
+            if cells is not None:
+                given = values
+                values = np.full(
+                    (shape[0] * shape[1], *given.shape[1:]), unknown, dtype=given.dtype
+                )
+                values[cells] = given  # of answers to the same question the last one stays
+            return values.reshape(*shape, *values.shape[1:])
 
-        has_mass = not np.isnan(recording.label_mass).all()
+        has_mass = not np.isnan(answers.label_mass).all()
         return cls(
             items=subjects,
-            asks=tuple(column_of),
-            shown=tuple([ask.presentation for ask in column_of]),
-            label_set=_label_set(recording) or label_symbols(n),
-            choices=filled(recording.choices, MISSING),
-            probs=None if recording.probs.is_empty else filled(recording.probs.cells(n), np.nan),
-            label_mass=filled(recording.label_mass, np.nan) if has_mass else None,
-            marks=filled(recording.marks, 0) if recording.marks.any() else None,
+            asks=asks,
+            shown=tuple([ask.presentation for ask in asks]),
+            label_set=label_set,
+            choices=filled(answers.choices, MISSING),
+            probs=None if answers.probs.is_empty else filled(answers.probs.cells(n), np.nan),
+            label_mass=filled(answers.label_mass, np.nan) if has_mass else None,
+            marks=filled(answers.marks, 0) if answers.marks.any() else None,
             ratings={
                 name: filled(values.cells(n), np.nan)
-                for name, values in recording.ratings.items()
+                for name, values in answers.ratings.items()
                 if not values.is_empty
             },
         )
@@ -302,23 +308,6 @@ def _size_of(items: Subjects) -> int:
 
 def _numbered(asks: Iterable[Ask]) -> dict[Ask, int]:
     return {ask: column for column, ask in enumerate(dict.fromkeys(asks))}
-
-
-def _by_cell(
-    given: Sequence[float | Sequence[float | None] | None],
-    cells: Sequence[int],
-    shape: tuple[int, ...],
-) -> FloatArray | None:
-    """What decisions have, in the cells where they stand, NaN where one has nothing.
-
-    None if no decision has any.
-    """
-    if all(numbers is None for numbers in given):
-        return None
-    unknown = None if len(shape) == 2 else (None,) * shape[2]
-    values = [*(unknown if numbers is None else numbers for numbers in given), unknown]
-    # None becomes NaN
-    return np.array([values[k] for k in cells], dtype=np.float64).reshape(shape)
 
 
 def _label_set(recording: Recording) -> tuple[str, ...] | None:

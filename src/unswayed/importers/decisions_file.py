@@ -62,11 +62,7 @@ def no_decisions(path: str | Path, bad: Sequence[BadLine]) -> ItemError:
 
 
 def decode_decision(line: bytes) -> Decision:
-    """The decision of a line, checked, under the id that its criterion has in memory.
-
-    Raises:
-        BadFieldError: With the field and the reason.
-    """
+    """The decision of a line, checked, under the id that its criterion has in memory."""
     try:
         decision = decode_quickly(line)
         check_decision(decision)
@@ -97,9 +93,6 @@ def write_decisions(path: str | Path, decisions: Iterable[Decision]) -> int:
 
     Returns:
         How many were written.
-
-    Raises:
-        StoreError: If it cannot be written (disk full, read-only).
     """
     target = Path(path)
     count = 0
@@ -149,9 +142,6 @@ def items_from_decisions(decisions: Iterable[Decision] | Recording) -> tuple[Ite
 
     Decisions with rankings, or scores of more than two, are listwise; levels are options then, since
     only their items know the values. Ties between candidates are then broken by a hash of their index.
-
-    Raises:
-        ItemError: If two decisions about one item differ in their number of candidates.
     """
     recording = decisions if isinstance(decisions, Recording) else record(decisions)
     of_row = recording.sizes[recording.kind]

@@ -83,7 +83,6 @@ class _Collected:
         self.remarks.update(judged.remarks)
 
     def _check(self, item: Item) -> None:
-        """Check that an item is one, and that no record before contradicts it."""
         check_item(item)
         earlier, place = self.items.get(item.id, (item, None))
         for name, before, now in (
@@ -168,7 +167,6 @@ def _readings(
 
 
 def _opened(kind: str, file: str) -> tuple[str, Iterator[Entry]]:
-    """The importer that a file is for, and its records as they stand there."""
     if kind == "auto":
         kind = _kind_of_name(file) or kind
     opened = None if kind == "auto" else IMPORTERS.load(kind).opened
@@ -189,7 +187,6 @@ def _opened(kind: str, file: str) -> tuple[str, Iterator[Entry]]:
 
 
 def _kind_of_name(file: str) -> str | None:
-    """The importer that alone opens files of such names."""
     for name in IMPORTERS:
         suffix = IMPORTERS.load(name).suffix
         if suffix is not None and file.lower().endswith(suffix):
@@ -257,11 +254,7 @@ def _imported(
 
 
 def detect(file: str | Path) -> str:
-    """The importer that a file's first record is for.
-
-    Raises:
-        UsageError: If none claims it, or the file cannot be read or is empty.
-    """
+    """The importer that a file's first record is for."""
     named = _kind_of_name(str(file))
     if named is not None:
         return named
@@ -284,6 +277,5 @@ def _kind_of(record: Record, file: str) -> str:
 
 
 def _names(record: Record) -> str:
-    """The fields of a record, of many the first."""
     more = f" and {len(record) - FIELDS_SHOWN} more" if len(record) > FIELDS_SHOWN else ""
     return f"{', '.join(sorted(record)[:FIELDS_SHOWN])}{more}"

@@ -48,11 +48,7 @@ _STARTS: Final = ("header.json", "_journal/start.json")
 
 
 def samples_of(file: str) -> Iterator[Entry]:
-    """The samples of a log with the evaluation they belong to, one in memory at a time.
-
-    Raises:
-        UsageError: If the file cannot be read, is no zip, or is none that a program would write.
-    """
+    """The samples of a log with the evaluation they belong to, one in memory at a time."""
     try:
         with open_file(file) as packed, zipfile.ZipFile(packed) as archive:
             members = archive.infolist()
@@ -81,7 +77,6 @@ def _samples(
 
 
 def _decoded(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Record | BadFieldError:
-    """The JSON object of a member."""
     try:
         content = _content(archive, member)
     except _DAMAGED as error:
@@ -90,7 +85,6 @@ def _decoded(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Record | BadF
 
 
 def _content(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
-    """The bytes of a member, at most as many as it states."""
     if member.compress_type != _ZSTANDARD:
         with archive.open(member) as stored:
             return stored.read(member.file_size)
@@ -116,11 +110,7 @@ def _content(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
 
 
 def _check(file: str, members: list[zipfile.ZipInfo], size: int) -> None:
-    """Refuse what no program that writes logs would write.
-
-    Raises:
-        UsageError: Naming the member and why.
-    """
+    """Refuse what no program that writes logs would write."""
     if not any(member.filename.startswith("samples/") for member in members):
         raise UsageError(f"{file}: no .eval log: the zip has no samples/.")
     if sum(member.compress_size for member in members) > size:

@@ -82,7 +82,6 @@ class _Sample(msgspec.Struct):
 
 
 def _read(sample: _Sample, source: Source) -> Judged:
-    """One sample, as the first of the three that it is."""
     if sample.error:
         return Judged(None, (), left_out=FAILED)
     scores = sample.scores or {}
@@ -98,7 +97,6 @@ def _read(sample: _Sample, source: Source) -> Judged:
 
 
 def _own(own: Mapping[str, Any], sample: _Sample) -> Judged:
-    """Our decisions, as a scorer of ours put them into a score."""
     try:
         decisions = msgspec.convert(own["decisions"], tuple[Decision, ...])
         gold = msgspec.convert(own.get("gold"), Gold)
@@ -195,7 +193,6 @@ def _gold(target: str | list[str], order: Order) -> list[int]:
 
 
 def _text(given: object) -> str:
-    """What was asked: a text, or the texts of the user's messages."""
     if isinstance(given, str):
         return given
     if not isinstance(given, list):

@@ -39,7 +39,6 @@ def _first(entries: Sequence[Entry]) -> Record:
 def _parted(
     files: Sequence[tuple[str, Iterator[Entry]]], are_results: Callable[[Record], bool]
 ) -> tuple[list[_File], list[_File]]:
-    """Files of pairs, and files of results on them, as their first readable records tell."""
     parts = [(file, list(entries)) for file, entries in files]
     results = [part for part in parts if are_results(_first(part[1]))]
     return [part for part in parts if not are_results(_first(part[1]))], results
@@ -89,11 +88,7 @@ def _autoj(row: _AutoJ, source: Source) -> Iterator[Part]:
 
 
 def _by_line(files: Sequence[tuple[str, Iterator[Entry]]]) -> Iterator[Entry]:
-    """The test data with the outputs on the same lines.
-
-    Raises:
-        UsageError: If the files are not one of test data with one or two of as many outputs.
-    """
+    """The test data with the outputs on the same lines."""
     pairs, outputs = _parted(
         files, lambda first: "output" in first and not first.keys() >= _AUTOJ_PAIR
     )
@@ -198,11 +193,7 @@ def _vote(value: int | str | None, field: str) -> Choice:
 
 
 def _by_idx(files: Sequence[tuple[str, Iterator[Entry]]]) -> Iterator[Entry]:
-    """The results of judges beside their pairs, by `idx`.
-
-    Raises:
-        UsageError: If two files are of pairs.
-    """
+    """The results of judges beside their pairs, by `idx`."""
     sets, results = _parted(
         files, lambda first: not first.keys() >= _PANDALM_PAIR or _result_field(first) is not None
     )

@@ -78,7 +78,6 @@ class _MappedRecord:
         return Judged(item, (self._answered(item, decision, own_names),))
 
     def _answered(self, item: Item, decision: Decision, names: tuple[str, ...]) -> Decision:
-        """The decision with what was answered: as stated, or as the task reads the text."""
         fields, order = self.fields, decision.order
         if fields.scores or fields.ranking:
             scores, ranking = self._scores(order), self._ranking(order, names)
@@ -151,7 +150,6 @@ class _MappedRecord:
         return ranking if sorted(ranking) == sorted(order) and len(choices) == len(order) else None
 
     def _places(self, order: Order) -> Order:
-        """Where each candidate's score stands."""
         by_candidate = self.fields.verdict_is == "candidate" or self.fields.label_is_value
         return tuple(range(len(order))) if by_candidate else invert(order)
 
@@ -163,7 +161,6 @@ class _MappedRecord:
         return None if value is None else str(value)
 
     def _candidates(self) -> tuple[str, ...]:
-        """The texts as the record lists them."""
         paths = self.fields.candidates
         texts = [self._at(path) for path in paths]
         if len(texts) == 1 and isinstance(texts[0], list):
@@ -173,14 +170,12 @@ class _MappedRecord:
         return tuple(str(text) for text in texts)
 
     def _names(self) -> tuple[str, ...]:
-        """The names of what was shown, by position."""
         names = tuple(self._text(path) or "" for path in self.fields.names)
         if "" in names or len({name.casefold() for name in names}) < len(names):
             raise BadFieldError("|".join(self.fields.names), f"{list(names)} are not two names")
         return names
 
     def _order(self, written: tuple[str, ...], names: tuple[str, ...]) -> Order:
-        """`order[p]`, from the names shown, from a field, or from the texts shown."""
         n = len(written) or len(self.fields.labels)
         if names:
             if written and len(written) != len(names):
@@ -196,7 +191,6 @@ class _MappedRecord:
         return _ranks(written)
 
     def _order_in(self, path: str, n: int) -> Order:
-        """`order[p]` from a list of candidates, a string of symbols, or a flag "swapped"."""
         value, labels = _decoded(self._at(path)), self.fields.labels
         if isinstance(value, list) and all(type(candidate) is int for candidate in value):
             order = tuple(value)

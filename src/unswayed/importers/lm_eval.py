@@ -62,7 +62,6 @@ class _Sample(msgspec.Struct):
 
 
 def _read(sample: _Sample, source: Source) -> Judged:
-    """One document: scored labels, or one generated letter."""
     if sample.skipped:
         return Judged(None, (), left_out=OTHER_FILTER)
     labels = _labels(sample)
@@ -72,7 +71,6 @@ def _read(sample: _Sample, source: Source) -> Judged:
 
 
 def _scored(sample: _Sample, labels: tuple[str, ...], source: Source) -> Judged:
-    """A document whose labels were scored as continuations."""
     n = len(labels)
     if n < 2 or len(sample.filtered_resps) < n:
         raise BadFieldError("filtered_resps", f"{len(sample.filtered_resps)} scores for {n} labels")
@@ -109,7 +107,6 @@ def _labels(sample: _Sample) -> tuple[str, ...] | None:
 
 
 def _generated(sample: _Sample, source: Source) -> Judged:
-    """A document that was answered in words: the filter's letter is the choice."""
     options = _options(sample.doc)
     marked = mark_of(sample.doc, field="doc")
     n = len(options) if options else len(marked.order) if marked else 0
@@ -127,7 +124,6 @@ def _generated(sample: _Sample, source: Source) -> Judged:
 
 
 def _item(sample: _Sample, labels: tuple[str, ...], source: Source) -> tuple[Item, Order]:
-    """The item in its own order, and the order that was shown."""
     mark, n = mark_of(sample.doc, field="doc"), len(labels)
     order = tuple(range(n)) if mark is None else mark.order
     if sorted(order) != list(range(n)):

@@ -76,11 +76,7 @@ class FieldMap:
     response: str | None = None  # field with the text that is scored
 
     def __post_init__(self) -> None:
-        """Check what a record cannot show.
-
-        Raises:
-            UsageError: Naming the part.
-        """
+        """Check what a record cannot show."""
         if not (self.verdict or self.scores or self.ranking or self.text):
             raise UsageError(
                 "--map needs verdict: or scores, ranking, or text that is to be read for it."
@@ -139,11 +135,7 @@ class FieldMap:
 
 
 def parse_map(text: str) -> FieldMap:
-    """The map that is written after `--map`.
-
-    Raises:
-        UsageError: Naming the part that is unknown, repeated, missing or malformed.
-    """
+    """The map that is written after `--map`."""
     parts = {field.name: field for field in fields(FieldMap)}
     lists = {"labels", "tie", "candidates", "names", "scores", "values"}
     given: dict[str, str | tuple[str, ...]] = {}

@@ -100,7 +100,6 @@ def _parts(
 
 
 def _letter(pattern: re.Pattern[str], text: str) -> str | None:
-    """Find the first letter that a text gives as its verdict."""
     verdict = pattern.search(text)
     return verdict[1] if verdict else None
 

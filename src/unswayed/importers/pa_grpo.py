@@ -75,7 +75,6 @@ def _detects(record: Record) -> bool:
 
 
 def _read(row: _Row, source: Source) -> Judged:
-    """The item of one row, in its original order."""
     layout = _pair(row) if row.extra_info.original_question_id is not None else _question(row)
     texts = shown_texts(row.prompt[-1].content if row.prompt else "", layout.text)
     if texts is None:
@@ -94,11 +93,7 @@ def _read(row: _Row, source: Source) -> Judged:
 
 
 def shown_texts(prompt: str, layout: re.Pattern[str]) -> tuple[str, ...] | None:
-    """The question and the candidates by position that a prompt shows; None if it does not.
-
-    Raises:
-        BadFieldError: If it would take seconds to tell.
-    """
+    """The question and the candidates by position that a prompt shows; None if it does not."""
     if max(map(prompt.count, _HEADINGS)) > MOST_HEADINGS:
         raise BadFieldError("prompt", f"has a candidate's heading more than {MOST_HEADINGS} times")
     match = layout.fullmatch(prompt)
@@ -129,7 +124,6 @@ def _question(row: _Row) -> _Layout:
 
 
 def _letter(row: _Row, n: int) -> int:
-    """The place of the gold letter among the first n."""
     truth = row.reward_model.ground_truth
     if len(truth) != 1 or truth not in _LETTERS[:n]:
         raise BadFieldError(

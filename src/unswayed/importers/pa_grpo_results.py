@@ -51,7 +51,6 @@ class _Result(msgspec.Struct):
 
 
 def _read(row: _Result, source: Source) -> Judged:
-    """One presentation and its answer."""
     if row.error is not None:
         return Judged(None, (), left_out=FAILED)
     order = _order(row.extra_info)
@@ -87,7 +86,6 @@ def _read(row: _Result, source: Source) -> Judged:
 
 
 def _order(extra: Mapping[str, Any]) -> Order | None:
-    """The candidate at each place."""
     letters = str(extra.get("permutation"))
     if letters in ("0", "1"):
         return (0, 1) if letters == "0" else (1, 0)
@@ -97,7 +95,6 @@ def _order(extra: Mapping[str, Any]) -> Order | None:
 
 
 def _name(extra: Mapping[str, Any]) -> str | None:
-    """The question's name, the same in all its presentations."""
     names = (extra[name] for name in _NAMES if extra.get(name) is not None)
     first = next(names, None)
     return None if first is None else str(first).partition(_SUFFIX)[0]

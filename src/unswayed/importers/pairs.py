@@ -297,7 +297,6 @@ def _llmbar(row: _LlmBar, source: Source) -> Iterator[Part]:
 
 
 def _place(file: str) -> tuple[str | None, str]:
-    """The subset and the evaluator, as far as the path tells: .../SUBSET/evaluators/MODEL/PROMPT/."""
     parts = PurePath(file).parts
     if "evaluators" not in parts:
         return None, short_name(file)
@@ -317,7 +316,6 @@ def _scores(*ratings: str | None) -> tuple[float, float] | None:
 
 
 def _completion(completion: object) -> tuple[str | None, str | None]:
-    """The text and the finish reason of `[text, reason]`, or a bare text."""
     parts = completion if isinstance(completion, list) else [completion]
     texts = [part if isinstance(part, str) and part else None for part in (*parts, None, None)]
     return texts[0], texts[1]

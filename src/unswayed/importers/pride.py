@@ -73,7 +73,6 @@ def orders_of(rows: int, n: int) -> Sequence[Order] | None:
 
 
 def _read(line: _Line, source: Source) -> Judged:
-    """One question in all its orders."""
     if line.type == "metric":
         return Judged(None, (), left_out="a summary of the file, no question")
     if line.type != "result":
@@ -157,7 +156,6 @@ def _decision(
 
 
 def _gold(ideal: str | None, labels: tuple[str, ...]) -> int | None:
-    """`ideal` is the letter of the option in the original order."""
     if ideal is None:
         return None
     if ideal not in labels:

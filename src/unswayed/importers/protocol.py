@@ -141,11 +141,7 @@ def importer(
 
 
 def read_as(schema: type[T], record: Record) -> T:
-    """The record as a typed struct.
-
-    Raises:
-        BadFieldError: Naming the field that is missing or of the wrong type.
-    """
+    """The record as a typed struct."""
     try:
         return msgspec.convert(record, schema)
     except msgspec.ValidationError as error:
@@ -154,11 +150,7 @@ def read_as(schema: type[T], record: Record) -> T:
 
 
 def decoded(value: object, field: str) -> object:
-    """What a field holds; `msgspec.Raw` is JSON that nobody has looked into yet.
-
-    Raises:
-        BadFieldError: If that is none.
-    """
+    """What a field holds; `msgspec.Raw` is JSON that nobody has looked into yet."""
     if not isinstance(value, msgspec.Raw):
         return value
     try:
@@ -168,11 +160,7 @@ def decoded(value: object, field: str) -> object:
 
 
 def parts_of(value: object, field: str) -> Sequence[object]:
-    """The elements of an array; of one that is not decoded yet, as `msgspec.Raw`.
-
-    Raises:
-        BadFieldError: If it is none.
-    """
+    """The elements of an array; of one that is not decoded yet, as `msgspec.Raw`."""
     if isinstance(value, msgspec.Raw):
         try:
             return msgspec.json.decode(value, type=list[msgspec.Raw])
@@ -207,11 +195,7 @@ class Mark(msgspec.Struct):
 
 
 def mark_of(fields: Mapping[str, Any] | None, *, field: str) -> Mark | None:
-    """The mark among the fields that a log keeps of a question; None where there is none.
-
-    Raises:
-        BadFieldError: If there is something else under its name in `field`.
-    """
+    """The mark among the fields that a log keeps of a question; None where there is none."""
     if not fields or fields.get(MARK) is None:
         return None
     try:
@@ -231,11 +215,7 @@ def candidate_at(shown: Presentation, position: Choice) -> Choice:
 
 
 def named(names: Mapping[Any, Choice], value: object, field: str, allowed: str) -> Choice:
-    """What the value of a field names.
-
-    Raises:
-        BadFieldError: If it names nothing; `allowed` says what would.
-    """
+    """What the value of a field names."""
     if value not in names:
         raise BadFieldError(field, f"{value!r} is not {allowed}")
     return names[value]

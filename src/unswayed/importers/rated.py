@@ -76,7 +76,6 @@ def _prometheus(row: _Prometheus, source: Source) -> Iterator[Part]:
 
 
 def _parts(instruction: str) -> dict[str, str]:
-    """The texts of a prompt by their headings."""
     headings = list(_HEADING.finditer(instruction))
     ends = [*(heading.start() for heading in headings[1:]), len(instruction)]
     parts: dict[str, str] = {}
@@ -92,7 +91,6 @@ def _parts(instruction: str) -> dict[str, str]:
 
 
 def _scale(text: str) -> tuple[str, dict[str, str]]:
-    """The question that a scale asks, and its descriptions by score as written."""
     starts = list(_SCORED_LINE.finditer(text))
     if len(starts) < 2:
         raise BadFieldError("instruction", f"its scale has {len(starts)} lines such as 'Score 1:'")
@@ -181,7 +179,6 @@ def _summeval(row: _SummEval, source: Source) -> Iterator[Part]:
 
 
 def _criterion(row: _SummEval, source: Source) -> tuple[str, int]:
-    """What was asked, and the highest level of its scale."""
     shorts = {name.capitalize(): short for short, name in _ASPECTS.items()}
     forms = _FORM.findall(row.prompt)
     named = [part for part in short_name(source.file).split("_") if part in _ASPECTS]
@@ -287,7 +284,6 @@ def _unfold(record: Record, source: Source) -> Iterator[Entry]:
 
 
 def _of_all(files: Sequence[tuple[str, Iterator[Entry]]]) -> Iterator[Entry]:
-    """One record per story and criterion, whose scale has every value that occurs in the files."""
     rows: list[Entry] = []
     for _, entries in files:
         first = 0
@@ -309,7 +305,6 @@ def _scores(entry: Entry) -> Iterable[float | None]:
 
 
 def _numbered(record: Record, first: int) -> tuple[int, Record]:
-    """A story of a wide file with its number there: systems follow each other."""
     place, n = record["place"], record["of"]
     assert isinstance(place, int)
     assert isinstance(n, int)

@@ -31,10 +31,6 @@ def records_of(file: str) -> Iterator[Entry]:
     """The records of a file (JSON Lines, one array, one object, a table, Parquet), bad ones as the error they are.
 
     Of a file that is one object, fields that are long are `msgspec.Raw`.
-
-    Raises:
-        ItemError: If nothing can be told: a broken array, or a table that is not UTF-8.
-        UsageError: If the file cannot be read.
     """
     if is_table(file) or is_parquet(file):
         for number, row in read_table(file) if is_table(file) else read_parquet(file):

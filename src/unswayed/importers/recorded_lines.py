@@ -48,9 +48,6 @@ class RecordedLines:
     Args:
         path: `.jsonl`, `.jsonl.gz`, `.parquet`, or `-` for standard input.
         decode: Makes a decision of a line.
-
-    Raises:
-        UsageError: If it cannot be opened.
     """
 
     def __init__(self, path: str | Path, decode: Callable[[bytes], Decision]) -> None:
@@ -68,11 +65,7 @@ class RecordedLines:
         self._end = b""
 
     def blocks(self) -> Iterator[tuple[int, list[bytes]]]:
-        """The lines, many at a time, with the place of the first; once only.
-
-        Raises:
-            UsageError: If the file cannot be read, or no temporary file be written.
-        """
+        """The lines, many at a time, with the place of the first; once only."""
         place, end = 0, 0
         offsets = [self._offsets]
         try:
@@ -105,11 +98,7 @@ class RecordedLines:
             yield lines
 
     def lines(self, places: Sequence[int]) -> list[bytes]:
-        """The lines at some places, without the newline.
-
-        Raises:
-            UsageError: If the file is shorter than it was.
-        """
+        """The lines at some places, without the newline."""
         at = np.array(places, dtype=np.int64)
         starts, ends = self._offsets[at], self._offsets[at + 1]
         apart = (starts[1:] < ends[:-1]) | (starts[1:] > ends[:-1] + MOST_BETWEEN)
@@ -122,7 +111,6 @@ class RecordedLines:
         return lines
 
     def _read(self, starts: list[int], ends: list[int]) -> list[bytes]:
-        """Lines that lie one behind the other."""
         if not starts:
             return []
         begin = starts[0]
@@ -144,7 +132,6 @@ class RecordedLines:
         return now.st_size == self._size or self._end_now() != self._end
 
     def _end_now(self) -> bytes:
-        """The last bytes of what was read, as they are now."""
         end = int(self._offsets[-1])
         begin = max(0, end - END)
         return bytes_at(self._file, begin, end - begin)
@@ -158,12 +145,7 @@ class RecordedLines:
 
 
 def _lines_of_parquet(path: str | Path) -> Iterator[list[bytes]]:
-    """The rows of a file that `unswayed export --as parquet` wrote, as lines of JSON.
-
-    Raises:
-        MissingExtraError: If pyarrow is not installed.
-        UsageError: If it is not a Parquet file.
-    """
+    """The rows of a file that `unswayed export --as parquet` wrote, as lines of JSON."""
     encode = msgspec.json.Encoder(enc_hook=str).encode
     with open_parquet(path) as file:
         for batch in batches_of(file, path):
@@ -182,7 +164,6 @@ def _lines_of_parquet(path: str | Path) -> Iterator[list[bytes]]:
 
 
 def _choice(choice: object) -> object:
-    """Text holds candidates, "tie" and null in one column."""
     if isinstance(choice, str) and len(choice) < DIGITS and choice.isdecimal():
         return int(choice)
     return choice

@@ -111,7 +111,6 @@ def _take_one_by_one(
 
 
 def _repeated(recording: Recording) -> dict[int, int]:
-    """Rows whose question was answered in an earlier row, with the first of these."""
     questions: dict[object, int] = {}
     of_kind = [questions.setdefault(question_key(kind), len(questions)) for kind in recording.kinds]
     number: NDArray[np.int64] = np.array(of_kind, dtype=np.int64)[recording.kind]

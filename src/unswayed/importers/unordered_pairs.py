@@ -88,7 +88,6 @@ def _alpaca(row: _Annotation, source: Source) -> Iterator[Part]:
 def _likelier(
     item: Item, row: _Annotation, preference: float, logprobs: Mapping[str, float]
 ) -> Decision | LeftOut:
-    """The call, in the order that its probabilities tell."""
     if not any(label in logprobs for label in _M):
         return LeftOut("neither label is among the returned tokens")
     if not max(logprobs.values()) <= _LARGEST:
@@ -141,7 +140,6 @@ def _by_token(recorded: object) -> Mapping[str, float]:
 
 
 def _first_token(completion: object) -> Mapping[str, float]:
-    """The first token's alternatives in a chat completion's choice."""
     try:
         content = completion["logprobs"]["content"]  # type: ignore[index]
         return {top["token"]: float(top["logprob"]) for top in content[0]["top_logprobs"]}
@@ -266,7 +264,6 @@ def _right(row: _Reward, chosen: int, scores: tuple[float, float] | None) -> Cho
 def _several(
     row: _Reward, name: str, scores: list[float], right: int, model: str | None
 ) -> Iterator[Part]:
-    """A prompt of the second version: every answer has a score, the first ones are right."""
     n = len(scores)
     if not 1 <= right <= n:
         raise BadFieldError("num_correct", f"{right} of {n} answers")
@@ -309,7 +306,6 @@ def _numbers(value: object) -> list[float] | None:
 
 
 def _text(value: object) -> Text:
-    """A text, or the messages of a conversation."""
     if isinstance(value, list):
         try:
             turns = msgspec.convert(value, list[Message])

@@ -39,11 +39,7 @@ def by_criterion(items: Iterable[Item]) -> Iterator[Item]:
 
 
 def expanded(items: ItemSet) -> ItemSet:
-    """The set with its criteria taken apart, under the same name; itself where there are none.
-
-    Raises:
-        ItemError: If some items have criteria and others have none, or two ids become the same.
-    """
+    """The set with its criteria taken apart, under the same name; itself where there are none."""
     if not any(item.criteria and item.criterion is None for item in items.items):
         return items
     with_criteria = sum(bool(item.criteria) for item in items.items)

@@ -92,9 +92,6 @@ def open_text(path: str | Path) -> IO[bytes]:
     """Open a `.jsonl`, `.jsonl.gz` or `-` (standard input) for reading bytes.
 
     Reading raises a UsageError if a line is too long or the file is a bomb.
-
-    Raises:
-        UsageError: If the file does not exist or cannot be read.
     """
     if str(path) == "-":
         return io.BufferedReader(_Bounded(path, sys.stdin.buffer), AT_ONCE)
@@ -109,11 +106,7 @@ def open_text(path: str | Path) -> IO[bytes]:
 
 
 def iter_lines(path: str | Path) -> Iterator[tuple[int, bytes]]:
-    """The non-empty lines of a file with their numbers, from 1.
-
-    Raises:
-        UsageError: If the file cannot be read, is a damaged gzip file or no text.
-    """
+    """The non-empty lines of a file with their numbers, from 1."""
     with open_text(path) as file:
         for number, line in enumerate(file, start=1):
             if number == 1:
@@ -123,11 +116,7 @@ def iter_lines(path: str | Path) -> Iterator[tuple[int, bytes]]:
 
 
 def text_begun(line: bytes, path: str | Path) -> bytes:
-    """The first line of a file without its byte order mark.
-
-    Raises:
-        UsageError: If it begins like a file that is no text.
-    """
+    """The first line of a file without its byte order mark."""
     if line.startswith(NO_TEXT):
         raise UsageError(
             f"{path}: not UTF-8 text. Read are .jsonl, .json, .csv and .tsv, also .gz, and "
@@ -137,12 +126,7 @@ def text_begun(line: bytes, path: str | Path) -> bytes:
 
 
 def iter_objects(path: str | Path) -> Iterator[tuple[int, bytes | msgspec.Raw]]:
-    """The JSON texts of JSON Lines with their lines, or of one JSON array with their places.
-
-    Raises:
-        ItemError: If an array is not valid JSON.
-        UsageError: If the file cannot be read.
-    """
+    """The JSON texts of JSON Lines with their lines, or of one JSON array with their places."""
     lines = iter_lines(path)
     first = next(lines, None)
     if first is None:
@@ -190,10 +174,6 @@ def open_parquet(
         path: The file.
         extra: What installs pyarrow for those who need it here.
         feature: What they need it for.
-
-    Raises:
-        MissingExtraError: If pyarrow is not installed.
-        UsageError: If the file cannot be read.
     """
     require("pyarrow", extra=extra, feature=feature)
     import pyarrow as pa
@@ -207,23 +187,14 @@ def open_parquet(
 
 
 def read_parquet(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The rows of a Parquet file by column name, with their numbers; some in memory at a time.
-
-    Raises:
-        MissingExtraError: If pyarrow is not installed.
-        UsageError: If the file cannot be read.
-    """
+    """The rows of a Parquet file by column name, with their numbers; some in memory at a time."""
     with open_parquet(path) as table:
         rows = (row for batch in batches_of(table, path) for row in batch.to_pylist())
         yield from enumerate(rows, start=1)
 
 
 def batches_of(table: Any, path: str | Path, columns: list[str] | None = None) -> Iterator[Any]:
-    """Yield the rows of an open Parquet file in batches; batches are small if rows may be long.
-
-    Raises:
-        UsageError: If columns expand beyond measure, compressed or as one value for many rows.
-    """
+    """Yield the rows of an open Parquet file in batches; batches are small if rows may be long."""
     metadata = table.metadata
     groups = [metadata.row_group(place).total_byte_size for place in range(table.num_row_groups)]
     most = min(ROWS, max(16, LARGEST_ARRAY // max([1, *groups])))
@@ -239,12 +210,7 @@ def batches_of(table: Any, path: str | Path, columns: list[str] | None = None) -
 
 
 def read_table(path: str | Path) -> Iterator[tuple[int, dict[str, str] | BadFieldError]]:
-    """The rows of a CSV or TSV file by column name, each with its first line.
-
-    Raises:
-        ItemError: If nothing can be told: not UTF-8, or two columns of one name.
-        UsageError: If the file cannot be read.
-    """
+    """The rows of a CSV or TSV file by column name, each with its first line."""
     with open_text(path) as file:
         try:
             yield from read_rows(file)

@@ -276,11 +276,7 @@ def encode_item(item: Item) -> bytes:
 
 
 def decode_item(line: bytes | str | msgspec.Raw) -> Item:
-    """Parse and validate one JSON object.
-
-    Raises:
-        ItemError: With the field and the reason.
-    """
+    """Parse and validate one JSON object."""
     try:
         item = _DECODER.decode(line)
         check_item(item)
@@ -307,11 +303,7 @@ def _not_json(error: Exception) -> BadFieldError:
 
 
 def item_of(record: Mapping[str, object]) -> Item:
-    """The item that a record describes: fields by name, or candidates in columns (`tables`).
-
-    Raises:
-        ItemError: With the field and the reason.
-    """
+    """The item that a record describes: fields by name, or candidates in columns (`tables`)."""
     given = fields_of(record)
     for name in given:
         if name not in Item.__struct_fields__:
@@ -341,11 +333,7 @@ def _unknown_field(name: str) -> BadFieldError:
 
 
 def check_item(item: Item) -> None:
-    """Check what types alone cannot say.
-
-    Raises:
-        ItemError: With the field and the reason.
-    """
+    """Check what types alone cannot say."""
     if not item.id:
         raise BadFieldError("id", "is empty")
     if item.meta and _is_deeper(item.meta, MOST_NESTED):
@@ -360,7 +348,6 @@ def check_item(item: Item) -> None:
 
 
 def _is_deeper(value: object, levels: int) -> bool:
-    """Whether lists and objects are nested more than so many levels."""
     if isinstance(value, dict):
         value = list(value.values())
     if not isinstance(value, list):

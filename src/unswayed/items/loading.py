@@ -107,7 +107,6 @@ def _collect(
     on_bad_item: Literal["stop", "skip"],
     limit: int | None,
 ) -> ItemSet:
-    """The items that `read` makes of numbered lines, rows or records."""
     kept: list[Item] = []
     bad: list[BadLine] = []
     seen: dict[str, int] = {}
@@ -141,7 +140,6 @@ def _collect(
 
 
 def _refusal(source: str, bad: Sequence[BadLine]) -> str:
-    """All bad lines counted, five faults shown with lines that have them, and the way out."""
     way_out = "or leave bad lines out with --on-bad-item skip."
     if len(bad) == 1:
         return f"{bad[0]}. Mend the line, {way_out}"
@@ -157,7 +155,6 @@ def _refusal(source: str, bad: Sequence[BadLine]) -> str:
 
 
 def _others(lines: Sequence[BadLine]) -> str:
-    """The other lines with the same fault, four of them by number."""
     if not lines:
         return ""
     numbers = ", ".join(f"{line.line:,}" for line in lines[:4])

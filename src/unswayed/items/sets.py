@@ -60,11 +60,7 @@ class ItemSet(Sequence[Item]):
         bad_lines: Iterable[BadLine] = (),
         origin: Mapping[str, str | int] | None = None,
     ) -> ItemSet:
-        """Collect items, checking that ids are unique and the task is one.
-
-        Raises:
-            ItemError: If the set is empty, mixes tasks or repeats an id.
-        """
+        """Collect items, checking that ids are unique and the task is one."""
         kept = tuple(items)
         bad = tuple(bad_lines)
         if not kept:

@@ -49,9 +49,6 @@ def read_rows(lines: Iterable[bytes]) -> Iterator[tuple[int, dict[str, str] | Ba
 
     The separator is the one of tab, comma and semicolon that the header has most of. A column
     without a name (pandas writes its index into one) is left out.
-
-    Raises:
-        BadFieldError: If the text is not UTF-8, two columns have one name, or a row is too long.
     """
     texts = _decoded(lines)
     first = next(texts, "")
@@ -118,10 +115,6 @@ def fields_of(record: Mapping[str, object]) -> dict[str, object]:
     so beside missing ones) is a gold index. Without `task`, level columns or `values` mean `rubric`,
     and more than two candidate columns `mcq`. Behind the second candidate, empty columns at the end
     are left out.
-
-    Raises:
-        BadFieldError: If the candidate columns are of two families or have a gap, or the levels are
-            given twice.
     """
     fields = {name: value for name, value in record.items() if not _missing(value)}
     gold = fields.get("gold")
@@ -152,7 +145,6 @@ def fields_of(record: Mapping[str, object]) -> dict[str, object]:
 
 
 def _level_columns(names: Iterable[str]) -> dict[str, float]:
-    """The level columns with their values, lowest first."""
     values = {name: float(match[1]) for name in names if (match := _LEVEL.fullmatch(name))}
     return dict(sorted(values.items(), key=lambda column: column[1]))
 
@@ -186,7 +178,6 @@ def _candidate_columns(names: Iterable[str]) -> list[str]:
 
 
 def _without_empty_end(candidates: list[object], columns: list[str]) -> list[object]:
-    """The candidates up to the last that is there, two at least."""
     kept = list(candidates)
     while len(kept) > 2 and kept[-1] in (None, ""):
         kept.pop()

@@ -73,7 +73,6 @@ class Effects(Learned):
     labels_high: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse what no fit makes, so that a damaged file cannot be loaded."""
         check_numbers("positions", self.positions, self.n)
         check_numbers("labels", self.labels, self.n)
         for name, bound in (
@@ -234,7 +233,8 @@ class Additive(Method):
         effects = self._find(2)
         if effects is None or not effects.holds_for(shown):
             return None
-        by_label = _offsets_by_label(effects, shown)
+        positions = [shown.position_of_label(label) for label in range(effects.n)]
+        by_label = np.array(effects.positions)[positions] + np.array(effects.labels)
         return float(1 / (1 + np.exp(by_label[1] - by_label[0])))
 
     def _find(self, n: int) -> Effects | None:
@@ -290,12 +290,6 @@ class Additive(Method):
         labels = np.array(effects.labels)[list(labels_by_candidate(table, column))]
         result: FloatArray = positions + labels
         return result
-
-
-def _offsets_by_label(effects: Effects, shown: Presentation) -> FloatArray:
-    positions = np.array([shown.position_of_label(label) for label in range(effects.n)])
-    result: FloatArray = np.array(effects.positions)[positions] + np.array(effects.labels)
-    return result
 
 
 def _residuals(table: DecisionTable) -> tuple[FloatArray, FloatArray, NDArray[np.intp], Clusters]:

@@ -121,7 +121,6 @@ class Probe(Learned):
     high: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse what no fit makes, so that a damaged file cannot be loaded."""
         check_layout("order", self.order, self.n)
         for name, rows in (("chosen", self.chosen), ("shown", self.shown)):
             if len(rows) != self.n:
@@ -240,7 +239,8 @@ class BiasCost(Method):
         if not rows.any():
             return None
         chosen, shown, clusters = chosen[rows], shown[rows], table.subjects.clusters(rows)
-        shares = _shares(chosen.sum(axis=0), shown.sum(axis=0))
+        totals = (counts.sum(axis=0).astype(float) for counts in (chosen, shown))
+        shares = position_shares(*totals, added=1 / table.n)
         orders = balanced(table.n)
         best = cheapest_of_all(shares) if self.search == "all" else cheapest(shares, orders)
         low: tuple[float, ...] = ()
@@ -306,10 +306,6 @@ def _by_value(order: Order) -> Ask:
     """The levels in an order, counted by value, labels in their own sequence."""
     own = tuple(range(len(order)))
     return Ask(Presentation(order, own), arranged="content")
-
-
-def _shares(chosen: NDArray[np.int32], shown: NDArray[np.int32]) -> FloatArray:
-    return position_shares(chosen.astype(float), shown.astype(float), added=1 / len(chosen))
 
 
 def _rates(chosen: NDArray[np.int32], shown: NDArray[np.int32]) -> FloatArray:

@@ -86,7 +86,6 @@ class Curve(Learned):
     high: float | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what no fit makes, so that a damaged file cannot be loaded."""
         if not 0 <= self.label < self.n or not self.z:
             raise UnsoundError(f"label {self.label} of {self.n}: no such label, or no points")
         check_numbers("z", self.z, len(self.z), least=0, most=1)
@@ -329,7 +328,6 @@ def _mapped_labels(n: int) -> range:
 
 
 def _by_label(table: DecisionTable) -> FloatArray:
-    """Probabilities by label of every column, shape (I, T, n)."""
     columns = [
         probs_of(table, column)[:, list(invert(labels_by_candidate(table, column)))]
         for column in range(len(table.shown))

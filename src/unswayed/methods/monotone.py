@@ -62,15 +62,6 @@ def loss(problem: Problem, g: FloatArray, weight: float) -> float:
     return float(np.einsum("kp,kp->", v @ problem.form.at(weight), v)) / len(v)
 
 
-def gradient(problem: Problem, g: FloatArray, weight: float) -> FloatArray:
-    """Gradient of `loss` with respect to g at each z, shape (M,)."""
-    v = g[problem.index] - problem.form.center
-    pull = v @ problem.form.at(weight)
-    total = np.bincount(problem.index.ravel(), pull.ravel(), minlength=len(g))
-    result: FloatArray = 2 * total / len(v)
-    return result
-
-
 def solve(
     problem: Problem,
     weight: float,

@@ -60,7 +60,6 @@ class LabelPrior(Learned):
     high: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what no fit makes, so that a damaged file cannot be loaded."""
         check_layout("layout", self.layout, self.n)
         for name, numbers in (("values", self.values), ("low", self.low), ("high", self.high)):
             if numbers is not None:
@@ -130,7 +129,6 @@ class PriorMethod(Method):
         return decide_by_offsets(table, self._offsets(table))
 
     def _general(self, n: int, layout: Order) -> LabelPrior | None:
-        """The prior of all items; None for a stratum never estimated."""
         priors = [
             p for p in self.priors or () if p.group is None and (p.n, p.layout) == (n, layout)
         ]

@@ -138,17 +138,12 @@ def _explain(alone: Mapping[str, Oracle], single: Oracle | None, cells: Oracle |
     first, second = {"X0", "X2"} & set(alone), {"X1", "X3"} & set(alone)
     if not (first and second):
         return f"{text} In all of these presentations A stands first, so one threshold can serve."
+    names = (METHODS.load(name).about.per_layout for name in reversed(list(METHODS)))
+    *free, last = filter(None, names)  # what can have one threshold per label sequence
     return (
         f"{text} A preference for the first position raises P(A) where A stands first (X0, X2) and "
         "lowers it where A stands second (X1, X3), so the threshold that is right for one is wrong "
         "for the other, whatever method chose it. One threshold for each reaches "
-        f"{cells.accuracy:.1%}: {_free()} have that freedom; one map or one prior for all "
+        f"{cells.accuracy:.1%}: {', '.join(free)} and {last} have that freedom; one map or one prior for all "
         "presentations has not."
     )
-
-
-def _free() -> str:
-    """The methods that can have one threshold per label sequence, in words."""
-    names = (METHODS.load(name).about.per_layout for name in reversed(list(METHODS)))
-    *others, last = filter(None, names)
-    return f"{', '.join(others)} and {last}"

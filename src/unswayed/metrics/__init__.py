@@ -13,9 +13,9 @@ from unswayed.metrics.improvements import Improvements, improved_regressed
 from unswayed.metrics.levels import level_choices
 from unswayed.metrics.measure import difference, measure
 from unswayed.metrics.metric import Metric, Need, fraction, item_means, ratio
-from unswayed.metrics.outcomes import Outcomes, outcomes_of
+from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.printed_table import Impossible, check_cells
-from unswayed.metrics.recorded import outcomes_from_decisions
+from unswayed.metrics.recorded import outcomes_from_decisions, outcomes_of
 from unswayed.metrics.resampling import Options
 from unswayed.metrics.rows import Row
 from unswayed.metrics.selfcheck import ImpossibleTableError, self_check

@@ -176,7 +176,6 @@ def _correlation(
 
 
 def _starts(codes: Index) -> Index:
-    """Where each run of equal codes begins."""
     return np.flatnonzero(np.diff(codes, prepend=-1))
 
 
@@ -190,8 +189,6 @@ def _sums_of_runs(values: FloatArray, starts: Index) -> FloatArray:
 def _over_presentations(
     statistic: Callable[[Pairs, FloatArray], FloatArray],
 ) -> Callable[[Outcomes], OfWeights]:
-    """The mean of a correlation over the presentations in which it is defined."""
-
     def prepared(outcomes: Outcomes) -> OfWeights:
         if outcomes.human is None or outcomes.score is None:
             return lambda weights: np.full(len(weights), np.nan)

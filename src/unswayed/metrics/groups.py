@@ -51,7 +51,7 @@ def measure_groups(
     if groups.keys() == {UNGROUPED}:
         return {}, None
     if not together:
-        groups = {group: [_alone(part) for part in parts] for group, parts in groups.items()}
+        groups = {group: list(map(_alone, parts)) for group, parts in groups.items()}
     metrics = load_metrics(names)
     samples = {
         group: resample(

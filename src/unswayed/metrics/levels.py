@@ -27,5 +27,4 @@ def level_choices(
     chosen, shown = level_counts(
         outcomes.choices, level_ranks(values), outcomes.positions_by_candidate, outcomes.pooled
     )
-    times = np.ones(len(outcomes), np.int64) if outcomes.weights is None else outcomes.weights
-    return np.tensordot(times, chosen, 1), np.tensordot(times, shown, 1)
+    return np.tensordot(outcomes.times, chosen, 1), np.tensordot(outcomes.times, shown, 1)

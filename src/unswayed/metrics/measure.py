@@ -125,7 +125,6 @@ def difference(
 
 
 def _weighted_difference(metric: Metric, name: str, left: Outcomes, right: Outcomes) -> Estimate:
-    """The difference of a weighted metric over the items that count on both sides."""
     entries, items, _ = jackknifed(metric, [left, right])
     if not items:
         return Estimate(value=None, reason=f"no item counts in {name} on both sides")
@@ -147,9 +146,8 @@ def _paired_statistics(
     left, right = (left.each, right.each) if one_by_one else jointly((left, right))
     of_left, of_right = metric.statistics(left), metric.statistics(right)
     both = np.flatnonzero((of_left[:, 0] > 0) & (of_right[:, 0] > 0))
-    counts = np.ones(len(left), dtype=np.int64) if left.weights is None else left.weights
     own = None if clusters is None else clusters.rows(both)
-    return np.hstack([of_left, of_right])[both], counts[both], own
+    return np.hstack([of_left, of_right])[both], left.times[both], own
 
 
 def _less(metric: Metric, sums: FloatArray, name: str) -> FloatArray:

@@ -186,11 +186,6 @@ class Metric:
     weighted: Callable[[Outcomes], OfWeights] | None = None
 
     def __post_init__(self) -> None:
-        """Check what a weighted metric can be.
-
-        Raises:
-            UsageError: If it is pooled over numbers of candidates, or compared without limits.
-        """
         if self.weighted is None:
             return
         if self.across:

@@ -1,12 +1,11 @@
 """Outcomes: what a judge or a method answered under every presentation, joined with gold.
 
-Gold enters the program here and nowhere earlier. Everything is by candidate; the only label and
-position quantities are the two maps derived from the presentations really shown.
+Everything is by candidate; the only label and position quantities are the two maps derived from the
+presentations really shown. `recorded.py` joins gold.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
@@ -16,19 +15,14 @@ from numpy.typing import NDArray
 
 from unswayed.decisions import (
     MISSING,
-    SCORE,
     TIE,
     BoolArray,
-    DecisionTable,
     FloatArray,
     IntArray,
-    criterion_places,
-    value_of_choices,
 )
 from unswayed.decisions.clusters import Clusters
 from unswayed.errors import ShapeError
-from unswayed.items import Item
-from unswayed.metrics.gold import GOLD_ONE, GOLD_SEVERAL, GOLD_TIE, gold_of, human_of
+from unswayed.metrics.gold import GOLD_ONE, GOLD_SEVERAL, GOLD_TIE
 from unswayed.metrics.patterns import patterns_of_rows, unique_rows
 from unswayed.permutations import invert
 from unswayed.presentation import Presentation
@@ -177,6 +171,11 @@ class Outcomes:
         """Number of items behind the rows."""
         return len(self) if self.weights is None else int(self.weights.sum())
 
+    @property
+    def times(self) -> NDArray[np.int64]:
+        """How many items each row stands for, shape (I,)."""
+        return np.ones(len(self), np.int64) if self.weights is None else self.weights
+
     def count(self, rows: BoolArray) -> int:
         """Items, or calls, of which something is so, (I,) or (I, V)."""
         if self.weights is None:
@@ -279,93 +278,10 @@ class Outcomes:
         return counts
 
     def counts_by(self, map_of_candidate: NDArray[np.intp]) -> FloatArray:
-        """Pooled, parsed, untied choices by label or position, shape (I, n).
-
-        Args:
-            map_of_candidate: `labels_by_candidate` or `positions_by_candidate`.
+        """Pooled, parsed, untied choices by what `labels_by_candidate` or `positions_by_candidate`
+        gives each candidate, shape (I, n).
         """
         named = np.maximum(self.choices, 0).astype(np.intp)
         target = map_of_candidate[np.arange(self.n_views)[None, :], named]
         target[~(self.pooled & (self.choices >= 0))] = -1
         return np.stack([(target == k).sum(axis=1) for k in range(self.n)], axis=1).astype(float)
-
-
-def outcomes_of(items: Sequence[Item], table: DecisionTable) -> Outcomes:
-    """Join the gold of items to the columns of a decision table.
-
-    Args:
-        items: Items with their gold, found by id; more than the table's are allowed.
-        table: One column per presentation, of the items as they are (seen through no view). Answers
-            that an item that is not permutable should not have given are left out.
-
-    Raises:
-        ShapeError: If an item of the table is not among `items`, or the table is a view.
-    """
-    if table.outer not in (None, tuple(range(table.n))):
-        raise ShapeError(
-            f"the decision table is seen through {table.outer}: map its choices back to the "
-            "items' own candidates first"
-        )
-    by_id = {item.id: item for item in items}
-    own: list[Item] = []
-    for blind_item in table.items:
-        if blind_item.id not in by_id:
-            raise ShapeError(f"{blind_item.id}: decided, but not among the items")
-        own.append(by_id[blind_item.id])
-    joined = with_gold(
-        own,
-        shown=table.shown,
-        label_set=table.label_set,
-        choices=table.choices,
-        clusters=Clusters.of(table.subjects.units.tolist()),
-    )
-    return answered(joined, table)
-
-
-def answered(items: Outcomes, table: DecisionTable) -> Outcomes:
-    """The columns of a decision table joined to its items, whose gold is joined already."""
-    # recorded data may have asked an item that must not be permuted in other orders too
-    choices = np.where(table.allowed, table.choices, np.int16(MISSING))
-    return replace(
-        items,
-        shown=table.shown,
-        label_set=table.label_set,
-        choices=choices,
-        probs=table.probs,
-        label_mass=table.label_mass,
-        score=None if table.values is None else value_of_choices(choices, table.values),
-        scores=table.ratings.get(SCORE),
-        places=criterion_places(table.subjects.items, table.asks),
-    )
-
-
-def with_gold(
-    items: Sequence[Item],
-    *,
-    shown: Sequence[Presentation],
-    label_set: tuple[str, ...],
-    choices: IntArray,
-    clusters: Clusters | None = None,
-) -> Outcomes:
-    """Join the gold of items to choices by candidate: the only place where gold meets verdicts.
-
-    Args:
-        items: The I items.
-        shown: As in `Outcomes`, and so are the others.
-        label_set: The n symbols.
-        choices: Shape (I, V).
-        clusters: Of the items.
-    """
-    gold, kind = gold_of(items, len(label_set))
-    return Outcomes(
-        item_ids=tuple([item.id for item in items]),
-        groups=tuple([item.group for item in items]),
-        shown=tuple(shown),
-        label_set=label_set,
-        choices=choices,
-        gold=gold,
-        gold_kind=kind,
-        permutable=np.array([item.permutable for item in items], dtype=np.bool_),
-        human=human_of(items),
-        clusters=clusters,
-    )

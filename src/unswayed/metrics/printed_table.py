@@ -93,8 +93,6 @@ class _Printed(NamedTuple):
 
 
 class _Triple(NamedTuple):
-    """The terms that stand together in a row."""
-
     row: int
     name: str
     terms: Mapping[str, _Printed]
@@ -161,7 +159,6 @@ def check_table(
 
 
 def _why_none(headings: Sequence[str], only: Sequence[str]) -> str:
-    """What is missing in a table of which no row can be checked."""
     if only:
         return f"no row or column has {' or '.join(map(repr, only))} in its name."
     if not headings:
@@ -214,7 +211,8 @@ def _triples(number: int, line: Line) -> Iterator[_Triple]:
     candidates = None
     for heading, cell in line:
         group, terms = _meaning(heading)
-        values = _values(cell, len(terms))
+        parts = str(cell).split("/") if len(terms) > 1 else [str(cell)]
+        values = map(_printed, parts) if len(parts) == len(terms) else [None] * len(terms)
         if _NOISE.sub(" ", heading).lower().split()[-1:] in (["candidates"], ["options"]):
             size = str(cell).strip(" -–—*_`")
             candidates = int("0" + re.sub(r"\D.*", "", size)) or None
@@ -249,11 +247,6 @@ def _meaning(heading: str) -> tuple[str, list[str]]:
         if said == terms[-1:]:  # "Accuracy (Acc)"
             group = twice
     return group, terms
-
-
-def _values(cell: object, n: int) -> list[_Printed | None]:
-    parts = str(cell).split("/") if n > 1 else [str(cell)]
-    return [_printed(part) for part in parts] if len(parts) == n else [None] * n
 
 
 def _printed(text: str) -> _Printed | None:

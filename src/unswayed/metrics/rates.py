@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from unswayed.decisions import UNPARSED, FloatArray
 from unswayed.metrics.metric import (
     Ends,
-    Limits,
     Metric,
     Need,
     correlation,
@@ -27,17 +26,8 @@ from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.rare import of_differences, of_shares
 
 
-def _by_position(outcomes: Outcomes) -> FloatArray:
-    """Choices, and choices at each position; shape (I, 1 + n)."""
-    return _with_total(outcomes, outcomes.positions_by_candidate)
-
-
-def _by_label(outcomes: Outcomes) -> FloatArray:
-    """Choices, and choices of each label; shape (I, 1 + n)."""
-    return _with_total(outcomes, outcomes.labels_by_candidate)
-
-
 def _with_total(outcomes: Outcomes, map_of_candidate: NDArray[np.intp]) -> FloatArray:
+    """Choices, and choices at each position or of each label; shape (I, 1 + n)."""
     counts, complete = outcomes.counts_by(map_of_candidate), outcomes.complete
     if complete.any():
         counts[~complete] = 0.0
@@ -48,10 +38,6 @@ def excess_of_first(sums: FloatArray) -> FloatArray:
     """Share of the first position less 1/n, (B,); negative where the last ones are preferred."""
     excess: FloatArray = (shares := ratio(sums))[:, 0] - 1.0 / shares.shape[1]
     return excess
-
-
-def _excess_limits(n: int) -> Limits:
-    return -1.0 / n, 1.0 - 1.0 / n
 
 
 def _excess_ends(statistics: FloatArray, counts: NDArray[np.int64]) -> list[Ends]:
@@ -73,7 +59,7 @@ POSITION_RATE = Metric(
     title="Positions",
     meaning="share of parsed choices that fall on each position, the first one first, of complete "
     "items where there are any; 1/n each without bias",
-    statistics=_by_position,
+    statistics=lambda own: _with_total(own, own.positions_by_candidate),
     undefined="no answer could be read as a candidate",
     needs=(Need.PERMUTABLE, Need.PARSED),
     percent=True,
@@ -87,7 +73,7 @@ LABEL_RATE = replace(
     title="Labels",
     meaning="share of parsed choices that fall on each label, in the order of the label set, of "
     "complete items where there are any; 1/n each without bias",
-    statistics=_by_label,
+    statistics=lambda own: _with_total(own, own.labels_by_candidate),
 )
 
 PRIMACY = replace(
@@ -95,7 +81,7 @@ PRIMACY = replace(
     title="Primacy",
     meaning="share of the choices that fall on the first position, less the 1/n of no bias",
     values=excess_of_first,
-    limits=_excess_limits,
+    limits=lambda n: (-1.0 / n, 1.0 - 1.0 / n),
     interval=_excess_ends,
 )
 

@@ -11,6 +11,7 @@ from typing import Final
 
 import numpy as np
 from msgspec import UNSET, Struct, UnsetType
+from numpy.typing import NDArray
 
 from unswayed.decisions import MISSING, TIE, Estimate, FloatArray, IntArray
 from unswayed.decisions.clusters import Clusters
@@ -44,17 +45,18 @@ def repeats(
         return UNSET
     clusters = Clusters.of_strata([(len(choices), own) for choices, own in samples])
     clusters = clusters and clusters.rows(both)
+    each = np.ones(len(both), dtype=np.int64)
     return Repeats(
-        changed=_share(within[both], clusters),
-        across=_share(across[both], clusters),
-        beyond=mean_of_items((across - within)[both], clusters, span=1.0),
+        changed=_share(within[both], clusters, each),
+        across=_share(across[both], clusters, each),
+        beyond=mean_of_items((across - within)[both], clusters, span=1.0, counts=each),
         temperature=UNSET if temperature is None else temperature,
     )
 
 
-def _share(values: FloatArray, clusters: Clusters | None) -> Estimate:
+def _share(values: FloatArray, clusters: Clusters | None, each: NDArray[np.int64]) -> Estimate:
     """A mean of shares, with the interval of one."""
-    entries, counts = entries_of(values, clusters, None)
+    entries, counts = entries_of(values, clusters, each)
     if len(entries) == 1:
         return Estimate(value=float(values.mean()), n=len(values), reason=ONE)
     ((low, high),) = of_shares(np.column_stack([counts, entries]), counts)

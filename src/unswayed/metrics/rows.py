@@ -100,7 +100,6 @@ class Row:
     __hash__ = None  # type: ignore[assignment]
 
     def __getitem__(self, metric: str) -> Estimate:
-        """The estimate of a metric that has a single value."""
         (estimate,) = self.values[metric]
         return estimate
 

@@ -91,7 +91,7 @@ class Contrasts:
 
     def spread(self, first: str, second: str) -> float:
         """Standard deviation of a difference over distinct questions."""
-        entries, counts = entries_of(self.apart(first, second), self.clusters, self.weights)
+        entries, counts = entries_of(self.apart(first, second), self.clusters, self._counts)
         mean = np.average(entries, weights=counts)
         return float(np.sqrt(np.average((entries - mean) ** 2, weights=counts)))
 
@@ -116,7 +116,7 @@ class Contrasts:
         if not len(apart):
             return Estimate(value=None, reason="no item counts on both sides")
         estimate = mean_of_items(
-            apart, self.clusters, span=self.span, counts=self.weights, critical=critical
+            apart, self.clusters, span=self.span, counts=self._counts, critical=critical
         )
         return msgspec.structs.replace(estimate, n=self.items)
 
@@ -161,17 +161,13 @@ def contrasts(
     values, last = np.column_stack(columns), methods[-1]
     kept = np.flatnonzero(~np.isnan(values).any(axis=1))
     clusters = Clusters.of_strata([(len(part), part.clusters) for part in last])
-    weights = None
-    if any(part.weights is not None for part in last):
-        each = [np.ones(len(p), np.int64) if p.weights is None else p.weights for p in last]
-        weights = np.concatenate(each)[kept]
     return Contrasts(
         values[kept],
         tuple(outcomes),
         high - low,
         seed,
         None if clusters is None else clusters.rows(kept),
-        weights,
+        np.concatenate([part.times for part in last])[kept],
     )
 
 

@@ -244,12 +244,12 @@ def paired_difference(
 
 
 def entries_of(
-    values: FloatArray, clusters: Clusters | None, counts: NDArray[np.int64] | None
+    values: FloatArray, clusters: Clusters | None, counts: NDArray[np.int64]
 ) -> tuple[FloatArray, NDArray[np.int64]]:
-    """One value per item, or per cluster, and how many items have it; counts None: one each."""
+    """One value per item, or per cluster, and how many items have it."""
     if clusters is not None and (own := clusters.alone()):
-        values, counts = own.entries(values), None
-    return values, np.ones(len(values), dtype=np.int64) if counts is None else counts
+        return own.entries(values), np.ones(own.count, dtype=np.int64)
+    return values, counts
 
 
 def mean_of_items(
@@ -257,11 +257,10 @@ def mean_of_items(
     clusters: Clusters | None,
     *,
     span: float,
-    counts: NDArray[np.int64] | None = None,
+    counts: NDArray[np.int64],
     critical: float = NORMAL,
 ) -> Estimate:
     """`paired_difference` of the values of items, (P,), those of a cluster as one."""
     entries, each = entries_of(values, clusters, counts)
     estimate = paired_difference(entries, each, span=span, critical=critical)
-    items = len(values) if counts is None else int(counts.sum())
-    return msgspec.structs.replace(estimate, n=items)
+    return msgspec.structs.replace(estimate, n=int(counts.sum()))

@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from typing import Final
 
 from unswayed.parsing.listwise import closed, own_replies
 from unswayed.parsing.listwise_json import Json, JsonList, JsonObject
-from unswayed.parsing.listwise_objects import ListObject, plain, shown
+from unswayed.parsing.listwise_objects import ListObject, plain
 from unswayed.parsing.places import alone
 from unswayed.parsing.symbols import NO_LABEL, Symbols, straighten, symbols_of
 
@@ -47,9 +46,14 @@ def read_criteria(
     """
     symbols = symbols_of(labels)
     places = {criterion_key(name): place for place, name in enumerate(criteria)}
-    read = partial(_reply_of, places=places, symbols=symbols)
+
+    def read(root: JsonObject | JsonList) -> ListObject:
+        labels = [(place, _label_of(value, symbols)) for place, value in _named(root, places)]
+        marks = [(place, _LABEL, None if label == NO_LABEL else label) for place, label in labels]
+        return ListObject([*marks], [])
+
     said: dict[int, set[float | bool | None]] = {}
-    for reply in own_replies(text, symbols, read, tuple(quoted), []):
+    for reply in own_replies(text, symbols, read, tuple(quoted)):
         for place, _, label in reply.marks:
             said.setdefault(place, set()).add(label)
     return tuple(_only(said.get(place, set())) for place in range(len(criteria)))
@@ -59,16 +63,6 @@ def _only(labels: set[float | bool | None]) -> int | None:
     """The one label that is said; None where there is none, or another one."""
     label = next(iter(labels)) if len(labels) == 1 else None
     return None if label is None else int(label)
-
-
-def _reply_of(root: JsonObject | JsonList, places: dict[str, int], symbols: Symbols) -> ListObject:
-    reply = ListObject([], [], [])
-    for place, value in _named(root, places):
-        label = _label_of(value, symbols)
-        reply.marks.append((place, _LABEL, None if label == NO_LABEL else label))
-        if label == NO_LABEL:
-            reply.problems.append(f"{shown(value)} is no label")
-    return reply
 
 
 def _named(node: Json, places: dict[str, int]) -> Iterator[tuple[int, Json]]:
@@ -101,11 +95,6 @@ def _label_of(value: Json, symbols: Symbols) -> int:
 
 
 def criteria_schema(labels: Sequence[str], criteria: Sequence[str]) -> str:
-    """The JSON schema of the object, as text.
-
-    Args:
-        labels: The labels.
-        criteria: Names in the order in which they are displayed, which the reply then keeps.
-    """
+    """The JSON schema of the object, as text, with the criteria in displayed order."""
     label = {"type": "string", "enum": list(labels)}
     return json.dumps(closed(dict.fromkeys(criteria, label)))

@@ -92,21 +92,14 @@ def parse_label(
     allow_tie: bool = True,
     quoted: Iterable[str] = (),
 ) -> str | Literal["tie"] | None:
-    """The verdict that a reply states.
+    """The verdict that a reply states: one of `symbols`, `"tie"` if allowed, or None.
 
     >>> parse_label("Answer: (B)", "AB")
     'B'
     >>> parse_label("A or B, who knows", "AB") is None
     True
 
-    Args:
-        text: The reply.
-        symbols: The label set.
-        allow_tie: False reads an explicit tie as no verdict.
-        quoted: Texts the judge may have quoted (the item's); their lines do not count.
-
-    Returns:
-        One of `symbols`, `"tie"`, or None where the reply states no verdict.
+    Lines of `quoted` texts, which the judge may have quoted (the item's), do not count.
     """
     code = read_label(text, symbols_of(symbols), quoted=quoted)
     if code >= 0:

@@ -37,7 +37,6 @@ from unswayed.parsing.symbols import NO_LABEL, Symbols, symbols_of
 _REACH: Final = 200
 _MOST_PLACES: Final = 50
 """A reply that answers more often than that says nothing."""
-_MOST_PROBLEMS: Final = 20
 # Words between two objects that correct the first, and words after one that take it back.
 _CORRECTS: Final = re.compile(
     r"\b(?:no|wait|actually|correction|instead|rather|reconsider\w{0,3}|on\s(?:second|reflection)|"
@@ -83,7 +82,6 @@ class ListwiseReading:
     # per name of `FLAGS` what is said of each label; None where nothing is
     flags: dict[str, tuple[bool | None, ...]]
     ranking: tuple[int, ...] | None  # all labels, best first; None where there is no such order
-    problems: tuple[str, ...] = ()  # what was left out and why, in a few words each
 
 
 ReadsObject = Callable[[JsonObject | JsonList], ListObject]
@@ -102,36 +100,23 @@ def read_listwise(
     symbols: Symbols | Sequence[str],
     *,
     quoted: Iterable[str] = (),
-    truncated: bool = False,
 ) -> ListwiseReading:
     """What a reply says of each label; takes time linear in the length of the texts.
 
     >>> read_listwise('{"candidates": {"A": {"score": "73/100"}}, "ranking": "B > A"}', "AB").scores
     (73.0, None)
-
-    That a reply was cut off (`truncated`) is said among the problems; what counts is the same, for only
-    what was closed does.
     """
     if not isinstance(symbols, Symbols):
         symbols = symbols_of(symbols)
-    problems = ["the reply was cut off"] if truncated else []
-    replies = own_replies(
-        text, symbols, partial(reply_of, symbols=symbols), tuple(map(_unmarked, quoted)), problems
-    )
+    reader = partial(reply_of, symbols=symbols)
+    replies = own_replies(text, symbols, reader, tuple(map(_unmarked, quoted)))
     marks: dict[tuple[int, str], float | bool | None] = {}
     disputed: set[int] = set()
     for reply in replies:
         for label, name, value in reply.marks:
             if marks.setdefault((label, name), value) != value:
                 disputed.add(label)
-    problems += [
-        f"{symbols.labels[label]!a} is given twice, differently" for label in sorted(disputed)
-    ]
     rankings = {ranking for reply in replies for ranking in reply.rankings}
-    if len(rankings) > 1:
-        problems.append("the ranking is given twice, differently")
-    if not replies:
-        problems.append("no object that answers the question")
     said = {
         place: value
         for place, value in marks.items()
@@ -147,52 +132,38 @@ def read_listwise(
             for flag in FLAGS
         },
         ranking=rankings.pop() if len(rankings) == 1 else None,
-        problems=tuple(dict.fromkeys(problems))[:_MOST_PROBLEMS],
     )
 
 
 def own_replies(
-    text: str, symbols: Symbols, read: ReadsObject, quoted: tuple[str, ...], problems: list[str]
+    text: str, symbols: Symbols, read: ReadsObject, quoted: tuple[str, ...]
 ) -> list[ListObject]:
-    """What the judge itself says, in order, without what it corrects.
-
-    What is left out is added to `problems`.
-    """
-    places = _places(text, read, problems)
+    """What the judge itself says, in order, without what it corrects."""
+    places = _places(text, read)
     if not 0 < sum(place.reply.answers for place in places) <= _MOST_PLACES:
         return []
     copies = _copies(text, places, quoted, read)
     own = without_thinking(_prose(text, places)).strip()
     prose = spoken(_unfenced(own), symbols, quoted)
-    marks = list(_PLACE.finditer(prose))
     replies: list[ListObject] = []
     end = 0
-    for mark in marks:
+    for mark in _PLACE.finditer(prose):
         place = int(mark[1])
         if not places[place].reply.answers:
             continue
         before = prose[max(end, mark.start() - _REACH) : mark.start()]
         end = mark.end()
-        if place in copies:
-            problems.append("an object that stands in the item's texts")
-            continue
-        if _is_reported(before, symbols):
-            problems.append("an object that somebody else is said to have written")
+        if place in copies or _is_reported(before, symbols):
             continue
         if _CORRECTS.search(before):
             replies.clear()
-        if _is_torn(text, places, place):
-            problems.append("an object behind which keys of candidates go on")
-            continue
-        problems += places[place].reply.problems
-        replies.append(places[place].reply)
-    if replies and _RETRACTS.search(prose[end : end + _REACH].lstrip(" !.,*_)")):
-        problems.append("the reply is taken back")
-        return []
-    return replies
+        if not _is_torn(text, places, place):
+            replies.append(places[place].reply)
+    is_retracted = _RETRACTS.search(prose[end : end + _REACH].lstrip(" !.,*_)")) is not None
+    return [] if is_retracted else replies
 
 
-def _places(text: str, read: ReadsObject, problems: list[str]) -> list[_Place]:
+def _places(text: str, read: ReadsObject) -> list[_Place]:
     """The objects that are closed or about these labels, none inside another.
 
     A closed one with the keys of a candidate, which belongs inside an object, is not among them.
@@ -209,8 +180,6 @@ def _places(text: str, read: ReadsObject, problems: list[str]) -> list[_Place]:
         if reply.answers or (root.is_whole and not reply.is_part and not root.is_empty):
             places.append(_Place(root, reply))
             end = root.end
-        if not reply.answers:
-            problems += reply.problems[:_MOST_PROBLEMS]
         if reply.answers or not root.is_empty:
             is_broken = not root.is_whole
     return places

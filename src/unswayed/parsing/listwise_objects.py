@@ -39,7 +39,6 @@ class ListObject(NamedTuple):
     marks: list[tuple[int, str, float | bool | None]]
     # each ranking that was closed; None for one that does not order all labels
     rankings: list[tuple[int, ...] | None]
-    problems: list[str]  # what was left out, in a few words each
     is_part: bool = False  # the object has keys of a candidate itself
 
     @property
@@ -55,10 +54,10 @@ class ListObject(NamedTuple):
 def reply_of(root: JsonObject | JsonList, symbols: Symbols) -> ListObject:
     """What an object, or a list of candidates, says."""
     if isinstance(root, JsonList):
-        reply = ListObject([], [], [])
+        reply = ListObject([], [])
         _read_candidates(root, symbols, reply)
         return reply
-    reply = ListObject([], [], [], is_part=any(plain(key) in _FIELDS for key, _ in root.pairs))
+    reply = ListObject([], [], is_part=any(plain(key) in _FIELDS for key, _ in root.pairs))
     is_wrapped = False
     for key, value in root.pairs:
         if plain(key) == "candidates":
@@ -69,7 +68,7 @@ def reply_of(root: JsonObject | JsonList, symbols: Symbols) -> ListObject:
     if not is_wrapped:
         for key, value in root.pairs:
             if isinstance(value, JsonObject) and _fields(value, SCORE):
-                _read_candidate(_label(key, symbols), key, value, reply)
+                _read_candidate(_label(key, symbols), value, reply)
     return reply
 
 
@@ -78,38 +77,26 @@ def _read_candidates(candidates: Json, symbols: Symbols, reply: ListObject) -> N
         for key, value in candidates.pairs:
             label = _label(key, symbols)
             if _named(value, symbols)[0] in (NO_LABEL, label):
-                _read_candidate(label, key, value, reply)
-            else:
-                reply.problems.append(f"{shown(key)} says that it is another candidate")
+                _read_candidate(label, value, reply)
     elif isinstance(candidates, JsonList):
         for value in candidates.values:
-            label, name = _named(value, symbols)
-            if isinstance(value, JsonObject) and len(value.pairs) == 1 and not name:
+            label, names = _named(value, symbols)
+            if isinstance(value, JsonObject) and len(value.pairs) == 1 and not any(names):
                 name, value = value.pairs[0]  # [{"A": {…}}, {"B": {…}}]
                 label = _label(name, symbols)
-            _read_candidate(label, name, value, reply)
-    else:
-        reply.problems.append(f"candidates are neither an object nor a list: {shown(candidates)}")
+            _read_candidate(label, value, reply)
 
 
-def _read_candidate(label: int, name: str, value: Json, reply: ListObject) -> None:
-    """What is said of the label that `name` stands for."""
-    if label == NO_LABEL:
-        reply.problems.append(f"{shown(name)} names no candidate")
-        return
+def _read_candidate(label: int, value: Json, reply: ListObject) -> None:
     if not isinstance(value, JsonObject):
         value = JsonObject([(SCORE, value)], is_whole=True)
-    if not value.is_whole:
-        reply.problems.append(f"{shown(name)} was not finished")
+    if label == NO_LABEL or not value.is_whole:
         return
     for key, said in value.pairs:
         mark = _FIELDS.get(plain(key))
-        if mark is None or said is None:
-            continue
-        reading = _score_of(said) if mark == SCORE else _flag_of(said)
-        reply.marks.append((label, mark, reading))
-        if reading is None:
-            reply.problems.append(f"{shown(name)}: {mark} {shown(said)} cannot be read")
+        if mark is not None and said is not None:
+            reading = _score_of(said) if mark == SCORE else _flag_of(said)
+            reply.marks.append((label, mark, reading))
 
 
 def _score_of(said: Json) -> float | None:
@@ -130,7 +117,6 @@ def _flag_of(said: Json) -> bool | None:
 
 def _read_ranking(value: Json, symbols: Symbols, reply: ListObject) -> None:
     if isinstance(value, JsonObject | JsonList) and not value.is_whole:
-        reply.problems.append("the ranking was not finished")
         return
     n = len(symbols.labels)
     ranking: tuple[int, ...] = ()
@@ -140,10 +126,7 @@ def _read_ranking(value: Json, symbols: Symbols, reply: ListObject) -> None:
         )
     elif isinstance(value, str) and len(value) <= _LONGEST:
         ranking = tuple(_label(part, symbols) for part in _BETTER.split(straighten(value)))
-    is_full = sorted(ranking) == list(range(n))
-    reply.rankings.append(ranking if is_full else None)
-    if not is_full:
-        reply.problems.append("the ranking does not name every candidate once")
+    reply.rankings.append(ranking if sorted(ranking) == list(range(n)) else None)
 
 
 def _place(entry: Json, place: int, symbols: Symbols) -> int:
@@ -157,10 +140,10 @@ def _place(entry: Json, place: int, symbols: Symbols) -> int:
     return symbols.index(str(entry)) if type(entry) is int else NO_LABEL
 
 
-def _named(entry: Json, symbols: Symbols) -> tuple[int, str]:
-    """The label that an object says it is about, and how it says so."""
+def _named(entry: Json, symbols: Symbols) -> tuple[int, list[str]]:
+    """The label that an object says it is about, and the names by which it says so."""
     if not isinstance(entry, JsonObject):
-        return NO_LABEL, ""
+        return NO_LABEL, []
     names = [
         str(name)
         for key in _NAMES
@@ -168,7 +151,7 @@ def _named(entry: Json, symbols: Symbols) -> tuple[int, str]:
         if isinstance(name, str | int) and not isinstance(name, bool)
     ]
     labels = {_label(name, symbols) for name in names}
-    return labels.pop() if len(labels) == 1 else NO_LABEL, " and ".join(names)
+    return labels.pop() if len(labels) == 1 else NO_LABEL, names
 
 
 def _fields(entry: JsonObject, name: str) -> list[Json]:
@@ -187,10 +170,3 @@ def _label(name: str, symbols: Symbols) -> int:
 def plain(key: str) -> str:
     """A key without case, spaces and signs: `Major Error` is `majorerror`."""
     return _NO_LETTER.sub("", key).casefold() if len(key) < 80 else ""
-
-
-def shown(value: Json) -> str:
-    """A value as a problem names it: short, and ASCII whatever it holds."""
-    if isinstance(value, JsonObject | JsonList):
-        return "{…}" if isinstance(value, JsonObject) else "[…]"
-    return ascii(value[:40] if isinstance(value, str) else value)

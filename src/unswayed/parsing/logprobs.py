@@ -59,19 +59,13 @@ _UNKNOWN: Final = LabelProbs(None, 0.0)
 def label_probs(
     top: Sequence[TokenLogprob], symbols: Sequence[str], *, exact: bool = False
 ) -> LabelProbs:
-    """Probabilities of the labels from the alternatives at one position.
+    """Probabilities of the labels from the alternatives at one position, tokens in any order.
 
-    Args:
-        top: Tokens with natural log-probabilities, any order. NaN entries are left out, -inf (and
-            below -1000) counts as not returned; the same token with the same value counts once.
-        symbols: The label set.
-        exact: The list has every label, from the full distribution: nothing is censored, and -inf
-            is a probability of 0.
-
-    Returns:
-        By label. `probs` is None for an empty list, a list without labels, positive
-        log-probabilities, or a token that begins several labels. A single returned token says
-        nothing about the others' smallest; there the floor is what it leaves over.
+    NaN entries are left out, -inf (and below -1000) counts as not returned; the same token with the
+    same value counts once. `probs` is None for an empty list, a list without labels, positive
+    log-probabilities, or a token that begins several labels. A single returned token says nothing
+    about the others' smallest; there the floor is what it leaves over. An `exact` list has every label,
+    from the full distribution: nothing is censored, and -inf is a probability of 0.
     """
     return _label_probs(top, symbols_of(symbols), exact=exact)
 
@@ -191,15 +185,13 @@ def _settles(
 
 
 def probs_of_response(response: Response, symbols: Symbols) -> tuple[LabelProbs | None, int]:
-    """The label probabilities where an answer-only reply states its label.
+    """The label probabilities where an answer-only reply states its label, None without any.
 
     That is the first generated position that is not white space, Markdown or an opening bracket;
     after a short preamble ("Answer:", "The better option is") the label that follows it; after the
-    shared beginning of labels ("Model " of Model X and Model Y) the first token that differs.
-
-    Returns:
-        The probabilities (None without log-probabilities), and the label of the token generated
-        there as far as one token tells: its index, or a negative code.
+    shared beginning of labels ("Model " of Model X and Model Y) the first token that differs. With
+    them comes the label of the token generated there, as far as one token tells: an index, or a
+    negative code.
     """
     lists = response.top_logprobs
     if not lists:

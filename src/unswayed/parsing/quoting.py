@@ -93,13 +93,7 @@ def unfenced(text: str) -> str | None:
 
 
 def spoken(text: str, symbols: Symbols, quoted: Iterable[str] = ()) -> str:
-    """The reply without what it quotes.
-
-    Args:
-        text: The reply without reasoning.
-        symbols: The labels; a bare label in quotation marks stays.
-        quoted: The item's texts.
-    """
+    """The reply (without reasoning) without what it quotes; a bare label in quotation marks stays."""
     echoes = {line.strip() for text_of_item in quoted for line in text_of_item.split("\n")} - {""}
     kept: list[str] = []
     fences: list[str] = []

@@ -41,19 +41,9 @@ def read_decision(
     answer_only: bool,
     form: str | None = None,
 ) -> Decision:
-    """Read one response.
+    """Read one response; `labels` are in canonical order, one per candidate.
 
-    Args:
-        item: What was judged; its gold is never read.
-        ask: How it was shown.
-        labels: The labels in canonical order, one per candidate.
-        response: What came back.
-        model: Full model name of the request.
-        answer_only: The reply is the label itself, so its token probabilities are the verdict's.
-        form: As `ReplySpec` says.
-
-    Raises:
-        ShapeError: If the number of labels is not the number of candidates shown.
+    With `answer_only` the reply is the label itself, so its token probabilities are the verdict's.
     """
     shown = ask.presentation
     n = len(shown.order)
@@ -193,7 +183,7 @@ def _turned(shown: Presentation) -> tuple[Order, Order]:
 
 
 def is_unread(response: Response, decision: Decision) -> bool:
-    """Return True if a complete or cut-off reply states no verdict, so a second call may bring one.
+    """Whether a complete or cut-off reply states no verdict, so that a second call may bring one.
 
     Refusals, broken replies and tokens scored without a reply do not count as unread.
     """

@@ -43,6 +43,16 @@ class ReplySpec(NamedTuple):
     reask: str | None = None
     form: str | None = None
 
+    def of_object(self, room: int, schema: str) -> ReplySpec:
+        """The same for an object of so many tokens, behind reasoning where the style asks for some."""
+        if self.answer_only:
+            return ReplySpec(room, answer_only=False, schema=schema, points=self.points)
+        return ReplySpec(room + self.max_tokens, answer_only=False, points=self.points)
+
+    def example(self, reply: str) -> str:
+        """A reply behind the reasoning that an example leaves out."""
+        return reply if self.answer_only else f"<think>(left out in this example)</think>{reply}"
+
 
 class Reply(Protocol):
     """What is asked for, and how it is read.

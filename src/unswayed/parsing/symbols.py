@@ -74,9 +74,8 @@ class Symbols:
     def token(self, token: str) -> int:
         """The label that a generated token is or begins; remembered, for tokens come again.
 
-        Returns:
-            The label; `NO_LABEL`; or `AMBIGUOUS` where several labels begin that way. A token
-            that is the beginning of a label, not all of it, is coded `-3 - label`.
+        `NO_LABEL` for none, `AMBIGUOUS` where several labels begin that way; a token that is the
+        beginning of a label, not all of it, is coded `-3 - label`.
         """
         code = self.codes.get(token)
         if code is None:
@@ -138,9 +137,5 @@ def _symbols_of(labels: tuple[str, ...]) -> Symbols:
 
 
 def symbols_of(labels: Sequence[str]) -> Symbols:
-    """The recogniser of a label set, made once per set.
-
-    Raises:
-        ValueError: If there are no labels or an empty one.
-    """
+    """The recogniser of a label set, made once per set; a `ValueError` without labels or with an empty one."""
     return _symbols_of(labels if isinstance(labels, tuple) else tuple(labels))

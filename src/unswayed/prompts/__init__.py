@@ -11,12 +11,12 @@ from unswayed.prompts.blocks import plain_texts
 from unswayed.prompts.checks import check_prompts, prompt_fingerprint
 from unswayed.prompts.rendering import Wordings, candidate_spans, render
 from unswayed.prompts.settings import (
+    AskOptions,
     PromptSettings,
     Rendered,
     Wording,
     check_labels,
     label_set_of,
-    prompt_settings,
 )
 from unswayed.prompts.spans import NO_CANDIDATE, Span, Spans, spans_of
 from unswayed.prompts.styles import PROMPTS, Style
@@ -24,6 +24,7 @@ from unswayed.prompts.styles import PROMPTS, Style
 __all__ = [
     "NO_CANDIDATE",
     "PROMPTS",
+    "AskOptions",
     "PromptSettings",
     "Rendered",
     "Span",
@@ -37,7 +38,6 @@ __all__ = [
     "label_set_of",
     "plain_texts",
     "prompt_fingerprint",
-    "prompt_settings",
     "render",
     "spans_of",
 ]

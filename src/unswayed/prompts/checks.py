@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -30,13 +31,9 @@ _FINGERPRINTED: Final = (Task.MCQ, Task.PAIRWISE)
 def check_prompts(items: Sequence[Item], settings: PromptSettings) -> list[str]:
     """Check the prompts of a run against its items.
 
-    Returns:
-        Warnings, each a sentence: labels that stand in the content as labels, labels that differ
-        only in case, a reference that the template does not show, unbalanced examples.
-
-    Raises:
-        TemplateError: If the label set, the template, an example or an item does not fit.
-        UnknownNameError: If there is no prompt of that name.
+    The warnings, each a sentence: labels that stand in the content as labels, labels that differ only
+    in case, a reference that the template does not show, unbalanced examples. What does not fit at all
+    is a `TemplateError`.
     """
     if settings.max_tokens is not None and settings.max_tokens < 1:
         raise TemplateError(f"max_tokens is {settings.max_tokens}; give at least 1 or leave it out")
@@ -50,13 +47,13 @@ def check_prompts(items: Sequence[Item], settings: PromptSettings) -> list[str]:
             raise TemplateError(f"{first.id}: {error}") from None
     warnings: list[str] = []
     for task in dict.fromkeys(item.task for item in items):
+        asked = [item for item in items if item.task == task]
         if template is not None:
-            for n in sorted({item.n for item in items if item.task == task}):
+            for n in sorted({item.n for item in asked}):
                 check_template(template, n, task=task)
-            _check_points(next(item for item in items if item.task == task), template)
+            _check_points(asked[0], template)
         else:
-            first = next(item for item in items if item.task == task)
-            render(first, Ask(canonical(first.n)), replace(settings, shots=()))
+            render(asked[0], Ask(canonical(asked[0].n)), replace(settings, shots=()))
     if template is not None:
         warnings += _unused_reference(items, template)
     warnings += _check_shots(items, settings)
@@ -75,10 +72,6 @@ def prompt_fingerprint(settings: PromptSettings) -> str:
 
     It changes with every change of the text that "default" prompts contain, and not with caps on
     tokens: parameters fitted under one fingerprint do not hold under another.
-
-    Raises:
-        TemplateError: If the template or an example cannot be used.
-        UnknownNameError: If there is no prompt of that name.
     """
     template = template_of(settings)
     wording: list[object] = []
@@ -90,8 +83,9 @@ def prompt_fingerprint(settings: PromptSettings) -> str:
             words = task_of(task).sentences.keys() | style.words.keys()
             if not {*style.system, *style.closing} <= words:
                 continue
-            probe, _ = _probe(2, task, _REFERENCE)
-            rendered = render(probe, Ask(canonical(2)), replace(settings, shots=()))
+            rendered = render(
+                _probe(2, task, _REFERENCE), Ask(canonical(2)), replace(settings, shots=())
+            )
             text_of_task = [[message.role, message.content] for message in rendered.messages]
             wording.append([task.value, style.name, text_of_task])
     shots = [encode_item(shot).decode("utf-8", "surrogatepass") for shot in settings.shots]
@@ -100,59 +94,54 @@ def prompt_fingerprint(settings: PromptSettings) -> str:
 
 
 def check_template(template: Template, n: int, *, task: Task) -> None:
-    """Render made-up texts in two orders and look for them where they should stand.
-
-    Raises:
-        TemplateError: If the question, a candidate's text or its label is missing, fixed, or not
-            where the presentation puts it.
-    """
-    where = f"template {template.path}"
-    item, labels = _probe(n, task)
-    texts = [str(candidate) for candidate in item.candidates]
+    """Render made-up texts in two orders and look for them where they should stand."""
+    item = _probe(n, task)
+    labels, texts = _labels(n), [str(candidate) for candidate in item.candidates]
     turn = tuple((p + 1) % n for p in range(n))
     # The second presentation moves labels against positions, and (n > 2) against candidates.
     for shown in (canonical(n), Presentation(turn, compose(turn, turn) if n > 2 else turn)):
-        messages = template.messages(layout_of(item, shown, labels))
-        text = "\n".join(message.content for message in messages)
-        if _QUESTION not in text:
-            raise TemplateError(f"{where}: never shows the question. Use {{{{ question }}}}.")
-        starts = []
-        for candidate in shown.order:
-            if texts[candidate] not in text:
-                raise TemplateError(
-                    f"{where}: does not show the text of every candidate ({n} of them). "
-                    "Loop over candidates and use {{ candidate.text }}."
-                )
-            starts.append(text.index(texts[candidate]))
-        if starts != sorted(starts):
-            raise TemplateError(
-                f"{where}: does not keep the order of display. Loop over candidates as they come."
-            )
-        missing = [label for label in labels if label not in text]
-        if missing:
-            raise TemplateError(
-                f"{where}: does not print the label of every candidate. Use "
-                "{{ candidate.label }} instead of a fixed letter, so that labels can be moved."
-            )
-        if not _labels_belong(text, starts, shown.symbols(labels)):
-            raise TemplateError(
-                f"{where}: cannot be seen to print each label next to its own candidate's text "
-                "(always before it, or always after it)."
-            )
+        text = _text(template, item, shown)
+        if wrong := _misplaced(text, [texts[c] for c in shown.order], labels, shown):
+            raise TemplateError(f"template {template.path}: {wrong}")
+
+
+def _misplaced(
+    text: str, displayed: Sequence[str], labels: tuple[str, ...], shown: Presentation
+) -> str | None:
+    """What a prompt lacks that shows these texts in this order, as a sentence."""
+    if _QUESTION not in text:
+        return "never shows the question. Use {{ question }}."
+    if any(own not in text for own in displayed):
+        return (
+            f"does not show the text of every candidate ({len(labels)} of them). "
+            "Loop over candidates and use {{ candidate.text }}."
+        )
+    starts = [text.index(own) for own in displayed]
+    if starts != sorted(starts):
+        return "does not keep the order of display. Loop over candidates as they come."
+    if any(label not in text for label in labels):
+        return (
+            "does not print the label of every candidate. Use {{ candidate.label }} instead of a "
+            "fixed letter, so that labels can be moved."
+        )
+    if not _labels_belong(text, starts, shown.symbols(labels)):
+        return (
+            "cannot be seen to print each label next to its own candidate's text (always before "
+            "it, or always after it)."
+        )
+    return None
 
 
 def _check_points(item: Item, template: Template) -> None:
-    """Check that a template shows all that one reply is to answer."""
+    """A template must show all that one reply is to answer."""
     ask = Ask(canonical(item.n))
     names = points_of(item, ask)
-    labels = tuple(f"qzlabel{k}zq" for k in range(item.n))
-    messages = template.messages(layout_of(item, ask.presentation, labels, criteria=names))
-    text = "\n".join(message.content for message in messages)
-    missing = [name for name in names if name not in text]
-    if missing:
-        raise TemplateError(
-            f"template {template.path}: {item.id}: never names {missing[0]!r}. Use {{{{ criteria }}}}."
-        )
+    text = _text(template, item, ask.presentation, names)
+    for name in names:
+        if name not in text:
+            raise TemplateError(
+                f"template {template.path}: {item.id}: never names {name!r}. Use {{{{ criteria }}}}."
+            )
 
 
 def _labels_belong(text: str, starts: list[int], symbols: tuple[str, ...]) -> bool:
@@ -171,30 +160,34 @@ def _labels_belong(text: str, starts: list[int], symbols: tuple[str, ...]) -> bo
     return before or after
 
 
-def _probe(n: int, task: Task, reference: str | None = None) -> tuple[Item, tuple[str, ...]]:
-    """An item and labels of words that occur nowhere else."""
-    item = Item(
-        id="probe",
-        task=task,
-        prompt=_QUESTION,
-        candidates=tuple(f"qztext{k}zq" for k in range(n)),
-        reference=reference,
-    )
-    return item, tuple(f"qzlabel{k}zq" for k in range(n))
+def _probe(n: int, task: Task, reference: str | None = None) -> Item:
+    """An item of words that occur nowhere else."""
+    texts = tuple(f"qztext{k}zq" for k in range(n))
+    return Item(id="probe", task=task, prompt=_QUESTION, candidates=texts, reference=reference)
+
+
+def _labels(n: int) -> tuple[str, ...]:
+    return tuple(f"qzlabel{k}zq" for k in range(n))
+
+
+def _text(
+    template: Template, item: Item, shown: Presentation, criteria: tuple[str, ...] = ()
+) -> str:
+    """All that a template says of an item whose labels occur nowhere else."""
+    layout = layout_of(item, shown, _labels(item.n), criteria=criteria)
+    return "\n".join(message.content for message in template.messages(layout))
 
 
 def _unused_reference(items: Sequence[Item], template: Template) -> list[str]:
-    with_reference = [item for item in items if item.reference is not None]
-    if not with_reference:
-        return []
-    item, labels = _probe(with_reference[0].n, with_reference[0].task, _REFERENCE)
-    messages = template.messages(layout_of(item, canonical(item.n), labels))
-    if any(_REFERENCE in message.content for message in messages):
-        return []
-    return [
-        f"{len(with_reference)} of {len(items)} items have a reference answer, which template "
-        f"{template.path} does not show."
-    ]
+    referring = [item for item in items if item.reference is not None]
+    if referring:
+        probe = _probe(referring[0].n, referring[0].task, _REFERENCE)
+        if _REFERENCE not in _text(template, probe, canonical(probe.n)):
+            return [
+                f"{len(referring)} of {len(items)} items have a reference answer, which template "
+                f"{template.path} does not show."
+            ]
+    return []
 
 
 def _check_shots(items: Sequence[Item], settings: PromptSettings) -> list[str]:
@@ -218,13 +211,10 @@ def _check_shots(items: Sequence[Item], settings: PromptSettings) -> list[str]:
                 f"{shot.id}: is one of the examples and (as {twin or shot.id}) to be judged as "
                 "well, which would show its gold. Leave it out of one of the two."
             )
-    counts: dict[int, int] = {}
-    for shot in shots:
-        counts[shot.n] = counts.get(shot.n, 0) + 1
     return [
         f"{count} examples with {n} candidates cannot have the right one equally often at every "
         f"position. Give a multiple of {n}."
-        for n, count in counts.items()
+        for n, count in Counter(shot.n for shot in shots).items()
         if count % n
     ]
 
@@ -232,28 +222,25 @@ def _check_shots(items: Sequence[Item], settings: PromptSettings) -> list[str]:
 def _check_content(items: Iterable[Item], labels: tuple[str, ...]) -> list[str]:
     """Refuse multi-letter labels that occur in the texts; count single ones that look like labels."""
     words = [label for label in labels if len(label) > 1 and not label.isdecimal()]
-    word = _any_word(words)
     short = [label for label in labels if label not in words]
-    alone, mentioned = _as_label(short), _mentioned(short)
+    word, alone = _any_word(words), _as_label(short)
+    # A label at the end of a word, as each pattern of `alone` has one; few texts do. One pattern for
+    # each label, whose first letter is looked for without the machinery of patterns.
+    mentioned = [re.compile(rf"{re.escape(label)}(?!\w)") for label in short]
     hits: list[str] = []
     total = 0
-    for item in items:
-        total += 1
-        if word is not None:
-            for where, text in _texts_of(item):
-                match = word.search(text)
-                if match is not None:
-                    raise TemplateError(
-                        f"{item.id}: the label {match[0]!r} occurs in the {where}, so an answer "
-                        "that quotes it could not be told from a verdict. Choose labels that do "
-                        "not occur in the texts, such as A and B."
-                    )
-        texts = [*turns_of(item.prompt), *chain.from_iterable(map(turns_of, item.candidates))]
-        if item.reference is not None:
-            texts.append(item.reference)
-        whole = "\n".join(texts)
+    for total, item in enumerate(items, start=1):  # noqa: B007
+        texts = list(_texts_of(item))
+        for where, text in texts:
+            if word is not None and (match := word.search(text)) is not None:
+                raise TemplateError(
+                    f"{item.id}: the label {match[0]!r} occurs in the {where}, so an answer "
+                    "that quotes it could not be told from a verdict. Choose labels that do "
+                    "not occur in the texts, such as A and B."
+                )
+        whole = "\n".join([text for _, text in texts])
         if any(label.search(whole) for label in mentioned) and any(
-            _looks_labelled(text, alone) for text in texts
+            pattern.search(f"\n{text}") for _, text in texts for pattern in alone
         ):
             hits.append(item.id)
     if not hits:
@@ -276,13 +263,11 @@ def _texts_of(item: Item) -> Iterator[tuple[str, str]]:
 
 
 def _any_word(labels: Sequence[str]) -> re.Pattern[str] | None:
-    if not labels:
-        return None
     # Scripts without spaces have no word boundaries: there any occurrence counts.
     forms = [
         rf"\b{re.escape(label)}\b" if label.isascii() else re.escape(label) for label in labels
     ]
-    return re.compile("|".join(forms), re.IGNORECASE)
+    return re.compile("|".join(forms), re.IGNORECASE) if forms else None
 
 
 def _as_label(labels: Sequence[str]) -> tuple[re.Pattern[str], ...]:
@@ -290,24 +275,9 @@ def _as_label(labels: Sequence[str]) -> tuple[re.Pattern[str], ...]:
 
     Three patterns that begin with a letter or a small class each: about ten times faster than one.
     """
-    if not labels:
-        return ()
-    letter = f"(?:{'|'.join(re.escape(label) for label in labels)})"
+    letter = f"(?:{'|'.join(map(re.escape, labels))})"
     return (
         re.compile(rf"[(\[>]{letter}[)\]<]"),
         re.compile(rf"\n[ \t]{{0,8}}\**{letter}\**[.):]\s"),
         re.compile(rf"(?:nswer|ption|hoice)(?: is)?:? \**{letter}(?!\w)"),
     )
-
-
-def _mentioned(labels: Sequence[str]) -> tuple[re.Pattern[str], ...]:
-    """A label at the end of a word, as each pattern of `_as_label` has one; few texts do.
-
-    One pattern for each label, whose first letter is looked for without the machinery of patterns.
-    """
-    return tuple(re.compile(rf"{re.escape(label)}(?!\w)") for label in labels)
-
-
-def _looks_labelled(text: str, patterns: tuple[re.Pattern[str], ...]) -> bool:
-    headed = f"\n{text}"
-    return any(pattern.search(headed) for pattern in patterns)

@@ -45,12 +45,7 @@ except Exception:
 
 
 def check_limits(source: str, fields: Mapping[str, object], *, where: str) -> None:
-    """Check that a template ends soon and stays small.
-
-
-    Raises:
-        TemplateError: If it takes more than 5 s or 512 MiB.
-    """
+    """Raise `TemplateError` unless a template ends within 5 s and stays below 512 MiB."""
     wrong = _excess(source, json.dumps(fields)) if _computes(source) else None
     if wrong is not None:
         raise TemplateError(

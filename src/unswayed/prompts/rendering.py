@@ -206,23 +206,15 @@ def _book(same: _Same) -> _Book:
 
 
 def template_of(settings: PromptSettings) -> Template | None:
-    """The user's template, read once per settings value; None if there is none.
-
-    Raises:
-        TemplateError: If the file cannot be used.
-    """
+    """The user's template, read once per settings value; None if there is none."""
     return None if settings.template is None else _book(_Same(settings)).template(settings.template)
 
 
 def render(item: Item, ask: Ask, settings: PromptSettings) -> Rendered:
-    """The chat that asks `ask` about `item`.
+    """The chat that asks `ask` about `item`, whose gold is never read.
 
-    The item's gold is never read. Labels and candidates stand exactly where the presentation says.
-
-    Raises:
-        TemplateError: If the prompt, the label set or the template does not fit the item.
-        UnknownNameError: If there is no prompt of that name, or the task is not available.
-        ShapeError: If the presentation is for another number of candidates.
+    Labels and candidates stand exactly where the presentation says. What does not fit is a
+    `TemplateError` that names the item; a presentation for another number of candidates a `ShapeError`.
     """
     form, points = _form(item, ask, _book(_Same(settings)))
     locate = partial(candidate_spans, item, ask, settings)
@@ -261,21 +253,13 @@ def render(item: Item, ask: Ask, settings: PromptSettings) -> Rendered:
 
 
 class Wordings:
-    """What `render` says about items whose texts are all plain (`plain_texts`), but for the texts.
-
-    Args:
-        settings: Of all the prompts.
-    """
+    """What `render` says about items whose texts are all plain (`plain_texts`), but for the texts."""
 
     def __init__(self, settings: PromptSettings) -> None:
         self._book = _book(_Same(settings))
 
     def of(self, item: Item, ask: Ask) -> Wording | None:
-        """What the item shares with others that are asked alike; None of templates and such.
-
-        Raises:
-            UnswayedError: As `render`.
-        """
+        """What the item shares with others that are asked alike; None of templates and such."""
         return _wording(*_form(item, ask, self._book), item, ask)
 
 

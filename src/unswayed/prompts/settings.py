@@ -8,10 +8,12 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
+from msgspec import Meta
 
+from unswayed.arguments import Settings
 from unswayed.errors import TemplateError, UsageError
 from unswayed.items import Item, Message
 from unswayed.presentation import label_symbols
@@ -43,39 +45,51 @@ class PromptSettings:
         return self.prompt or DEFAULT_PROMPT
 
 
-def prompt_settings(
-    prompt: str | PromptSettings | None = None,
-    template: str | Path | None = None,
-    labels: str | Sequence[str] | None = None,
-    shots: Sequence[Item] = (),
-) -> PromptSettings:
-    """Prompt settings from the options of the command line and of the Python functions.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskOptions(Settings):
+    """How items are asked, as commands and functions are told."""
 
-    Args:
-        prompt: Name of a prompt, or settings that the other options are laid over; None for the
-            model's own.
-        template: Your own template file.
-        labels: Label symbols, as a sequence or separated by commas.
-        shots: Items with gold, shown as examples.
+    prompt: Annotated[
+        str | PromptSettings | None,
+        Meta(
+            description="How items are asked: `unswayed list prompts` "
+            "[default: the model's own, or direct]",
+            extra={"text": str},
+        ),
+    ] = None
+    template: Annotated[
+        str | Path | None,
+        Meta(description="Your own prompt template file.", extra={"text": Path}),
+    ] = None
+    labels: Annotated[
+        str | Sequence[str] | None,
+        Meta(description="Label symbols, such as X,Y [default: A,B,...]", extra={"text": str}),
+    ] = None
+    reask: Annotated[bool, Meta(description="Do not ask again if a reply cannot be read.")] = True
 
-    Raises:
-        UsageError: If an option is of another kind.
-    """
-    base = prompt if isinstance(prompt, PromptSettings) else PromptSettings(prompt=prompt)
-    if not isinstance(base.prompt, str | None):
-        raise UsageError(f"prompt {prompt!r}: give the name of a prompt, such as direct.")
-    parts = labels.split(",") if isinstance(labels, str) else labels
-    try:
-        return replace(
-            base,
-            template=base.template if template is None else os.fspath(template),
-            label_set=base.label_set if parts is None else tuple(part.strip() for part in parts),
-            shots=tuple(shots) or base.shots,
-        )
-    except (TypeError, AttributeError):
-        raise UsageError(
-            f"template {template!r}, labels {labels!r}: give a path, and text such as X,Y."
-        ) from None
+    def prompts(self, shots: Sequence[Item] = ()) -> PromptSettings:
+        """The settings of prompts, laid over those that `prompt` brings; `shots` are items with gold.
+
+        Raises:
+            UsageError: If an option is of another kind.
+        """
+        prompt = self.prompt
+        base = prompt if isinstance(prompt, PromptSettings) else PromptSettings(prompt=prompt)
+        if not isinstance(base.prompt, str | None):
+            raise UsageError(f"prompt {prompt!r}: give the name of a prompt, such as direct.")
+        parts = self.labels.split(",") if isinstance(self.labels, str) else self.labels
+        try:
+            return replace(
+                base,
+                template=base.template if self.template is None else os.fspath(self.template),
+                label_set=base.label_set if parts is None else tuple(p.strip() for p in parts),
+                shots=tuple(shots) or base.shots,
+            )
+        except (TypeError, AttributeError):
+            raise UsageError(
+                f"template {self.template!r}, labels {self.labels!r}: give a path, and text such "
+                "as X,Y."
+            ) from None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,11 +142,7 @@ _FORBIDDEN: Final = re.compile(r"[<>\[\]{}\x00-\x1f\x7f\x85\u2028\u2029\ud800-\u
 
 
 def label_set_of(n: int, settings: PromptSettings) -> tuple[str, ...]:
-    """The labels of an item with n candidates, in canonical order.
-
-    Raises:
-        TemplateError: If the label set is malformed or has fewer than n labels.
-    """
+    """The labels of an item with n candidates, in canonical order."""
     if settings.label_set is None:
         return label_symbols(n)
     check_labels(settings.label_set)
@@ -145,12 +155,9 @@ def label_set_of(n: int, settings: PromptSettings) -> tuple[str, ...]:
 
 
 def check_labels(labels: Sequence[str]) -> None:
-    """Check that labels can be printed and read back.
+    """Check that labels can be printed and read back, or raise `TemplateError`.
 
     Labels that differ only in case (m and M) are allowed: answers are then read case-sensitively.
-
-    Raises:
-        TemplateError: If a label is empty, repeated, padded, means a tie or cannot be delimited.
     """
     seen: dict[str, str] = {}
     for label in labels:

@@ -21,11 +21,7 @@ SHOT_SEED: Final = 0
 
 
 def gold_of_shot(shot: Item) -> int:
-    """The candidate an example names as right (the first of several).
-
-    Raises:
-        TemplateError: If the example has no right candidate.
-    """
+    """The candidate an example names as right (the first of several)."""
     gold = shot.gold_candidates()
     if not gold:
         raise TemplateError(
@@ -37,11 +33,7 @@ def gold_of_shot(shot: Item) -> int:
 
 
 def shot_presentations(shots: Sequence[Item]) -> tuple[Presentation, ...]:
-    """How each example is shown, in the order given.
-
-    Raises:
-        TemplateError: If an example has no right candidate.
-    """
+    """How each example is shown, in the order given."""
     upcoming: dict[int, list[int]] = {}
     generators: dict[int, random.Random] = {}
     shown = []

@@ -61,13 +61,7 @@ class _Marked(str):
 
 
 def marked(text: str, candidate: int, *, mark: str) -> str:
-    """The text of a candidate between marks, which `unmarked` finds again.
-
-    Args:
-        text: The text.
-        candidate: Whose it is.
-        mark: A character that occurs in no text.
-    """
+    """The text of a candidate between marks (a character that no text has), which `unmarked` finds again."""
     whole = _Marked(f"{mark}{candidate}{mark}{text}{mark}{mark}")
     whole.bare, whole.candidate, whole.mark = text, candidate, mark
     return whole

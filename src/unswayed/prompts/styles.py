@@ -167,11 +167,7 @@ def phrase(labels: Sequence[str]) -> str:
 
 
 def sentences(names: Sequence[str], style: Style, task: TaskSpec, labels: Sequence[str]) -> str:
-    """Sentences by name, with the labels filled in.
-
-    Raises:
-        TemplateError: If neither the task nor the style has one of them.
-    """
+    """Sentences by name, with the labels filled in; a `TemplateError` where nobody has one of them."""
     parts = []
     for name in names:
         if name in _OBJECTS and not isinstance(task.reply, LabelReply):

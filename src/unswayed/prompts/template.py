@@ -42,7 +42,6 @@ from unswayed.registry import did_you_mean
 
 if TYPE_CHECKING:
     import jinja2
-    from jinja2.sandbox import SandboxedEnvironment
 
 _SECTION: Final = re.compile(r"---[ \t]*(system|user|assistant)[ \t]*---[ \t]*")
 _SETTINGS: Final = ("answer", "max_tokens", "reask")
@@ -96,11 +95,7 @@ class Template:
     sections: tuple[tuple[str, jinja2.Template], ...]  # role and compiled text of each message
 
     def messages(self, layout: Layout) -> tuple[Message, ...]:
-        """Render every message.
-
-        Raises:
-            TemplateError: If the template uses something that does not exist.
-        """
+        """Render every message."""
         fields = _fields(layout)
         return tuple(Message(role, self._render(text, fields)) for role, text in self.sections)
 
@@ -120,9 +115,8 @@ class Template:
         mark = mark_beside([self.source, *layout.strings()])
         fields = _fields(layout, mark)
         spans: Spans = ((),) * n
-        for place, (message, (_, text)) in enumerate(
-            zip(self.messages(layout), self.sections, strict=True)
-        ):
+        sections = zip(self.messages(layout), self.sections, strict=True)
+        for place, (message, (_, text)) in enumerate(sections):
             try:
                 pieces = unmarked(self._render(text, fields), mark)
             except TemplateError:
@@ -137,15 +131,14 @@ class Template:
 
         try:
             return text.render(fields)
-        except jinja2.UndefinedError as error:
-            raise TemplateError(
-                f"template {self.path}: {error.message}. It may use question, turns, system, "
-                "candidates (.label, .text, .turns), labels, reference, response, criteria, n and task."
-            ) from None
-        except RENDERING_ERRORS as error:
-            raise TemplateError(f"template {self.path}: {error or type(error).__name__}") from None
-        except jinja2.TemplateError as error:
-            raise TemplateError(f"template {self.path}: {error}") from None
+        except (jinja2.TemplateError, *RENDERING_ERRORS) as error:
+            problem = str(error) or type(error).__name__
+            if isinstance(error, jinja2.UndefinedError):
+                problem += (
+                    ". It may use question, turns, system, candidates (.label, .text, .turns), "
+                    "labels, reference, response, criteria, n and task."
+                )
+            raise TemplateError(f"template {self.path}: {problem}") from None
 
 
 def _fields(layout: Layout, mark: str | None = None) -> dict[str, object]:
@@ -169,17 +162,15 @@ def _fields(layout: Layout, mark: str | None = None) -> dict[str, object]:
 
 
 def _candidate(symbol: str, content: Text, candidate: int, mark: str | None) -> _Candidate:
-    text, turns = _plain(content), _turns(content, "assistant")
-    if mark is not None:
-        text = marked(text, candidate, mark=mark)
-        turns = tuple(_Turn(t.role, marked(t.text, candidate, mark=mark)) for t in turns)
-    return _Candidate(symbol, text, turns)
+    def text(bare: str) -> str:
+        return bare if mark is None else marked(bare, candidate, mark=mark)
+
+    turns = tuple(_Turn(turn.role, text(turn.text)) for turn in _turns(content, "assistant"))
+    return _Candidate(symbol, text(_plain(content)), turns)
 
 
 def _plain(text: Text) -> str:
-    if not isinstance(text, str) and len(text) == 1:
-        return text[0].content
-    return text_of(text)
+    return text_of(text) if isinstance(text, str) or len(text) != 1 else text[0].content
 
 
 def _turns(text: Text, role: str) -> tuple[_Turn, ...]:
@@ -189,11 +180,7 @@ def _turns(text: Text, role: str) -> tuple[_Turn, ...]:
 
 
 def read_template(path: str) -> Template:
-    """Read and compile a template file.
-
-    Raises:
-        TemplateError: If it cannot be read, has unknown settings or is not valid Jinja.
-    """
+    """Read and compile a template file; a `TemplateError` says what is wrong with it."""
     try:
         source = read_whole(path).decode("utf-8-sig").replace("\r\n", "\n")
     except OSError as error:
@@ -201,43 +188,33 @@ def read_template(path: str) -> Template:
     except UnicodeDecodeError:
         raise TemplateError(f"template {path}: is not UTF-8 text.") from None
     settings, body, first_line = _front_matter(path, source)
-    answer = settings.get("answer", "direct")
+    reply = _reply(path, settings)
+    compiled = []
+    for role, start, text in _sections(path, body, first_line):
+        check_limits(text, _PROBE, where=f"template {path}")  # compiling computes constants
+        compiled.append((role, _compiled(path, text, start)))
+    return Template(path, source, reply, tuple(compiled))
+
+
+def _reply(path: str, settings: dict[str, str]) -> ReplySpec:
+    """What the settings ask of the server."""
+    answer, limit = settings.get("answer", "direct"), settings.get("max_tokens")
     if answer not in {"direct", "reasoning"}:
         raise TemplateError(f"template {path}: answer is {answer!r}; write direct or reasoning.")
-    limit = settings.get("max_tokens")
     if limit is not None and not (limit.isdecimal() and int(limit) > 0):
         raise TemplateError(f"template {path}: max_tokens is {limit!r}; write a whole number.")
-    sections = _sections(path, body, first_line)
-    environment = _environment()
-    compiled = []
-    for role, start, text in sections:
-        check_limits(text, _PROBE, where=f"template {path}")  # compiling computes constants
-        compiled.append((role, _compile(environment, path, text, start)))
-    reply = LABEL_ALONE if answer == "direct" else REASONED
     reask = settings.get("reask", REASK)
     if not reask or set(re.findall(r"{(\w*)}", reask)) - {"labels"}:
         raise TemplateError(f"template {path}: reask is {reask!r}; write words, {{labels}}.")
-    reply = reply._replace(reask=reask)
-    return Template(
-        path=path,
-        source=source,
-        reply=reply if limit is None else reply._replace(max_tokens=int(limit)),
-        sections=tuple(compiled),
-    )
+    reply = LABEL_ALONE if answer == "direct" else REASONED
+    return reply._replace(reask=reask, max_tokens=int(limit or reply.max_tokens))
 
 
-def _environment() -> SandboxedEnvironment:
+def _compiled(path: str, text: str, first_line: int) -> jinja2.Template:
     import jinja2
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-    return ImmutableSandboxedEnvironment(undefined=jinja2.StrictUndefined, autoescape=False)
-
-
-def _compile(
-    environment: SandboxedEnvironment, path: str, text: str, first_line: int
-) -> jinja2.Template:
-    import jinja2
-
+    environment = ImmutableSandboxedEnvironment(undefined=jinja2.StrictUndefined, autoescape=False)
     try:
         return environment.from_string(text)
     except (RecursionError, MemoryError):
@@ -252,28 +229,28 @@ def _front_matter(path: str, source: str) -> tuple[dict[str, str], str, int]:
     lines = source.split("\n")
     if lines[0].rstrip() != "---":
         return {}, source, 1
-    end = next((k for k, line in enumerate(lines[1:], start=1) if line.rstrip() == "---"), None)
-    if end is None:
+    end = next((k for k, line in enumerate(lines) if k and line.rstrip() == "---"), 0)
+    if not end:
         raise TemplateError(
             f"template {path}: the settings that begin on line 1 have no closing `---` line."
         )
     settings: dict[str, str] = {}
     for number, line in enumerate(lines[1:end], start=2):
-        if not line.strip():
-            continue
-        name, colon, value = line.partition(":")
-        name = name.strip()
-        if not colon or name not in _SETTINGS:
+        name, colon, value = (part.strip() for part in line.partition(":"))
+        if colon and name in _SETTINGS:
+            settings[name] = value
+        elif line.strip():
             raise TemplateError(
                 f"template {path}, line {number}: {line.strip()!r} is not a setting. "
                 f"{did_you_mean(name, _SETTINGS)}"
             )
-        settings[name] = value.strip()
     return settings, "\n".join(lines[end + 1 :]), end + 2
 
 
 def _sections(path: str, body: str, first_line: int) -> list[tuple[str, int, str]]:
     """Role, first line and source of each message."""
+    if not body.strip():
+        raise TemplateError(f"template {path}: is empty.")
     lines = body.split("\n")
     marks = [
         (number, match[1])
@@ -281,22 +258,19 @@ def _sections(path: str, body: str, first_line: int) -> list[tuple[str, int, str
         if (match := _SECTION.fullmatch(line)) is not None
     ]
     if not marks:
-        if not body.strip():
-            raise TemplateError(f"template {path}: is empty.")
         return [("user", first_line, body)]
     if "\n".join(lines[: marks[0][0]]).strip():
         raise TemplateError(
             f"template {path}: there is text before the first section line "
             f"(--- {marks[0][1]} ---). Put a section line above it."
         )
-    ends = [number for number, _ in marks[1:]] + [len(lines)]
-    sections = []
-    for (start, role), end in zip(marks, ends, strict=True):
-        text = "\n".join(lines[start + 1 : end])
-        sections.append((role, first_line + start + 1, text))
-    if sections[-1][0] != "user":
+    if marks[-1][1] != "user":
         raise TemplateError(
             f"template {path}: the last message must be the user's, but it is the "
-            f"{sections[-1][0]} message."
+            f"{marks[-1][1]} message."
         )
-    return sections
+    ends = [number for number, _ in marks[1:]] + [len(lines)]
+    return [
+        (role, first_line + start + 1, "\n".join(lines[start + 1 : end]))
+        for (start, role), end in zip(marks, ends, strict=True)
+    ]

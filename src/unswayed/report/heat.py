@@ -40,23 +40,14 @@ class Heat:
     rows: tuple[HeatRow, ...]
 
 
-def _heat_rows(
-    labels: Sequence[str],
-    shares: Sequence[Sequence[float]],
-    texts: Sequence[Sequence[str]],
-    totals: Sequence[str],
+def _rows(
+    labels: Sequence[str], cells: Sequence[Sequence[tuple[str, float]]], totals: Sequence[str]
 ) -> tuple[HeatRow, ...]:
-    most = max((value for row in shares for value in row), default=0.0) or 1.0
+    """Rows of texts and values; the largest of all values is the darkest."""
+    most = max((value for row in cells for _, value in row), default=0.0) or 1.0
     return tuple(
-        HeatRow(
-            label,
-            tuple(
-                HeatCell(text, DARKEST * value / most)
-                for text, value in zip(said, row, strict=True)
-            ),
-            total,
-        )
-        for label, row, said, total in zip(labels, shares, texts, totals, strict=True)
+        HeatRow(label, tuple(HeatCell(text, DARKEST * value / most) for text, value in row), total)
+        for label, row, total in zip(labels, cells, totals, strict=True)
     )
 
 
@@ -69,19 +60,17 @@ def share_heat(
 ) -> Heat:
     """Of the choices of each level, the share at each position, in percent."""
     totals = [sum(row) for row in chosen]
-    shares = [[c / (n or 1) for c in row] for row, n in zip(chosen, totals, strict=True)]
-    texts = [
-        [share(value, 0) if n else "–" for value in row]
-        for row, n in zip(shares, totals, strict=True)
+    cells = [
+        [(share(c / n, 0), c / n) if n else ("–", 0.0) for c in row]
+        for row, n in zip(chosen, totals, strict=True)
     ]
-    rows = _heat_rows(labels, shares, texts, [count(n) for n in totals])
+    rows = _rows(labels, cells, [count(n) for n in totals])
     return Heat(title, sub, "level", _columns(len(labels)), "choices", rows)
 
 
 def exposure_heat(title: str, sub: str, noun: str, counts: Sequence[Sequence[int]]) -> Heat:
     """How often a set of orders shows each candidate at each position."""
     labels = [f"{noun} {candidate + 1}" for candidate in range(len(counts))]
-    shares = [[float(number) for number in row] for row in counts]
-    texts = [[str(number) for number in row] for row in counts]
-    rows = _heat_rows(labels, shares, texts, [str(sum(row)) for row in counts])
+    cells = [[(str(number), float(number)) for number in row] for row in counts]
+    rows = _rows(labels, cells, [str(sum(row)) for row in counts])
     return Heat(title, sub, noun, _columns(len(counts)), "orders", rows)

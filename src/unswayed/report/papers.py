@@ -18,10 +18,9 @@ from unswayed.report.data import RunData
 from unswayed.report.findings import Finding
 from unswayed.report.frontier import FRAMES, Drawing, Frontier, panels
 from unswayed.report.heat import Heat
-from unswayed.report.lists import points_tables
 from unswayed.report.page import named
 from unswayed.report.plots import PERCENT, PlotTable, bias_tables, cause_table, group_tables
-from unswayed.report.scales import level_heats
+from unswayed.report.scores import level_heats, points_tables
 from unswayed.visible import one_line
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -33,14 +33,6 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Gains:
-    """What a method gets right that the single call does not, and the reverse."""
-
-    method: str
-    counts: Improvements
-
-
-@dataclass(frozen=True, slots=True)
 class Section:
     """A claim with its evidence and what that shows."""
 
@@ -50,8 +42,9 @@ class Section:
     frontier: Frontier | None = None
     examples: tuple[str, ...] = ()
     heats: tuple[Heat, ...] = ()
-    # by run; its name is empty where it stands alone
-    gains: tuple[tuple[str, tuple[Gains, ...]], ...] = ()
+    # by run, whose name is empty where it stands alone, and method: what that gets right that the
+    # single call does not, and the reverse
+    gains: tuple[tuple[str, Mapping[str, Improvements]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,25 +64,29 @@ def claim(macro: str, *given: object) -> Claim:
 
 
 def joint_claim(
-    findings: Sequence[Finding], claims: Sequence[Claim | None], title: str
+    findings: Sequence[Finding], claim_of: Callable[[Finding], Claim | None], title: str
 ) -> Claim | None:
-    """One claim for several runs: each run's own sentences under its name."""
-    told = [(c, f.name) for c, f in zip(claims, findings, strict=True) if c]
-    if not told or len(claims) == 1:
+    """One claim for several runs: each run's own sentences under its name; None without any."""
+    told = [(own, finding.name) for finding in findings if (own := claim_of(finding))]
+    if not told or len(findings) == 1:
         return told[0][0] if told else None
     first = told[0][0]
-    same = len({c.title for c, _ in told}) == 1 and len(told) == len(claims)
+    same = len({c.title for c, _ in told}) == 1 and len(told) == len(findings)
     words = [joined(c.lines if same else (c.title, *c.lines)) for c, _ in told]
     lines = (sentence("runs.of_run", name, own) for own, (_, name) in zip(words, told, strict=True))
     whole = first.title if same else sentence("runs.joint_title", title)
     return Claim(whole, tuple(lines), first.note)
 
 
+def bias_claim(finding: Finding) -> Claim:
+    """What position and label do."""
+    return claim("bias.bias", finding, claims.bias_of(finding))
+
+
 def bias_section(findings: Sequence[Finding]) -> Section:
     """Section 3: position and label."""
-    told = [claim("bias.bias", finding, claims.bias_of(finding)) for finding in findings]
     if all(finding.state is State.UNPARSED for finding in findings):
-        own = told[0]
+        own = bias_claim(findings[0])
         if not findings[0].nothing_read:
             unread = claim("bias.unread", findings[0])
             own = Claim(unread.title, (*unread.lines, *own.lines))
@@ -98,18 +95,20 @@ def bias_section(findings: Sequence[Finding]) -> Section:
         ]
         raw = "Answers that could not be read, as they came."
         return Section(own, raw, examples=tuple(examples[:RAW_EXAMPLES]))
-    joint = joint_claim(findings, told, "bias") or told[0]
+    joint = joint_claim(findings, bias_claim, "bias") or bias_claim(findings[0])
     caption = sentence("bias.bias_caption", all(map(claims.balanced, findings)))
     return Section(joint, caption, tuple(bias_tables(findings)))
 
 
+def cause_claim(finding: Finding) -> Claim | None:
+    """What moves the verdict; None with fewer than two protocols."""
+    cause = claims.cause_of(finding)
+    return None if cause is None else claim("bias.cause", finding, *cause)
+
+
 def cause_section(findings: Sequence[Finding]) -> Section | None:
     """Section 4: what moves the verdict; None with fewer than two protocols in every run."""
-    told = [
-        None if (cause := claims.cause_of(f)) is None else claim("bias.cause", f, *cause)
-        for f in findings
-    ]
-    joint = joint_claim(findings, told, "cause")
+    joint = joint_claim(findings, cause_claim, "cause")
     if joint is None:
         return None
     caption = sentence("bias.cause_caption", findings[0])
@@ -137,7 +136,7 @@ def remedies_claim(finding: Finding) -> Claim | None:
 
 def remedies_section(findings: Sequence[Finding]) -> Section | None:
     """Section 5: what each method buys; None with fewer than two methods in every run."""
-    joint = joint_claim(findings, [remedies_claim(f) for f in findings], "remedies")
+    joint = joint_claim(findings, remedies_claim, "remedies")
     if joint is None:
         return None
     rows = [row for finding in findings for row in finding.metrics.methods.values()]
@@ -163,12 +162,9 @@ def groups_claim(finding: Finding) -> Claim | None:
 
 def groups_section(findings: Sequence[Finding]) -> Section | None:
     """Section 6: groups; None with fewer than two in every run."""
-    told = [groups_claim(finding) for finding in findings]
     if len({finding.n for finding in findings}) > 1:  # their shares have no common scale
-        keep = [i for i, own in enumerate(told) if own is not None][:1]
-        told = [told[i] for i in keep]
-        findings = [findings[i] for i in keep]
-    joint = joint_claim(findings, told, "groups")
+        findings = [finding for finding in findings if groups_claim(finding)][:1]
+    joint = joint_claim(findings, groups_claim, "groups")
     if joint is None:
         return None
     tables, left_out = group_tables(findings)
@@ -193,7 +189,6 @@ def table_section(findings: Sequence[Finding]) -> TableSection:
     return TableSection(tables, more, caption, " ".join(dict.fromkeys(t.notes for t in more)))
 
 
-def items_claim(findings: Sequence[Finding]) -> Claim:
+def items_claim(findings: Sequence[Finding]) -> Claim | None:
     """Section 8: flipped items."""
-    told = [claim("items.items", finding) for finding in findings]
-    return joint_claim(findings, told, "items") or told[0]
+    return joint_claim(findings, lambda finding: claim("items.items", finding), "items")

@@ -11,8 +11,7 @@ from rich.text import Text
 from unswayed.report.applying import Application, applications_of
 from unswayed.report.data import RunData
 from unswayed.report.findings import Finding
-from unswayed.report.lists import uneven_orders
-from unswayed.report.scored import lede_of
+from unswayed.report.scores import lede_of, uneven_orders
 from unswayed.report.table import Cell, MetricsTable, main_table
 from unswayed.report.words import plain, say, sentence, spans
 from unswayed.visible import one_line, visible

@@ -6,7 +6,7 @@ from unswayed.runner.interrupts import stop_on_interrupt
 from unswayed.runner.keys import Question
 from unswayed.runner.planning import CallPlan, enough_usd
 from unswayed.runner.progress import Progress, ShowsProgress
-from unswayed.runner.questions import RunSettings, requests_for
+from unswayed.runner.questions import RunSettings
 
 __all__ = [
     "Asked",
@@ -18,6 +18,5 @@ __all__ = [
     "RunSettings",
     "ShowsProgress",
     "enough_usd",
-    "requests_for",
     "stop_on_interrupt",
 ]

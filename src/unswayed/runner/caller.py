@@ -40,15 +40,10 @@ class Caller:
     they share the calls under way and one budget.
 
     A caller that remembers serves one set of items, in which an id means one item: it keeps the key of
-    every question, and prompts between pricing and asking as long as they take no more than 64 MiB.
+    every question, and prompts between pricing and asking as long as they take no more than 64 MiB. One for a
+    stream, in which an id may come again with another item, does not.
 
-    Args:
-        backend: Who is asked.
-        pool: Recorded calls, used and filled.
-        settings: Prompts, sampling and budget.
-        remembers: False for a stream, in which an id may come again with another item.
-        progress: Shown while `decide` makes calls.
-        drafter: Of another caller, with what it remembers.
+    `progress` is shown while `decide` makes calls; `drafter` is another caller's, with what it remembers.
     """
 
     def __init__(
@@ -97,26 +92,15 @@ class Caller:
     ) -> RunCounts:
         """Ask every question whose answer is not recorded.
 
-        Questions are pulled as the backend takes calls, so there may be any number. Answers are
-        committed within 200 ms; a kill repeats at most the calls in flight and 100 uncommitted
-        answers. If everything is recorded the backend is never asked.
-
-        Args:
-            questions: What to ask.
-            priced: What `price` said of these questions; where it found every answer recorded, they
-                are not looked at again.
-            progress: Shown while calls are made, and once at the end.
-            stop: Set it to stop sending. Calls in flight get 3 s to finish; a local model finishes
-                the batch under way.
-
-        Returns:
-            The counts; failed calls are counted and in the store's error table, never raised.
+        Questions are pulled as the backend takes calls, so there may be any number; where `priced` says that
+        all are recorded, they are not looked at again. Answers are committed within 200 ms: a kill repeats at
+        most the calls in flight and 100 uncommitted answers. Failed calls are counted and in the store's error
+        table, never raised. After `stop` calls in flight get 3 s to finish; a local model finishes the batch
+        under way.
 
         Raises:
-            UsageError: If there is a budget and no price is known.
-            TemplateError: If a question cannot be rendered; what was answered before is kept.
-            StoreError: If answers cannot be recorded (disk full); the run stops at once, and what
-                can be written is.
+            StoreError: If answers cannot be recorded (disk full); the run stops at once, and what can be
+                written is.
             RunDirectoryError: If the run directory was moved or deleted while the run went on.
         """
         self._settle()
@@ -154,10 +138,7 @@ class Caller:
         return counts
 
     async def decide(self, questions: Sequence[Question]) -> Asked:
-        """Answer a few questions; what is answered is recorded before it is returned.
-
-        If cancelled, it sends no further call; calls under way are still recorded.
-        """
+        """Answer a few questions; calls under way are recorded even if this is cancelled."""
         self._settle()
         window = Kept(questions, self._drafter, self.pool, self.counts)
         while not window.exhausted:
@@ -201,11 +182,7 @@ class Caller:
             await asyncio.wait(here, timeout=GRACE_S)
 
     def read(self, questions: Iterable[Question]) -> Iterator[Decision]:
-        """Read the recorded answers as decisions, in the order of the questions.
-
-        The answer of a second call replaces an unread answer; the decision then carries the tokens and
-        the cost of both calls. Questions without a recorded answer are left out.
-        """
+        """Read the recorded answers as decisions, in the order of the questions; what is missing is left out."""
         return read_decisions(questions, self.pool, self._drafter)
 
     def calls(self, questions: Iterable[Question]) -> Iterator[tuple[Question, Request, Response]]:

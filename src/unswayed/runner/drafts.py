@@ -83,10 +83,10 @@ class Draft(NamedTuple):
         )
 
     def second(self, response: Response) -> Draft | None:
-        """Draft the one call that may follow an unread answer; None if there is none.
+        """Draft the one call that may follow an unread answer.
 
-        After a cut-off answer, the question is asked again with a larger cap. After a complete answer,
-        the judge is asked for its label in the same conversation, if the prompt has a sentence for it.
+        A cut-off answer is asked for again with a larger cap; after a complete one, the judge is asked for its
+        label in the same conversation, if the prompt has a sentence for it.
         """
         request, layout, ended = self.request, self.layout, ending(response.finish_reason)
         if ended is Ending.CUT:

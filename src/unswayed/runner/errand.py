@@ -24,20 +24,13 @@ LOST: Final = Failure(
     error="StoreError", message="its answer came and could not be recorded.", fatal=True
 )
 """For others who wait for a call whose answer is lost: if they asked again, each would pay again."""
-POLL_S: Final = 0.01
-"""Between two looks at a budget that is reserved by others."""
 
 
 class Errand:
     """Answers the questions of a window, each distinct call once.
 
-    Everything but the commits happens in the event loop of `carry_out`.
-
-    Args:
-        flights: What is under way, of whoever shares the model and the pool.
-        window: What to ask.
-        counts: What is counted up.
-        stop: Set when nothing more may be sent.
+    Everything but the commits happens in the event loop of `carry_out`. When `stop` is set, nothing more
+    is sent.
     """
 
     def __init__(
@@ -79,9 +72,8 @@ class Errand:
                 elif self._window.exhausted or not self._goes_on():
                     break
                 else:
-                    await asyncio.sleep(
-                        0
-                    )  # a long stretch of recorded calls must not block the loop
+                    # a long stretch of recorded calls must not block the loop
+                    await asyncio.sleep(0)
         finally:
             for flight in self._sent.values():
                 self._flights.pay(flight, flight.most)  # given up, it may be answered and charged
@@ -133,10 +125,9 @@ class Errand:
     def _is_awaited(self, draft: Draft) -> bool:
         """Return True, and wait for its answer, if somebody else has sent the call."""
         flight = self._flights.of(draft.key)
-        if flight is None:
-            return False
-        self._awaited.append((draft, flight))
-        return True
+        if flight is not None:
+            self._awaited.append((draft, flight))
+        return flight is not None
 
     def _was_answered(self, draft: Draft) -> bool:
         if self._flights.n_landed == self._n_landed:  # nobody else had anything answered
@@ -174,9 +165,10 @@ class Errand:
     async def _send(self, draft: Draft) -> None:
         # Several rounds: what holds a round up (the budget reserved by calls in flight, a long
         # stretch of recorded calls) may be gone when its calls are done.
-        if not self._flights.affordable(self._flights.most(draft)):
+        most = self._flights.most(draft)
+        if not self._flights.affordable(most):
             if self._flights.is_busy:  # what is reserved may not be used
-                await asyncio.sleep(POLL_S)
+                await self._flights.payment(most)
                 self.writer.check()
             else:
                 self._counts.budget_spent = True
@@ -210,30 +202,31 @@ class Errand:
         elif outcome is None:
             self._window.ready.append(draft)
         else:
-            self._window.failed(draft, outcome)
-            if outcome.fatal:
-                self._stop(outcome.message)
+            self._failed(draft, outcome)
+
+    def _failed(self, draft: Draft, failure: Failure) -> None:
+        self._window.failed(draft, failure)
+        if failure.fatal:
+            self._stop(failure.message)
 
     def _land(self, query: Query, outcome: Outcome) -> None:
         flight = self._sent.pop(query.request, None)
         if flight is None:
             return  # answered twice: the first answer stays
         draft = flight.draft
+        cost = 0.0
         if isinstance(outcome, Response):
             outcome = with_cost(outcome, draft.request, self._backend)
             # without a stated cost the worst is assumed
             cost = flight.most if outcome.cost_usd is None else outcome.cost_usd
-            self._flights.pay(flight, cost)
-            self._unrecorded[draft.key] = flight, outcome
+        self._flights.pay(flight, cost)
+        self._unrecorded[draft.key] = flight, outcome
+        if isinstance(outcome, Response):
             decision, is_followed = self._window.answered(draft, outcome)
             self.writer.add(draft.answered(outcome, decision, retried=is_followed))
         else:
-            self._flights.pay(flight, 0.0)
-            self._unrecorded[draft.key] = flight, outcome
-            self._window.failed(draft, outcome)
+            self._failed(draft, outcome)
             self.writer.add(Failed(draft.key, draft.request, outcome))
-            if outcome.fatal:
-                self._stop(outcome.message)
 
     def _recorded(self, rows: Sequence[Row]) -> None:
         """Count what was recorded, and hand it to those who wait for it."""

@@ -15,7 +15,7 @@ from unswayed.runner.questions import RunSettings
 from unswayed.store import Pool
 
 LOOK_S: Final = 0.2
-"""Seconds between two checks that the event loop of a call still runs."""
+"""Seconds between two checks that the event loops of calls under way still run."""
 
 
 @dataclass(slots=True, eq=False)
@@ -44,6 +44,7 @@ class Flights:
         self._n_reserved = 0
         self._by_key: dict[bytes, Flight] = {}
         self._purse = threading.Lock()  # event loops of several threads spend from it
+        self._payment: Future[None] | None = None  # of any call, if somebody waits for it
 
     @property
     def is_busy(self) -> bool:
@@ -79,11 +80,23 @@ class Flights:
         coming.cancel()  # this loop may end before the call lands
         return flight.outcome
 
+    async def payment(self, most: float) -> None:
+        """Wait in any event loop for money that is set aside, unless the budget reaches for so much."""
+        with self._purse:
+            if self.affordable(most):
+                return
+            if self._payment is None:
+                self._payment = Future()
+                self._payment.set_running_or_notify_cancel()
+            coming = asyncio.wrap_future(self._payment)
+        await asyncio.wait([coming], timeout=LOOK_S)
+        coming.cancel()
+
     def start(self, draft: Draft, most: float, n_landed: int) -> Flight | None:
         """Set money aside for a call that this event loop sends now.
 
-        Return None if the call exceeds the budget, if any call has landed since there were `n_landed`,
-        or if the same call is under way. In the last two cases, look for the answer again.
+        None if it exceeds the budget, or if the answer must be looked for again: any call has landed since
+        there were `n_landed`, or the same call is under way.
         """
         with self._purse:
             if n_landed != self.n_landed or self.of(draft.key) or not self.affordable(most):
@@ -100,6 +113,7 @@ class Flights:
             self.spent += cost
             self._n_reserved -= 1
             self.reserved = self.reserved - flight.most if self._n_reserved else 0.0
+        self._tell()
 
     def land(self, flight: Flight, outcome: Outcome | None) -> None:
         """End a call: its outcome is recorded, or there will be none."""
@@ -110,3 +124,10 @@ class Flights:
             flight.outcome, flight.is_landed = outcome, True
         if flight.landing is not None:
             flight.landing.set_result(None)
+        self._tell()
+
+    def _tell(self) -> None:
+        with self._purse:
+            payment, self._payment = self._payment, None
+        if payment is not None:
+            payment.set_result(None)

@@ -1,9 +1,7 @@
 """Ctrl-C once: stop and keep what was done. Twice: leave at once.
 
-`catch_interrupt` is for a loop of steps, which asks between them; `stop_on_interrupt` for calls in an event
-loop; `signal_stream` for a process whose main thread may be blocked outside Python (in a collective of
-several processes). Outside the main thread, where Python delivers no signals (a notebook's event loop),
-nothing is caught: the events stay unset, and Ctrl-C cancels the run, which commits what it has.
+Outside the main thread, where Python delivers no signals (a notebook's event loop), nothing is caught: events
+stay unset, and Ctrl-C cancels the run, which commits what it has.
 """
 
 from __future__ import annotations
@@ -37,10 +35,10 @@ def catch_interrupt(
     signals: Sequence[signal.Signals] = (signal.SIGINT,),
     insistent: Sequence[signal.Signals] = SIGNALS,
 ) -> Iterator[threading.Event]:
-    """An event that the first Ctrl-C sets; the second raises KeyboardInterrupt.
+    """An event that the first Ctrl-C sets, for a loop of steps.
 
-    `first` is also called at the first, in the middle of anything, so it may do very little; `again` at
-    every later one of the `insistent` signals.
+    `first` is called then as well, in the middle of anything, so it may do very little; `again` at every later
+    one of the `insistent` signals.
     """
     interrupt = threading.Event()
     if threading.current_thread() is not threading.main_thread():
@@ -70,11 +68,10 @@ def catch_interrupt(
 def signal_stream(
     signals: Sequence[signal.Signals] = SIGNALS,
 ) -> Iterator[Callable[[float], int | None]]:
-    """A function that waits for the next signal, for a thread that is not the main one.
+    """A function that waits so many seconds for the next signal, for a thread beside the main one.
 
-    A handler written in Python runs when the main thread returns to Python; what the interpreter
-    writes into a pipe arrives at once. The function takes seconds to wait and returns the signal's
-    number, or None if there was none. Outside the main thread nothing is heard.
+    The main thread may be blocked outside Python (in a collective of several processes), where no handler
+    written in Python runs; what the interpreter writes into a pipe arrives at once.
     """
     if threading.current_thread() is not threading.main_thread():
         yield lambda timeout_s: None
@@ -102,12 +99,10 @@ def signal_stream(
 
 @contextmanager
 def stop_on_interrupt() -> Iterator[asyncio.Event]:
-    """An event that Ctrl-C (or SIGTERM) sets, for `Caller.ask(stop=...)`.
+    """An event that Ctrl-C (or SIGTERM) sets, for `Caller.ask`; entered in a running event loop.
 
-    A second Ctrl-C ends the process with exit code 130 without any clean-up: every committed
-    call is safe, the calls in flight and the last uncommitted batch are paid again next time.
-
-    Must be entered in a running event loop.
+    A second Ctrl-C ends the process without any clean-up: every committed call is safe, the calls in flight and
+    the last uncommitted batch are paid again next time.
     """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()

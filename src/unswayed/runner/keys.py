@@ -20,17 +20,13 @@ class Question(NamedTuple):
 
 
 class KeyBook:
-    """The key of every question that was put into words: 40 bytes a question, 75 an item.
-
-    The questions about an item are chained from the newest to the oldest; an item is known by its
-    id.
-    """
+    """The key of every question that was put into words, items by their ids: 40 bytes a question, 75 an item."""
 
     def __init__(self) -> None:
-        self._newest: dict[str, int] = {}
+        self._newest: dict[str, int] = {}  # place of the newest question about an item
         self._asks: dict[Ask, int] = {}
         self._ask = array("i")
-        self._older = array("i")
+        self._older = array("i")  # place of the question about the same item before
         self._keys = bytearray()
 
     def get(self, questions: Sequence[Question]) -> list[bytes | None]:

@@ -50,12 +50,10 @@ class CallPlan:
 
 @dataclass(frozen=True, slots=True)
 class Estimator:
-    """Expected tokens of a call.
+    """Expected tokens of a call, as those of enough recorded calls were.
 
-    Once enough calls are recorded, their tokens per prompt byte and their used share of the cap
-    on generated tokens are taken. Before, a prompt counts 1 token per 4 UTF-8 bytes (that is 4
-    characters of English, 1.3 of Chinese) and 4 per message, and an answer its whole cap: an
-    upper bound that is far too high for reasoning prompts.
+    Before, a prompt counts 1 token per 4 UTF-8 bytes (4 characters of English, 1.3 of Chinese) and 4 per message,
+    and an answer its whole cap: an upper bound that is far too high for reasoning prompts.
     """
 
     tokens_per_byte: float = TOKENS_PER_BYTE
@@ -96,10 +94,7 @@ def check_budget(settings: RunSettings, backend: Backend) -> None:
 
 
 def with_cost(response: Response, request: Request, backend: Backend) -> Response:
-    """The answer; where its tokens are unknown with the most it can cost.
-
-    That is recorded, so that a later budget counts it as well.
-    """
+    """The answer; where its tokens are unknown with the most it can cost, which a later budget counts as well."""
     if response.usage_known:
         return response
     worst = price_of(backend, *most_tokens(request))
@@ -123,9 +118,7 @@ def plan_calls(
     estimator = Estimator.learned(store.totals())
     total_in = total_out = 0
     costs: list[float | None] = []
-    most: list[float | None] = []
-    reasks: list[float | None] = []
-    more: list[float | None] = []
+    most, reasks, more = list[float | None](), list[float | None](), list[float | None]()
     while not window.exhausted:
         window.look()
         while window.ready:

@@ -41,11 +41,7 @@ async def keep_showing(progress: ShowsProgress, backend: Backend, counts: RunCou
 class Progress:
     """A live line on a terminal and in a notebook, a plain line every few seconds elsewhere.
 
-    Args:
-        total: Distinct calls of the whole run (`CallPlan.n_distinct`); None if unknown, then no
-            total and no time left are shown.
-        stream: Where to; default standard error.
-        clock: Seconds, for tests.
+    `total` is the distinct calls of the whole run; if unknown, no time left is shown.
     """
 
     def __init__(
@@ -99,10 +95,7 @@ class Progress:
 
 
 def describe(counts: RunCounts, *, total: int | None, per_s: float) -> str:
-    """The line: done/total, rate, tokens, cost, retries, unparsed, failed, time left.
-
-    While everything waits, it says for what instead: a narrow terminal would cut that off.
-    """
+    """The line; while everything waits it says for what instead: a narrow terminal would cut that off."""
     done = counts.made + counts.cached + counts.failed
     whole = None if total is None else max(total, counts.planned)
     parts = [f"{done:,} calls" if whole is None else f"{done:,}/{whole:,} calls"]

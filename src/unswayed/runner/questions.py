@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,7 +18,7 @@ from unswayed.presentation import Ask
 from unswayed.prompts import PromptSettings, Rendered, Wording, Wordings, plain_texts, render
 from unswayed.runner.drafts import Draft, ReplyLayout, read_by
 from unswayed.runner.keys import KeyBook, Question
-from unswayed.store import Memory, Pool, prompt_bytes
+from unswayed.store import Pool, prompt_bytes
 
 MOST_KEPT: Final = 64 << 20
 """Bytes of prompts kept between pricing and asking; the rest is rendered again."""
@@ -39,20 +39,11 @@ class RunSettings:
 
 
 class Drafter:
-    """Builds the requests of one model under one run's settings, and remembers their keys.
+    """Builds the requests of one model under one run's settings.
 
-    A question is known by its item's id, so a drafter serves one set of items. It keeps the keys
-    of all questions (`KeyBook`), and the drafts it is asked to keep as long as there is room.
-
-    Args:
-        model: Full model name.
-        gives_logprobs: Whether label logprobs are asked for. It is part of every key, so it is
-            settled once per run directory (`agreed_logprobs`); what the answers really carry is
-            in the responses.
-        settings: Prompts and sampling.
-        keyed_by_item: Whether the item's id belongs into every key (`Backend.keyed_by_item`).
-        converses: `Backend.converses`.
-        remembers: False for a stream, in which an id may come again with another item.
+    One that remembers serves one set of items, since a question is known by its item's id: it keeps the keys of
+    all questions, and the drafts it is asked to keep as long as there is room. Whether label logprobs are asked
+    for is part of every key, so it is settled once per run directory (`agreed_logprobs`).
     """
 
     def __init__(
@@ -94,10 +85,7 @@ class Drafter:
         )
 
     def draft(self, question: Question, key: bytes | None = None) -> Draft:
-        """Render a question and address its call, or take the draft that was kept.
-
-        Its key is not computed again if it is given.
-        """
+        """Render a question and address its call by its key, if that is known, or take the draft that was kept."""
         if key is None:
             (key,) = self._keys.get((question,))
         if key is not None and (kept := self._take(key)) is not None:
@@ -121,7 +109,8 @@ class Drafter:
         addresses: list[tuple[bytes, Draft | None]] = []
         last: Item | None = None
         texts: list[bytes] | None = None
-        for question, entered in zip(questions, self._keys.get(questions), strict=True):
+        keys = self._keys.get(questions) if self._remembers else [None] * len(questions)
+        for question, entered in zip(questions, keys, strict=True):
             if entered is not None:
                 addresses.append((entered, None))
                 continue
@@ -186,7 +175,7 @@ class Drafter:
         )
 
     def recorded(self, question: Question, key: bytes, request: Request) -> Draft:
-        """Return the draft of a question whose key is known and whose request was recorded."""
+        """The draft of a question whose key is known and whose request was recorded."""
         item, ask = question
         return Draft(question, request, key, self._layouts[ask.prompt_id, item.task, item.n])
 
@@ -197,10 +186,7 @@ class Drafter:
         return read_by(layout, question, response, self.model)
 
     def second(self, draft: Draft, response: Response, decision: Decision) -> Draft | None:
-        """Return the one call that follows an answer without a verdict; None if there is none.
-
-        The call is returned even if the settings leave it out (`leaves_out`).
-        """
+        """The one call that follows an answer without a verdict, even if the settings leave it out."""
         if draft.after is not None or not is_unread(response, decision):
             return None
         second = draft.second(response)
@@ -277,12 +263,3 @@ def settle_logprobs(store: Pool, drafter: Drafter) -> None:
 
 def _logprobs_note(model: str) -> str:
     return f"logprobs of {model}"
-
-
-def requests_for(
-    questions: Iterable[Question], backend: Backend, settings: RunSettings
-) -> Iterator[tuple[Question, Request]]:
-    """The request of every question, in order; equal questions give equal requests."""
-    drafter = Drafter.of(backend, Memory(), settings)
-    for question in questions:
-        yield question, drafter.draft(question).request

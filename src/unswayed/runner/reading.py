@@ -21,7 +21,10 @@ CHUNK: Final = 500
 def read_decisions(
     questions: Iterable[Question], pool: Pool, drafter: Drafter
 ) -> Iterator[Decision]:
-    """Read the decisions of recorded answers; see `Caller.read`."""
+    """Read recorded answers as decisions, in the order of the questions; what is missing is left out.
+
+    The answer of a second call replaces an unread answer.
+    """
     remaining = iter(questions)
     while chunk := list(itertools.islice(remaining, CHUNK)):
         keys = [key for key, _ in drafter.addresses(chunk)]

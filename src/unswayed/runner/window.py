@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
@@ -20,7 +20,7 @@ from unswayed.store import Pool, Recorded, readable
 
 CHUNK: Final = 100
 """Questions drafted at a time: about 5 ms of work between two looks at the network."""
-PAGE_BITS: Final = 12
+PAGE: Final = 4096
 
 
 class Window:
@@ -29,11 +29,7 @@ class Window:
     Memory holds one chunk of drafts, the keys of calls that no file has (about 100 bytes each)
     and a byte for every other, however many questions there are.
 
-    Args:
-        questions: Pulled a chunk at a time.
-        drafter: Puts them into words.
-        pool: Recorded calls.
-        counts: Where distinct calls are counted: met, recorded, left out.
+    Distinct calls are counted as they are met: recorded, left out or neither.
     """
 
     def __init__(
@@ -48,7 +44,8 @@ class Window:
         self._pool = pool
         self._counts = counts
         self._keys: set[bytes] = set()
-        self._rows = _Rows()
+        # numbers of the file's rows that were met, a byte each where they lie close together
+        self._rows = defaultdict[int, bytearray](lambda: bytearray(PAGE))
 
     def look(self) -> None:
         """Look at one chunk of questions; afterwards drafts may be ready."""
@@ -122,8 +119,11 @@ class Window:
             return False
         if call is None or call.row is None:
             self._keys.add(key)
-        elif not self._rows.add(call.row):
-            return False
+        else:
+            page, place = divmod(call.row, PAGE)
+            if self._rows[page][place]:
+                return False
+            self._rows[page][place] = 1
         self._counts.cached += call is not None
         self._counts.planned += 1
         return True
@@ -204,20 +204,3 @@ class Kept(Window):
         if not isinstance(outcome, Failure):
             return None
         return outcome.message.removeprefix(f"{question.item.id}: ")
-
-
-class _Rows:
-    """A set of row numbers of a file, a byte each where they lie close together."""
-
-    def __init__(self) -> None:
-        self._pages: dict[int, bytearray] = {}
-
-    def add(self, row: int) -> bool:
-        """Put a number in. Return True if it is new."""
-        page = self._pages.get(row >> PAGE_BITS)
-        if page is None:
-            page = self._pages[row >> PAGE_BITS] = bytearray(1 << PAGE_BITS)
-        place = row & ((1 << PAGE_BITS) - 1)
-        is_new = not page[place]
-        page[place] = 1
-        return is_new

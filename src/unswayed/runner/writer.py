@@ -155,10 +155,8 @@ class BatchWriter:
         answered = [row for row in rows if isinstance(row, Answered)]
         try:
             if answered:
-                self._store.put_many(
-                    [(row.key, row.request, row.response) for row in answered],
-                    unread={row.key for row in answered if row.unread},
-                )
+                unread = {row.key for row in answered if row.unread}
+                self._store.put_many([row[:3] for row in answered], unread=unread)
             else:
                 self._store.put_failures([row for row in rows if isinstance(row, Failed)])
         except Exception as error:
@@ -197,7 +195,7 @@ class Remembering:
             self._memory.put_failures((row,))
         else:
             unread = (row.key,) if row.unread else ()
-            self._memory.put_many(((row.key, row.request, row.response),), unread=unread)
+            self._memory.put_many((row[:3],), unread=unread)
         self._on_commit((row,))
 
     async def room(self) -> None:

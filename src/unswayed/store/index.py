@@ -12,13 +12,10 @@ KEY_BYTES: Final = 32
 
 
 class KeyIndex:
-    """The row of every key at one moment, 16 bytes a key.
+    """The row of every key at one moment, 16 bytes a key, from batches in the order of the keys.
 
     It goes by the first eight bytes of a key, and rows may have come and gone since: what it says
     is where to look first, never what is there.
-
-    Args:
-        batches: Pairs of key and row, in the order of the keys.
     """
 
     def __init__(self, batches: Iterable[Sequence[tuple[bytes, int]]]) -> None:

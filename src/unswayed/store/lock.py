@@ -38,16 +38,7 @@ class WriterLock:
 
     @classmethod
     def acquire(cls, path: Path, *, wait_s: float = 0.0) -> WriterLock:
-        """Take the lock, waiting up to `wait_s` seconds for another writer to finish.
-
-        Args:
-            path: The lock file; made if it is not there, removed on release.
-            wait_s: Seconds to wait.
-
-        Raises:
-            RunDirectoryError: If another process holds it (the message names it), or the file
-                cannot be written.
-        """
+        """Take the lock, waiting up to `wait_s` seconds for another writer; its file is removed on release."""
         deadline = time.monotonic() + wait_s
         while True:
             try:

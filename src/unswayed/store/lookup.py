@@ -82,10 +82,9 @@ class Lookup:
         return None if not rows else str(rows[0][0])
 
     def index(self) -> None:
-        """Expect that very many calls will be looked up, as they were recorded or in any order.
+        """Expect that very many calls will be looked up.
 
-        Where they do not lie one behind the other, it is learned where each lies: 0.6 s and 16 MB for
-        1e6 calls. What is committed later is found all the same.
+        Where they do not lie one behind the other, it is learned where each lies: 0.6 s and 16 MB for 1e6 calls.
         """
         self.make_room(roomy=False)
         self._index, self._is_many, self._expected = None, True, 1
@@ -98,10 +97,7 @@ class Lookup:
             yield [(key, row) for key, row in rows]
 
     def recorded(self, keys: Iterable[bytes]) -> dict[bytes, Recorded]:
-        """Those of `keys` that are committed.
-
-        A row whose answer is damaged counts as not committed; see `damaged`.
-        """
+        """Those of `keys` that are committed and whole."""
         return {
             key: Recorded(row, bool(unread) or row <= self._older)
             for chunk in _chunks(keys)
@@ -125,8 +121,8 @@ class Lookup:
         """Key, response, row and mark of the rows that are what was written."""
         left = set(keys)
         rows: list[tuple[bytes, bytes, int, int]] = []
-        guesses = () if self._expected is None else (self._expected, 1)  # going on, or over again
-        for first in guesses:
+        # going on, or over again
+        for first in () if self._expected is None else (self._expected, 1):
             if 2 * len(left) > len(keys):
                 rows += self._taken("id BETWEEN ? AND ?", (first, first + len(keys) - 1), left)
         if self._is_many and 2 * len(left) > len(keys) and self._index is None:

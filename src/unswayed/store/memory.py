@@ -6,13 +6,14 @@ import math
 import threading
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from operator import add
 from typing import Final, Self
 
 import msgspec
 
 from unswayed.calls import Failure, Request, Response
 from unswayed.items import ItemSet
-from unswayed.store.records import Recorded, Totals, prompt_bytes, written
+from unswayed.store.records import Recorded, Totals, written
 
 ENTRY_BYTES: Final = 220
 """What a key and its answer take besides the answer's own bytes (measured: 173 to 212)."""
@@ -26,13 +27,9 @@ _RESPONSE: Final = msgspec.json.Decoder(Response)
 class Memory:
     """The answers used last, by key; the ones not used for longest are forgotten.
 
-    Answers are kept as JSON, whose size is known: one label with five logprobs counts about 0.5 kB
-    and with twenty 0.8 kB, `ENTRY_BYTES` included.
-    All methods may be called from any thread; they are those of a `CallStore`.
-
-    Args:
-        most_bytes: What keys and answers may take together.
-        keeps_requests: False where `get` is never asked; `most_bytes` does not count requests.
+    Keys and answers take at most `most_bytes` together. Answers are kept as JSON, whose size is known: one label
+    with five logprobs counts about 0.5 kB and with twenty 0.8 kB, `ENTRY_BYTES` included. Requests, which are
+    not counted, are for `get` alone. All methods are those of a `CallStore`, and may be called from any thread.
     """
 
     read_only: Final = False
@@ -45,7 +42,7 @@ class Memory:
         self._unread: set[bytes] = set()
         self._requests: dict[bytes, bytes] | None = {} if keeps_requests else None
         self._notes: dict[str, str] = {}
-        self._totals = Totals(0, 0, 0, 0, 0.0, 0, 0)
+        self._totals = Totals.of(())
         self._guard = threading.Lock()
 
     def __len__(self) -> int:
@@ -58,7 +55,7 @@ class Memory:
         """Do nothing: every key is found at once."""
 
     def recorded(self, keys: Iterable[bytes]) -> dict[bytes, Recorded]:
-        """Return the answered `keys` that are not forgotten."""
+        """The answered `keys` that are not forgotten."""
         with self._guard:
             return {
                 key: Recorded(None, unread=key in self._unread)
@@ -67,12 +64,12 @@ class Memory:
             }
 
     def failed(self, keys: Iterable[bytes]) -> set[bytes]:
-        """Return those of `keys` that failed and were not answered since."""
+        """Those of `keys` that failed and were not answered since."""
         with self._guard:
             return {key for key in keys if self._answers.get(key) == LOST}
 
     def responses(self, keys: Iterable[bytes]) -> Iterator[tuple[bytes, Response]]:
-        """Yield the responses of those of `keys` that are not forgotten, which they are then used last."""
+        """The responses of those of `keys` that are not forgotten; they are then used last."""
         for key in keys:
             with self._guard:
                 answer = self._answers.get(key)
@@ -113,16 +110,8 @@ class Memory:
                 self._keep(key, bytes(bytearray(encoded)), is_unread=key in unread)
                 if self._requests is not None and key in self._answers:
                     self._requests[key] = msgspec.json.encode(request)
-                before = self._totals
-                self._totals = Totals(
-                    before.calls + 1,
-                    before.input_tokens + response.input_tokens,
-                    before.cached_tokens + response.cached_tokens,
-                    before.output_tokens + response.output_tokens,
-                    before.cost_usd + (response.cost_usd or 0.0),
-                    before.prompt_bytes + prompt_bytes(request),
-                    before.max_tokens + request.max_tokens,
-                )
+                new = Totals.of(((key, request, response),))
+                self._totals = Totals(*map(add, self._totals, new))
 
     def put_failures(self, rows: Sequence[tuple[bytes, Request, Failure]]) -> None:
         """Keep that calls failed; a later answer clears it."""

@@ -17,14 +17,7 @@ from unswayed.items import ItemSet, decode_item, encode_item
 from unswayed.parsing import READER
 from unswayed.store.lock import WriterLock
 from unswayed.store.lookup import NOTE, Lookup
-from unswayed.store.records import (
-    CallFailure,
-    RecordedCall,
-    Totals,
-    decode,
-    encode,
-    prompt_bytes,
-)
+from unswayed.store.records import CallFailure, RecordedCall, Totals, decode, encode
 from unswayed.store.schema import (
     check_places,
     connect_readonly,
@@ -35,6 +28,7 @@ from unswayed.store.schema import (
 
 CHUNK: Final = 500  # keys per query
 AT_ONCE: Final = 2_000  # items per query
+ADD_UP: Final = f"UPDATE totals SET {', '.join(f'{name} = {name} + ?' for name in Totals._fields)}"
 OLDER: Final = "last row of older readers"
 """Under which it is noted, behind the reader's version."""
 
@@ -57,7 +51,7 @@ class CallStore(Lookup):
         super().__init__(connection, path, read_only=read_only)
         self._older = self._last_older_row()
         self._lock = lock
-        self._places = () if read_only else places_of(path)
+        self._places = {} if read_only else places_of(path)
         self._failed = {key for (key,) in self.rows("SELECT DISTINCT key FROM failures")}
 
     @classmethod
@@ -69,18 +63,14 @@ class CallStore(Lookup):
         read_only: bool = False,
         wait_s: float = 0.0,
     ) -> CallStore:
-        """Open `calls.sqlite`.
+        """Open `calls.sqlite`, given itself or by its run directory, once no other writer holds it.
 
-        Args:
-            path: The file, or the run directory it lies in.
-            create: Make it (and its directory) if it is not there.
-            read_only: Take no lock and write nothing; works beside a writer and in a directory
-                that cannot be written.
-            wait_s: How long to wait for another writer before giving up.
+        Reading only takes no lock and writes nothing: it works beside a writer and in a directory that cannot
+        be written.
 
         Raises:
-            RunDirectoryError: If the directory cannot be used: read-only, in use by another
-                process (named), not there, or its file is of something else.
+            RunDirectoryError: If the directory cannot be used: read-only, in use by another process (named), not
+                there, or its file is of something else.
             StoreError: If the file is damaged or the disk is full.
         """
         file, exists = database_file(Path(path))
@@ -118,10 +108,7 @@ class CallStore(Lookup):
         return int(self.rows("SELECT count(*) FROM calls")[0][0])
 
     def check_in_place(self) -> None:
-        """Check that the file and its journal are still the ones that were opened.
-
-        SQLite goes on writing to a file that was moved or deleted, so nothing else would notice.
-        """
+        """Check that file and journal lie where they were opened: SQLite goes on writing to those that do not."""
         check_places(self._places)
 
     # --- calls -------------------------------------------------------------------------------
@@ -153,22 +140,11 @@ class CallStore(Lookup):
     ) -> None:
         """Commit calls, all or none; a key that is there already keeps its first answer.
 
-        Args:
-            rows: Key, request, response.
-            unread: Keys of answers without a verdict, after which a second call may follow.
-
-        Raises:
-            StoreError: If they cannot be written (disk full); nothing committed before is lost.
+        A second call may follow those `unread`, whose answers state no verdict.
         """
         now = time.time()
         encoded = [
-            (
-                key,
-                now,
-                encode(request, key),
-                encode(response, key),
-                key in unread,
-            )
+            (key, now, encode(request, key), encode(response, key), key in unread)
             for key, request, response in rows
         ]
         self.make_room(roomy=True)
@@ -182,25 +158,8 @@ class CallStore(Lookup):
                     "VALUES (?, ?, ?, ?, ?)",
                     encoded,
                 )
-                connection.execute(
-                    "UPDATE totals SET calls = calls + ?, input_tokens = input_tokens + ?, "
-                    "cached_tokens = cached_tokens + ?, output_tokens = output_tokens + ?, "
-                    "cost_usd = cost_usd + ?, prompt_bytes = prompt_bytes + ?, "
-                    "max_tokens = max_tokens + ?",
-                    (
-                        len(rows),
-                        sum(response.input_tokens for _, _, response in rows),
-                        sum(response.cached_tokens for _, _, response in rows),
-                        sum(response.output_tokens for _, _, response in rows),
-                        sum(response.cost_usd or 0.0 for _, _, response in rows),
-                        sum(prompt_bytes(request) for _, request, _ in rows),
-                        sum(request.max_tokens for _, request, _ in rows),
-                    ),
-                )
-                if healed:
-                    connection.executemany(
-                        "DELETE FROM failures WHERE key = ?", [(key,) for key in healed]
-                    )
+                connection.execute(ADD_UP, Totals.of(rows))
+                connection.executemany("DELETE FROM failures WHERE key = ?", zip(healed))
             self._failed -= healed
 
     def _last_older_row(self) -> int:
@@ -228,11 +187,8 @@ class CallStore(Lookup):
         ]
         with self._guard:
             with self.transaction() as connection:
-                connection.executemany(
-                    "INSERT INTO failures (key, failed_at, request, failure, error) "
-                    "VALUES (?, ?, ?, ?, ?)",
-                    encoded,
-                )
+                sql = "INSERT INTO failures (key, failed_at, request, failure, error) VALUES (?, ?, ?, ?, ?)"
+                connection.executemany(sql, encoded)
             self._failed.update(key for key, _, _ in rows)
 
     def failures(self) -> Iterator[CallFailure]:
@@ -254,9 +210,8 @@ class CallStore(Lookup):
     def bind(self, *, model: str, items: ItemSet) -> None:
         """Tie the run directory to a model and its data, and keep the items in it.
 
-        The same data may grow or shrink (`--limit`): every item of the smaller set must be in the
-        larger one, and what is asked of it must be the same. Gold, group and meta may change:
-        no call depends on them.
+        The same data may grow or shrink (`--limit`): every item of the smaller set must be in the larger one,
+        and the same but for gold, group and meta, on which no call depends.
         """
         bound = self.noted("model")
         if bound is not None and bound != model:
@@ -337,7 +292,7 @@ class CallStore(Lookup):
 def _check_same_data(
     stored: Mapping[str, bytes], asked: Mapping[str, bytes], *, name: str, directory: str
 ) -> None:
-    """Check that the same data have only grown or shrunk (`--limit`), by item id."""
+    """Check that the same data have only grown or shrunk, by item id."""
     shared = stored.keys() & asked.keys()
     changed = sorted(item_id for item_id in shared if stored[item_id] != asked[item_id])
     if changed:

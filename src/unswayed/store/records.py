@@ -51,7 +51,7 @@ class CallFailure(NamedTuple):
 
 
 class Totals(NamedTuple):
-    """Sums over everything the run directory has paid for."""
+    """Sums over everything the run directory has paid for, in the order of the file's columns."""
 
     calls: int  # answers received; a call that two processes paid for counts twice
     input_tokens: int
@@ -60,6 +60,19 @@ class Totals(NamedTuple):
     cost_usd: float
     prompt_bytes: int  # to learn tokens per byte from
     max_tokens: int  # the caps on generated tokens, to learn the used share from
+
+    @classmethod
+    def of(cls, calls: Sequence[tuple[bytes, Request, Response]]) -> Totals:
+        """What calls add to the sums."""
+        return cls(
+            len(calls),
+            sum(response.input_tokens for _, _, response in calls),
+            sum(response.cached_tokens for _, _, response in calls),
+            sum(response.output_tokens for _, _, response in calls),
+            sum(response.cost_usd or 0.0 for _, _, response in calls),
+            sum(prompt_bytes(request) for _, request, _ in calls),
+            sum(request.max_tokens for _, request, _ in calls),
+        )
 
 
 Record = TypeVar("Record", Request, Response, Failure)
@@ -91,16 +104,16 @@ def encode(record: Request | Response | Failure, key: bytes) -> bytes:
 
 
 def readable(response: Response) -> Response:
-    """The response as it is when it is read again.
-
-    What JSON cannot hold is replaced rather than losing a paid answer: minus infinity by
-    `LOWEST_LOGPROB`, lone surrogates by U+FFFD.
-    """
+    """The response as it is when it is read again; see `written`."""
     return written(response)[1]
 
 
 def written(response: Response) -> tuple[bytes, Response]:
-    """Return a response as JSON, and as it is when it is read again."""
+    """A response as JSON, and as it is when it is read again.
+
+    What JSON cannot hold is replaced rather than losing a paid answer: minus infinity by
+    `LOWEST_LOGPROB`, lone surrogates by U+FFFD.
+    """
     try:
         encoded = _ENCODER.encode(response)
     except UnicodeEncodeError:
@@ -118,11 +131,7 @@ def is_whole(data: bytes, key: bytes) -> bool:
 
 
 def decode(kind: type[Record], data: bytes, key: bytes) -> Record:
-    """Read a row.
-
-    Raises:
-        StoreError: If the row is damaged; the message names its key.
-    """
+    """Read a row, and refuse a damaged one."""
     if not is_whole(data, key):
         raise _damaged(key, "its check sum does not fit")
     return _opened(kind, data, key)
@@ -141,10 +150,7 @@ def decode_whole_responses(rows: Sequence[tuple[bytes, bytes]]) -> list[Response
 
 
 def sealed(data: bytes, key: bytes) -> bytes:
-    """A record behind a check sum of it and its key.
-
-    SQLite has none of its own: a changed byte would be another answer.
-    """
+    """A record behind a check sum of it and its key: SQLite has none, and a changed byte is another answer."""
     return _check_sum(data, key) + data
 
 
@@ -178,25 +184,21 @@ def mended_text(text: str) -> str:
 
 
 def _mended(response: Response) -> Response:
-    tops = response.top_logprobs
-    tokens = response.tokens
+    tops, tokens = response.top_logprobs, response.tokens
     return msgspec.structs.replace(
         response,
         text=mended_text(response.text),
         finish_reason=mended_text(response.finish_reason),
         model=None if response.model is None else mended_text(response.model),
         reasoning=None if response.reasoning is None else mended_text(response.reasoning),
-        tokens=None if tokens is None else tuple(mended_text(token) for token in tokens),
-        top_logprobs=None
-        if tops is None
-        else tuple(
-            tuple(
-                TokenLogprob(
-                    mended_text(token), logprob if math.isfinite(logprob) else LOWEST_LOGPROB
-                )
-                for token, logprob in alternatives
-                if not math.isnan(logprob)
-            )
-            for alternatives in tops
-        ),
+        tokens=None if tokens is None else tuple(map(mended_text, tokens)),
+        top_logprobs=None if tops is None else tuple(map(_mended_tops, tops)),
+    )
+
+
+def _mended_tops(alternatives: Sequence[TokenLogprob]) -> tuple[TokenLogprob, ...]:
+    return tuple(
+        TokenLogprob(mended_text(token), logprob if math.isfinite(logprob) else LOWEST_LOGPROB)
+        for token, logprob in alternatives
+        if not math.isnan(logprob)
     )

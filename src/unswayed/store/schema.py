@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -58,20 +58,18 @@ def database_file(path: Path) -> tuple[Path, bool]:
         ) from None
 
 
-Place = tuple[Path, tuple[int, int] | None]
-"""A path and the file that lies there: its device and inode, None if there is none."""
+Places = Mapping[Path, tuple[int, int] | None]
+"""Paths and the files that lie there: device and inode, None if there is none."""
 
 
-def places_of(path: Path) -> tuple[Place, ...]:
+def places_of(path: Path) -> Places:
     """The database file and its journal as they lie there now."""
-    files = (path, path.with_name(f"{path.name}-wal"))
-    return tuple((file, _file_number(file)) for file in files)
+    return {file: _file_number(file) for file in (path, path.with_name(f"{path.name}-wal"))}
 
 
-def check_places(places: Iterable[Place]) -> None:
+def check_places(places: Places) -> None:
     """Check that the files are still in their places."""
-    gone = next((path for path, file in places if _file_number(path) != file), None)
-    if gone is not None:
+    for gone in (path for path, file in places.items() if _file_number(path) != file):
         raise RunDirectoryError(
             f"{gone} was moved or deleted while it was written to. If it was moved, it has all "
             f"answers so far: move it back to {gone.parent} and repeat the same command. If it was "
@@ -164,9 +162,10 @@ def _pragma(connection: sqlite3.Connection, name: str) -> int:
 
 def _is_new(connection: sqlite3.Connection) -> bool:
     """Whether nothing was ever created in it (also after a kill during creation)."""
-    if _pragma(connection, "application_id") == APPLICATION_ID:
-        return False
-    return int(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]) == 0
+    return (
+        _pragma(connection, "application_id") != APPLICATION_ID
+        and not connection.execute("SELECT 1 FROM sqlite_master").fetchall()
+    )
 
 
 @contextmanager
@@ -226,9 +225,8 @@ def _base_code(error: sqlite3.Error) -> int:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
-def explain(error: sqlite3.Error, path: Path, doing: str) -> UnswayedError:
+def explain(error: sqlite3.Error, where: Path, doing: str) -> UnswayedError:
     """What an SQLite error means for the run and what to do about it."""
-    where = str(path)
     code = _base_code(error)
     if code in {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}:
         return StoreError(

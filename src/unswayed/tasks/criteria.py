@@ -34,22 +34,15 @@ class CriteriaReply:
     def request(self, labels: Sequence[str], style: ReplySpec) -> ReplySpec:
         """Room for the object, behind the style's reasoning where it asks for some."""
         longest = max(len(label) for label in labels)
-        own = TOKENS + sum(TOKENS_EACH + len(name) + longest for name in style.points)
-        reasoning = 0 if style.answer_only else style.max_tokens
-        return ReplySpec(
-            max_tokens=own + reasoning,
-            answer_only=False,
-            schema=criteria_schema(labels, style.points) if style.answer_only else None,
-            points=style.points,
-        )
+        room = TOKENS + sum(TOKENS_EACH + len(name) + longest for name in style.points)
+        return style.of_object(room, criteria_schema(labels, style.points))
 
     def example(
         self, item: Item, shown: Presentation, labels: Sequence[str], style: ReplySpec
     ) -> str:
         """The label of the item's own criterion, which is all that its gold tells."""
         label = labels[shown.label_of_candidate(item.gold_candidates()[0])]
-        reasoning = "" if style.answer_only else "<think>(left out in this example)</think>"
-        return reasoning + _joined({item.criterion or "": label})
+        return style.example(_joined({item.criterion or "": label}))
 
     def written(
         self, labels: Sequence[str], verdict: str, scores: Sequence[float], *, answer_only: bool

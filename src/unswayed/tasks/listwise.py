@@ -18,7 +18,6 @@ from unswayed.decisions import Choice, Decision, Evidence
 from unswayed.items import Item, texts_of
 from unswayed.parsing import (
     FLAGS,
-    Ending,
     ReplySpec,
     decision_of,
     ending,
@@ -42,13 +41,7 @@ class ListwiseReply:
 
     def request(self, labels: Sequence[str], style: ReplySpec) -> ReplySpec:
         """Room for the object, behind the style's reasoning where it asks for some."""
-        own = TOKENS + TOKENS_EACH * len(labels)
-        reasoning = 0 if style.answer_only else style.max_tokens
-        return ReplySpec(
-            max_tokens=own + reasoning,
-            answer_only=False,
-            schema=listwise_schema(labels) if style.answer_only else None,
-        )
+        return style.of_object(TOKENS + TOKENS_EACH * len(labels), listwise_schema(labels))
 
     def example(
         self, item: Item, shown: Presentation, labels: Sequence[str], style: ReplySpec
@@ -56,8 +49,7 @@ class ListwiseReply:
         """The right candidates with full marks, the others with none, in displayed order."""
         right = {shown.label_of_candidate(candidate) for candidate in item.gold_candidates()}
         scores = [100.0 * (label in right) for label in range(len(labels))]
-        reasoning = "" if style.answer_only else "<think>(left out in this example)</think>"
-        return reasoning + _object(labels, scores, "(left out in this example)")
+        return style.example(_object(labels, scores, "(left out in this example)"))
 
     def written(
         self, labels: Sequence[str], verdict: str, scores: Sequence[float], *, answer_only: bool
@@ -85,13 +77,8 @@ class ListwiseReply:
         form: str | None = None,
     ) -> Decision:
         """What of the object could be read, by candidate; what is missing is None."""
-        ended = ending(response.finish_reason)
-        reading = read_listwise(
-            response.text if ended.is_read else "",
-            labels,
-            quoted=texts_of(item),
-            truncated=ended is Ending.CUT,
-        )
+        text = response.text if ending(response.finish_reason).is_read else ""
+        reading = read_listwise(text, labels, quoted=texts_of(item))
         by_label = ask.presentation.candidates_by_label()
         label_of = ask.presentation.labels_by_candidate()
         scores = tuple([reading.scores[label] for label in label_of])

@@ -14,11 +14,7 @@ products of scores are infinite."""
 
 
 def check_scale(item: Item) -> None:
-    """Check the levels, their values and the response.
-
-    Raises:
-        BadFieldError: With the reason.
-    """
+    """Check the levels, their values and the response."""
     values = item.values
     if values is None or len(values) != item.n:
         got = "none" if values is None else str(len(values))
@@ -64,11 +60,7 @@ def _is_score(value: object) -> bool:
 
 
 def check_criteria(item: Item) -> None:
-    """Check that the names of criteria can be told apart in a reply.
-
-    Raises:
-        BadFieldError: With the reason.
-    """
+    """Check that the names of criteria can be told apart in a reply."""
     names = item.criteria
     if names is None:
         return

@@ -83,11 +83,7 @@ def tasks_giving(*readings: frozenset[Evidence]) -> list[str]:
 
 
 def task_of(name: str) -> TaskSpec:
-    """The task of that name.
-
-    Raises:
-        UnknownNameError: If there is none, or what is registered is none.
-    """
+    """The task of that name; an `UnknownNameError` where there is none."""
     try:
         task = TASKS.load(name)
     except UnknownNameError:

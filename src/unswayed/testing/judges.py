@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache, partial
 from typing import Any, Final
 
 import msgspec
 import numpy as np
 
-from unswayed.decisions import Decision, Evidence, FloatArray
+from unswayed.decisions import Decision, DecisionTable, Evidence, FloatArray
 from unswayed.items import Item, Task, blind
 from unswayed.methods.protocol import Method
 from unswayed.permutations import Order, invert
 from unswayed.presentation import Ask, presentations, settled, through
+
+Judge = Callable[[Item, Ask], Decision]
 
 CHOICE_ALONE: Final[Mapping[str, Any]] = dict.fromkeys(("probs", "scores", "ranking", "flags"))
 SILENT: Final[Mapping[str, Any]] = {"choice": None, **CHOICE_ALONE}
@@ -42,69 +44,83 @@ def make_items(method: Method, count: int, n: int, prefix: str = "q") -> list[It
     ]
 
 
-def about(item: Item, ask: Ask) -> Ask:
-    """The question that an ask is about this item."""
-    question = settled(ask, item)
-    assert question is not None
-    return question
+@cache
+def _appeal(text: str, seed: int) -> float:
+    """What a text is worth to a judge: it hangs on the text alone, never on its index."""
+    return float(np.random.default_rng([seed, *text.encode()]).normal(0, 1.2))
 
 
-def _probs(item: Item, ask: Ask, seed: int) -> FloatArray:
-    """Probability by candidate of a judge with taste, and bias for positions and labels."""
-    bias = np.random.default_rng([seed, item.n]).normal(0, 0.8, (2, item.n))
-    texts = item.candidates if ask.substitute is None else ask.substitute.candidates
-    logit = np.empty(item.n)
-    for position, candidate in enumerate(ask.presentation.order):
-        text = str(texts[candidate])  # appeal hangs on the text alone, never on its index
-        logit[candidate] = (
-            float(np.random.default_rng([seed, *text.encode()]).normal(0, 1.2))
-            + bias[0, position]
-            + bias[1, ask.presentation.labels[position]]
-            + 0.1 * ask.sample
-        )
+@cache
+def _bias(n: int, seed: int) -> FloatArray:
+    """What n positions and n labels are worth to a judge, shape (2, n)."""
+    return np.random.default_rng([seed, n]).normal(0, 0.8, (2, n))
+
+
+def _probs(item: Item, ask: Ask, seed: int, biased: bool) -> FloatArray:
+    shown = item.candidates
+    if ask.substitute is not None:  # content-free texts are equal to a fair judge
+        shown = ask.substitute.candidates if biased else ("",) * item.n
+    logit = np.array([_appeal(str(text), seed) for text in shown])
+    if biased:
+        by_position, by_label = _bias(item.n, seed)
+        logit[list(ask.presentation.order)] += by_position + by_label[[*ask.presentation.labels]]
     probs = np.exp(logit - logit.max())
     return np.asarray(probs / probs.sum())
 
 
-def rated(probs: FloatArray) -> dict[str, Any]:
-    """What a judge with these probabilities says in full: choice, points, a ranking, a flag."""
-    return {
+def answer(item: Item, ask: Ask, seed: int = 0, *, biased: bool = True, **said: Any) -> Decision:
+    """A judge's choice, probabilities, points, ranking and flag, but for what is `said` instead."""
+    question = settled(ask, item)
+    assert question is not None
+    label_set = tuple("ABCDEFG"[: item.n])
+    probs = _probs(item, question, seed, biased)
+    told: dict[str, Any] = {
         "choice": int(probs.argmax()),
         "probs": tuple(map(float, probs)),
         "scores": tuple(float(100 * p) for p in probs),
         "ranking": tuple(int(c) for c in np.argsort(-probs, kind="stable")),
         "flags": {"calibrated_uncertainty": tuple(bool(p < 0.3) for p in probs)},
     }
-
-
-def answer(item: Item, ask: Ask, seed: int = 0) -> Decision:
-    """The biased judge's decision."""
-    ask = about(item, ask)
-    label_set = tuple("ABCDEFG"[: item.n])
+    substitute = question.substitute
     return Decision(
         item_id=item.id,
-        order=ask.presentation.order,
-        labels=ask.presentation.symbols(label_set),
+        order=question.presentation.order,
+        labels=question.presentation.symbols(label_set),
         label_set=label_set,
-        sample=ask.sample,
-        prompt_id=ask.prompt_id,
-        **rated(_probs(item, ask, seed)),
-        substitute=None if ask.substitute is None else ask.substitute.candidates,
-        substitute_prompt=None if ask.substitute is None else ask.substitute.prompt,
+        sample=question.sample,
+        prompt_id=question.prompt_id,
+        substitute=None if substitute is None else substitute.candidates,
+        substitute_prompt=None if substitute is None else substitute.prompt,
+        **told | said,
     )
 
 
-def fair(item: Item, ask: Ask) -> Decision:
-    """The decision of a judge without bias: content-free texts are equal to it."""
-    appeal = [np.random.default_rng([*str(text).encode()]).normal() for text in item.candidates]
-    logit = np.array(appeal if ask.substitute is None else np.zeros(item.n))
-    probs = np.exp(logit) / np.exp(logit).sum()
-    return changed(answer(item, ask), **rated(probs))
+fair: Final = partial(answer, seed=1, biased=False)
+bare: Final = partial(answer, **CHOICE_ALONE)
+silent: Final = partial(answer, **SILENT)
 
 
-def bare(item: Item, ask: Ask) -> Decision:
-    """The biased judge's choice and nothing else."""
-    return changed(answer(item, ask), **CHOICE_ALONE)
+def flat(item: Item, ask: Ask) -> Decision:
+    """The decision of a judge to whom all candidates are equally probable."""
+    return answer(item, ask, probs=(1 / item.n,) * item.n)
+
+
+def replies(method: Method, items: Sequence[Item], judge: Judge = answer) -> list[Decision]:
+    """Everything that the method asks about each item."""
+    return [judge(item, ask) for item in items for ask in method.asks(item.n)]
+
+
+def pool(method: Method, items: Sequence[Item], judge: Judge = answer) -> list[Decision]:
+    """Everything the method could ask, seen through every rotation of the candidates."""
+    n = items[0].n
+    views = presentations("cyclic", n)
+    asks = dict.fromkeys(through(outer, ask) for outer in views for ask in method.asks(n))
+    return [judge(item, ask) for item in items for ask in asks]
+
+
+def table_of(method: Method, items: Sequence[Item], calls: Sequence[Decision]) -> DecisionTable:
+    """The decisions as the method's own table."""
+    return DecisionTable.of(items, calls).select(method.asks(items[0].n))
 
 
 def changed(decision: Decision, **fields: Any) -> Decision:
@@ -112,20 +128,10 @@ def changed(decision: Decision, **fields: Any) -> Decision:
     return msgspec.structs.replace(decision, **fields)
 
 
-def pool(method: Method, items: Sequence[Item], seed: int = 0) -> list[Decision]:
-    """Everything the method could ask, seen through every rotation of the candidates."""
-    n = items[0].n
-    views = presentations("cyclic", n)
-    asks = dict.fromkeys(through(outer, ask) for outer in views for ask in method.asks(n))
-    return [answer(item, ask, seed) for item in items for ask in asks]
-
-
-def damage(
-    decisions: Sequence[Decision], draw: np.random.Generator, rate: float = 0.25
-) -> list[Decision]:
+def damage(calls: Sequence[Decision], seed: int, rate: float = 0.25) -> list[Decision]:
     """Drop, blank, tie and strip some decisions."""
-    result = []
-    for decision in decisions:
+    draw, result = np.random.default_rng(seed), []
+    for decision in calls:
         fate = draw.random() / rate
         if decision.substitute is not None or fate > 1:
             result.append(decision)
@@ -138,39 +144,37 @@ def damage(
     return result
 
 
-def rename(item: Item, decisions: Sequence[Decision], order: Order) -> tuple[Item, list[Decision]]:
+def rename(item: Item, calls: Sequence[Decision], order: Order) -> tuple[Item, list[Decision]]:
     """The same item and calls once new candidate j is old candidate order[j]; nothing shown changes."""
     new_of = invert(order)
 
     def moved(values: Any) -> Any:
         return None if values is None else tuple(values[c] for c in order)
 
-    calls = [
+    renamed = [
         changed(
-            decision,
-            order=tuple(new_of[c] for c in decision.order),
-            choice=new_of[decision.choice] if isinstance(decision.choice, int) else decision.choice,
-            probs=moved(decision.probs),
-            scores=moved(decision.scores),
-            ranking=decision.ranking and tuple(new_of[c] for c in decision.ranking),
-            flags=decision.flags and {name: moved(flag) for name, flag in decision.flags.items()},
-            substitute=moved(decision.substitute),
+            call,
+            order=tuple(new_of[c] for c in call.order),
+            choice=new_of[call.choice] if isinstance(call.choice, int) else call.choice,
+            probs=moved(call.probs),
+            scores=moved(call.scores),
+            ranking=call.ranking and tuple(new_of[c] for c in call.ranking),
+            flags=call.flags and {name: moved(flag) for name, flag in call.flags.items()},
+            substitute=moved(call.substitute),
         )
-        for decision in decisions
+        for call in calls
     ]
-    renamed = msgspec.structs.replace(
-        item, candidates=moved(item.candidates), values=moved(item.values)
-    )
-    return renamed, calls
+    fields = {"candidates": moved(item.candidates), "values": moved(item.values)}
+    return msgspec.structs.replace(item, **fields), renamed
 
 
 @lru_cache(maxsize=64)
 def fitted(method: Method, n: int, seed: int = 0) -> Method:
     """The method, fitted on 30 items of its own where it learns anything."""
-    return fit_by(method, 30, n, lambda item, ask: answer(item, ask, seed))
+    return fit_by(method, 30, n, partial(answer, seed=seed))
 
 
-def fit_by(method: Method, count: int, n: int, say: Callable[[Item, Ask], Decision]) -> Method:
+def fit_by(method: Method, count: int, n: int, judge: Judge) -> Method:
     """The method, fitted on what a judge says of `count` items."""
     items = [blind(item) for item in make_items(method, count, n, "fit")]
-    return method.fit(items, [say(item, ask) for item, ask in method.plan_fit(items)])
+    return method.fit(items, [judge(item, ask) for item, ask in method.plan_fit(items)])

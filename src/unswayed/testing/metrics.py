@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from unswayed.decisions import MISSING, TIE, UNPARSED
+from unswayed.decisions import MISSING, TIE, UNPARSED, Estimate, FloatArray
 from unswayed.metrics import METRICS, Metric, Need, Outcomes, difference, measure
 from unswayed.metrics.answers import UNPARSED_RATE
 from unswayed.metrics.gold import GOLD_ONE
@@ -16,82 +16,94 @@ from unswayed.metrics.simultaneous import contrasts
 from unswayed.presentation import presentations
 from unswayed.testing.rules import hold
 
-ORDERS: Final = {2: "swap", 3: "cyclic"}
+SIZES: Final = (2, 3)
 
 
 def check_metric(metric: Metric) -> None:
-    """Check a metric that is registered: every rule of `RULES`.
+    """Check a metric that is registered.
 
     Raises:
-        AssertionError: Naming the rule.
+        AssertionError: Naming the broken rule.
     """
     hold(f"metric {metric.title}", RULES, metric)
 
 
-def sizes(metric: Metric) -> list[int]:
-    """Numbers of candidates that a metric is tried with."""
-    return [n for n in ORDERS if metric.applies_to(n)]
-
-
-def judged(
-    n: int, seed: int, *, items: int = 40, steady: bool = False, yardstick: bool = False
-) -> Outcomes:
+def judged(metric: Metric, n: int, seed: int, *, steady: bool = False) -> Outcomes:
     """A random judge: every kind of answer and of item; where `steady`, one verdict per item."""
     draw = np.random.default_rng([seed, n])
-    shown = presentations(ORDERS[n], n)
-    views = 1 if steady else len(shown)
-    logits = draw.normal(size=(items, views, n))
+    shown = presentations("cyclic", n)
+    logits = draw.normal(size=(40, 1 if steady else n, n))
     probs = np.exp(logits) / np.exp(logits).sum(axis=2, keepdims=True)
-    probs = np.broadcast_to(probs, (items, len(shown), n)).copy()
+    probs = np.broadcast_to(probs, (40, n, n)).copy()
     choices = probs.argmax(axis=2).astype(np.int16)
     kinds = draw.random(choices.shape)
+    gold = np.eye(n, dtype=np.bool_)[draw.integers(0, n, 40)]
+    fixed = draw.random(40) < (0.0 if steady else 0.1)
     if steady:
         choices[kinds[:, 0] < 0.1] = TIE
     else:
         for code, limit in ((MISSING, 0.15), (UNPARSED, 0.1), (TIE, 0.05)):
             choices[kinds < limit] = code
         probs[kinds < 0.15] = np.nan
-    gold = np.eye(n, dtype=np.bool_)[draw.integers(0, n, items)]
-    fixed = draw.random(items) < (0.0 if steady else 0.1)
     choices[fixed, 1:] = MISSING
     return Outcomes(
-        item_ids=tuple(str(number) for number in range(items)),
-        groups=(None,) * items,
+        item_ids=tuple(map(str, range(40))),
+        groups=(None,) * 40,
         shown=shown,
         label_set=tuple("ABC"[:n]),
         choices=choices,
         gold=gold,
-        gold_kind=np.full(items, GOLD_ONE, dtype=np.int8),
+        gold_kind=np.full(40, GOLD_ONE, dtype=np.int8),
         permutable=~fixed,
         probs=probs,
         label_mass=np.where(choices == MISSING, np.nan, draw.random(choices.shape)),
-        yardstick=yardstick,
-        human=np.where(draw.random(items) < 0.1, np.nan, draw.integers(1, 6, items)),
+        yardstick=Need.YARDSTICK in metric.needs,
+        human=np.where(draw.random(40) < 0.1, np.nan, draw.integers(1, 6, 40)),
         score=np.where(choices >= 0, choices + 1.0, np.nan),
         scores=np.where((choices >= 0)[:, :, None], logits, np.nan),
-        places=np.add.outer(np.arange(items), np.arange(len(shown))).astype(np.int16) % 3,
+        places=np.add.outer(np.arange(40), np.arange(n)).astype(np.int16) % 3,
     )
 
 
-def _for(metric: Metric, n: int, seed: int, *, steady: bool = False) -> Outcomes:
-    return judged(n, seed, steady=steady, yardstick=Need.YARDSTICK in metric.needs)
+def complete(metric: Metric, n: int, seed: int) -> Outcomes:
+    """A random judge that answers everything about the same items whatever the seed."""
+    draw = np.random.default_rng(seed)
+    return replace(
+        judged(metric, n, seed),
+        choices=draw.integers(0, n, (40, n)).astype(np.int16),
+        human=np.arange(40.0) % 5,
+        score=draw.integers(1, 6, (40, n)).astype(float),
+        scores=draw.normal(size=(40, n, n)),
+        gold=np.eye(n, dtype=np.bool_)[np.arange(40) % n],
+        permutable=np.ones(40, dtype=np.bool_),
+    )
+
+
+def _sizes(metric: Metric) -> list[int]:
+    return [n for n in SIZES if metric.applies_to(n)]
+
+
+def _measured(metric: Metric, *strata: Outcomes, constructed: bool = False) -> tuple[Estimate, ...]:
+    """The metric's estimates; none where it is left out."""
+    name = METRICS.name_of(metric)
+    row = measure(strata, names=[name], resamples=20, constructed=constructed)
+    return tuple(row.values.get(name, ()))
 
 
 def says_what_it_is(metric: Metric) -> None:
     """A metric is registered, with a title of its own, a meaning without a full stop, and a reason."""
-    name = METRICS.name_of(metric)
     assert metric.title
     assert metric.undefined
     assert metric.meaning
     assert not metric.meaning.endswith(".")
     same = [other for other in METRICS if METRICS.load(other).title == metric.title]
-    assert same == [name], f"{same} have one title"
+    assert same == [METRICS.name_of(metric)], f"{same} have one title"
 
 
 def has_a_finite_row_per_item(metric: Metric) -> None:
     """Statistics have a finite row for each item, and only zeros for an item that does not count."""
-    for n in sizes(metric):
-        statistics = metric.statistics(judged(n, 1))
+    for n in _sizes(metric):
+        statistics = metric.statistics(judged(metric, n, 1))
         assert statistics.shape == (40, statistics.shape[1])
         assert statistics.dtype == np.float64
         assert np.isfinite(statistics).all()
@@ -101,8 +113,8 @@ def has_a_finite_row_per_item(metric: Metric) -> None:
 
 def adds_up(metric: Metric) -> None:
     """An item's row hangs on the item alone, and values are computed row by row."""
-    for n in sizes(metric):
-        outcomes = judged(n, 2)
+    for n in _sizes(metric):
+        outcomes = judged(metric, n, 2)
         whole = metric.statistics(outcomes)
         split = np.split(np.arange(40), [11, 12, 30])
         parts = [metric.statistics(outcomes.rows(rows)) for rows in split]
@@ -114,8 +126,8 @@ def adds_up(metric: Metric) -> None:
 
 def names_its_needs(metric: Metric) -> None:
     """A metric that reads continuous quantities, such as probabilities, names them in `needs`."""
-    for n in sizes(metric):
-        outcomes = judged(n, 3)
+    for n in _sizes(metric):
+        outcomes = judged(metric, n, 3)
         try:
             plain = metric.statistics(outcomes.categorical())
             reads = not np.array_equal(metric.statistics(outcomes), plain)
@@ -126,9 +138,8 @@ def names_its_needs(metric: Metric) -> None:
 
 def has_a_reason_where_it_is_undefined(metric: Metric) -> None:
     """Where nothing can be measured the value is None with a reason, or left out."""
-    name = METRICS.name_of(metric)
-    for n in sizes(metric):
-        outcomes = _for(metric, n, 4)
+    for n in _sizes(metric):
+        outcomes = judged(metric, n, 4)
         nothing = replace(
             outcomes,
             choices=np.full_like(outcomes.choices, MISSING),
@@ -139,44 +150,37 @@ def has_a_reason_where_it_is_undefined(metric: Metric) -> None:
             score=None,
             scores=None,
         )
-        row = measure([nothing], names=[name], resamples=5)
-        if metric.optional:
-            assert name not in row.values
-            continue
-        for estimate in row.values[name]:
+        estimates = _measured(metric, nothing)
+        assert bool(estimates) != metric.optional
+        for estimate in estimates:
             assert (estimate.value, estimate.low) == (None, None)
             assert estimate.reason
 
 
 def is_measured_where_it_applies(metric: Metric) -> None:
     """It has a value within its limits where it applies, and over two sizes only if it may."""
-    name = METRICS.name_of(metric)
-    for n in ORDERS:
-        row = measure([_for(metric, n, 5)], names=[name], resamples=50)
-        assert (name in row.values) == metric.applies_to(n)
-        for estimate in row.values.get(name, ()):
+    for n in SIZES:
+        estimates = _measured(metric, judged(metric, n, 5))
+        assert bool(estimates) == metric.applies_to(n)
+        low, high = (-np.inf, np.inf) if metric.limits is None else metric.limits(n)
+        for estimate in estimates:
             assert estimate.value is not None
-            if metric.limits is not None:
-                low, high = metric.limits(n)
-                assert low <= estimate.value <= high
-    both = [_for(metric, n, 5) for n in sizes(metric)]
-    if len(both) > 1:
-        assert (name in measure(both, names=[name], resamples=5).values) == metric.across
+            assert low <= estimate.value <= high
+    both = [judged(metric, n, 5) for n in _sizes(metric)]
+    assert len(both) < 2 or bool(_measured(metric, *both)) == metric.across
 
 
 def marks_what_holds_by_construction(metric: Metric) -> None:
     """`constructed` says whether every judge whose verdicts ignore the order has one and the same value."""
-    name = METRICS.name_of(metric)
-    for n in sizes(metric):
-        judges = [_for(metric, n, seed, steady=True) for seed in range(6)]
-        rows = [measure([judge], names=[name], resamples=0).values[name] for judge in judges]
+    for n in _sizes(metric):
+        judges = [judged(metric, n, seed, steady=True) for seed in range(6)]
+        rows = [[estimate.value for estimate in _measured(metric, judge)] for judge in judges]
         values = {
-            tuple(None if e.value is None else round(e.value, 9) for e in row) for row in rows
+            tuple(None if value is None else round(value, 9) for value in row) for row in rows
         }
         if metric is not UNPARSED_RATE:  # steady judges say something every time
             assert (len(values) == 1) == bool(metric.constructed)
-        row = measure([judges[1]], names=[name], resamples=20, constructed=True)
-        for estimate in row.values[name]:
+        for estimate in _measured(metric, judges[1], constructed=True):
             assert estimate.by_construction == bool(metric.constructed)
             if metric.constructed:
                 assert estimate.low == estimate.value == estimate.high
@@ -184,39 +188,22 @@ def marks_what_holds_by_construction(metric: Metric) -> None:
 
 def compares_by_differences(metric: Metric) -> None:
     """A compared metric's difference is that of the two values, inside its interval."""
-    if metric.compared == "no":
-        return
     name = METRICS.name_of(metric)
-    for n in sizes(metric):
-        a, b = (_complete(_for(metric, n, seed), seed) for seed in (6, 7))
-        value, other = (measure([side], names=[name], resamples=0)[name].value for side in (a, b))
-        paired = difference([a], [b], name, resamples=200)
-        assert value is not None
-        assert other is not None
-        assert paired.value is not None
-        assert paired.low is not None
-        assert paired.high is not None
-        np.testing.assert_allclose(paired.value, value - other, atol=1e-12)
-        assert paired.low <= paired.value <= paired.high
+    for n in _sizes(metric) if metric.compared != "no" else ():
+        a, b = complete(metric, n, 6), complete(metric, n, 7)
+        (own,), (other,) = _measured(metric, a), _measured(metric, b)
+        paired = _numbers(difference([a], [b], name, resamples=200))
+        np.testing.assert_allclose(paired[0], _numbers(own)[0] - _numbers(other)[0], atol=1e-12)
+        assert paired[1] <= paired[0] <= paired[2]
         if metric.compared == "jointly":
-            together = contrasts({"a": [a], "b": [b]}, name).against("b")["a"]
-            assert together.low is not None
-            np.testing.assert_allclose(together.value or 0.0, paired.value, atol=1e-12)
-            np.testing.assert_allclose(together.low, paired.low, atol=1e-3)
+            joint = _numbers(contrasts({"a": [a], "b": [b]}, name).against("b")["a"])
+            np.testing.assert_allclose(joint[0], paired[0], atol=1e-12)
+            np.testing.assert_allclose(joint[1], paired[1], atol=1e-3)
 
 
-def _complete(outcomes: Outcomes, seed: int) -> Outcomes:
-    """The same items count on both sides."""
-    n, draw = outcomes.n, np.random.default_rng(seed)
-    return replace(
-        outcomes,
-        choices=draw.integers(0, n, (40, n)).astype(np.int16),
-        human=np.arange(40.0) % 5,
-        score=draw.integers(1, 6, (40, n)).astype(float),
-        scores=draw.normal(size=(40, n, n)),
-        gold=np.eye(n, dtype=np.bool_)[np.arange(40) % n],
-        permutable=np.ones(40, dtype=np.bool_),
-    )
+def _numbers(estimate: Estimate) -> FloatArray:
+    """Value and ends of the interval; NaN where there is none."""
+    return np.array([estimate.value, estimate.low, estimate.high], dtype=float)
 
 
 RULES: Final[tuple[Callable[[Metric], None], ...]] = (

@@ -7,11 +7,7 @@ from typing import Any
 
 
 def hold(subject: str, rules: Iterable[Callable[..., None]], *arguments: Any) -> None:
-    """Check every rule.
-
-    Raises:
-        AssertionError: Naming the thing, the rule and what was found.
-    """
+    """Raise an `AssertionError` that names the thing, the first broken rule and what was found."""
     if not __debug__:
         raise AssertionError("unswayed.testing needs assertions: run Python without -O.")
     for rule in rules:
@@ -23,3 +19,12 @@ def hold(subject: str, rules: Iterable[Callable[..., None]], *arguments: Any) ->
             raise AssertionError(
                 f"{subject} breaks the rule {rule.__name__}: {sentence} ({problem})"
             ) from error
+
+
+def refuses(error: type[Exception], call: Callable[..., object], *arguments: object) -> str:
+    """The sentence of the error that a call raises, in place of an answer."""
+    try:
+        call(*arguments)
+    except error as raised:
+        return str(raised)
+    raise AssertionError(f"{arguments} raises no {error.__name__}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
@@ -17,7 +17,7 @@ from unswayed.permutations import compose, invert
 from unswayed.presentation import Ask, Presentation, canonical, presentations
 from unswayed.prompts import PROMPTS, PromptSettings, Style, render
 from unswayed.tasks import TaskSpec, task_of
-from unswayed.testing.rules import hold
+from unswayed.testing.rules import hold, refuses
 
 LABEL_SETS: Final = (
     None,
@@ -28,13 +28,14 @@ LABEL_SETS: Final = (
     ("Option 1", "Option 2", "Option 3", "Option 10", "Option 11"),
 )
 REPLIES: Final = ("direct", "reasoning", "structured", "structured-reasoning")
+WISH: Final = PROMPTS.load("direct").reply
 
 
 def check_task(task: TaskSpec) -> None:
-    """Check a task that is registered: every rule of `RULES`.
+    """Check a task that is registered.
 
     Raises:
-        AssertionError: Naming the rule.
+        AssertionError: Naming the broken rule.
     """
     hold(f"task {task.name}", RULES, task)
 
@@ -43,33 +44,33 @@ def check_prompt(style: Style) -> None:
     """Check a prompt that is registered: built-in tasks are asked with it in full.
 
     Raises:
-        AssertionError: Naming the rule.
+        AssertionError: Naming the broken rule.
     """
-
-    def shows_every_candidate() -> None:
-        """A prompt of every task that shares its words shows each candidate once, under its label."""
-        for name in ("pairwise", "mcq"):
-            for n in sizes(task_of(name)):
-                _shows(item_of(task_of(name), n), canonical(n), style.name, None)
-
-    hold(f"prompt {style.name}", [shows_every_candidate])
+    hold(f"prompt {style.name}", [shows_every_candidate], style)
 
 
 def check_skip(skip: Callable[[Item], bool]) -> None:
     """Check a skip rule of `apoc`: a pure function of a blind item to True or False.
 
     Raises:
-        AssertionError: Naming the rule.
+        AssertionError: Naming the broken rule.
     """
+    hold(f"skip {getattr(skip, '__name__', skip)}", [is_a_function_of_blind_items], skip)
 
-    def is_a_function_of_blind_items() -> None:
-        """A skip is asked about blind items, and says the same each time."""
-        for number in range(5):
-            item = Item(id=f"q{number}", prompt=f"What is {number}?", candidates=("one", "two"))
-            said = [skip(item), skip(item)]
-            assert said in ([True, True], [False, False]), said
 
-    hold(f"skip {getattr(skip, '__name__', skip)}", [is_a_function_of_blind_items])
+def shows_every_candidate(style: Style) -> None:
+    """A prompt of every task that shares its words shows each candidate once, under its label."""
+    for task in (task_of("pairwise"), task_of("mcq")):
+        for n in sizes(task):
+            _shows(item_of(task, n), canonical(n), style.name, None)
+
+
+def is_a_function_of_blind_items(skip: Callable[[Item], bool]) -> None:
+    """A skip is asked about blind items, and says the same each time."""
+    for number in range(5):
+        item = Item(id=f"q{number}", prompt=f"What is {number}?", candidates=("one", "two"))
+        said = [skip(item), skip(item)]
+        assert said in ([True, True], [False, False]), said
 
 
 def sizes(task: TaskSpec) -> list[int]:
@@ -86,44 +87,38 @@ def sizes(task: TaskSpec) -> list[int]:
 
 def item_of(task: TaskSpec, n: int, gold: int | None = 0) -> Item:
     """An item of the task, with values and criteria where its candidates are levels."""
-    item = Item(
+    fields: dict[str, Any] = {}
+    if task.scaled:
+        values = tuple(float(level) for level in range(n))  # so that gold is the level's own index
+        fields = {"values": values, "response": "The response."}
+    if task.points is not None:
+        fields |= {"criteria": ("style", "tone"), "criterion": "tone"}
+    return Item(
         id=f"{task.name}-{n}",
         task=Task(task.name),
         prompt="Which?",
         candidates=tuple(f"qz{candidate}" for candidate in range(n)),
         gold=gold,
+        **fields,
     )
-    if not task.scaled:
-        return item
-    values = tuple(float(level) for level in range(n))  # so that gold is the level's own index
-    item = msgspec.structs.replace(item, values=values, response="The response.")
-    if task.points is None:
-        return item
-    return msgspec.structs.replace(item, criteria=("style", "tone"), criterion="tone")
 
 
-def shuffled(n: int, seed: str) -> Presentation:
+def shuffled(n: int, seed: object) -> Presentation:
     """Any order and any labels, the same for one seed."""
-    draw = random.Random(seed)
+    draw = random.Random(f"{seed}")
     return Presentation(tuple(draw.sample(range(n), n)), tuple(draw.sample(range(n), n)))
 
 
-def _cases(task: TaskSpec) -> Iterator[tuple[int, Presentation]]:
-    return ((n, shuffled(n, f"{task.name}{n}")) for n in sizes(task))
+def _read(item: Item, ask: Ask, labels: tuple[str, ...], only: bool, **said: Any) -> Decision:
+    reply = task_of(item.task).reply
+    return reply.read(blind(item), ask, labels, Response(**said), model="m", answer_only=only)
 
 
-def _read(
-    task: TaskSpec, item: Item, ask: Ask, labels: tuple[str, ...], only: bool, **said: Any
-) -> Decision:
-    return task.reply.read(item, ask, labels, Response(**said), model="m", answer_only=only)
-
-
-def _shows(item: Item, shown: Presentation, style: str, labels: tuple[str, ...] | None) -> None:
-    """Check one prompt."""
+def _shows(item: Item, shown: Presentation, style: str, labels: tuple[str, ...] | None) -> str:
+    """The text of one prompt, after a check."""
     rendered = render(item, Ask(shown, style), PromptSettings(label_set=labels))
     text = "\n".join(message.content for message in rendered.messages)
-    for candidate in item.candidates:
-        assert text.count(str(candidate)) == 1
+    assert [text.count(str(candidate)) for candidate in item.candidates] == [1] * item.n
     assert [len(spans) for spans in rendered.spans] == [1] * item.n
     starts = [rendered.spans[candidate][0].start for candidate in shown.order]
     assert starts == sorted(starts)
@@ -132,71 +127,61 @@ def _shows(item: Item, shown: Presentation, style: str, labels: tuple[str, ...] 
         assert user[:start].rstrip("=. \n").endswith(rendered.labels[label])
     assert f"{', '.join(rendered.labels[:-1])} or {rendered.labels[-1]}" in text
     assert not re.search(r"\{\w*\}", text), "a field of the words is not filled in"
+    return text
 
 
 def is_shown_in_full(task: TaskSpec) -> None:
     """Every prompt shows each candidate once, under its label, with the reference and the task's noun."""
-    for n, shown in _cases(task):
+    for n in sizes(task):
         item = msgspec.structs.replace(item_of(task, n), reference="qzreference")
         for style in PROMPTS:
             for labels in LABEL_SETS:
-                _shows(item, shown, style, labels)
-            prompt = render(item, Ask(shown, style), PromptSettings()).messages
-            text = "\n".join(message.content for message in prompt)
-            assert text.count("qzreference") == 1
-            assert task.noun.capitalize() in text
+                text = _shows(item, shuffled(n, task.name), style, labels)
+                assert text.count("qzreference") == 1
+                assert task.noun.capitalize() in text
 
 
 def reads_what_it_asks_for(task: TaskSpec) -> None:
     """The example that a prompt would show reads back as the gold candidate."""
-    for n in sizes(task):
+    cases = [(n, gold, labels) for n in sizes(task) for gold in range(n) for labels in LABEL_SETS]
+    for n, gold, labels in cases:
         for style in REPLIES:
+            item, ask = item_of(task, n, gold), Ask(shuffled(n, (gold, labels)), style)
+            asked = render(item, ask, PromptSettings(label_set=labels))
+            assert asked.max_tokens > 0
             wish = PROMPTS.load(style).reply
-            for labels in LABEL_SETS:
-                for gold in range(n):
-                    item, ask = item_of(task, n, gold), Ask(shuffled(n, f"{gold}{labels}"), style)
-                    asked = render(item, ask, PromptSettings(label_set=labels))
-                    assert asked.max_tokens > 0
-                    text = task.reply.example(item, ask.presentation, asked.labels, wish)
-                    decision = _read(
-                        task, blind(item), ask, asked.labels, asked.answer_only, text=text
-                    )
-                    assert decision.choice == gold, text
-                    assert (decision.ask, decision.label_set) == (ask, asked.labels)
-                    assert (decision.item_id, decision.text, decision.model) == (item.id, text, "m")
+            text = task.reply.example(item, ask.presentation, asked.labels, wish)
+            decision = _read(item, ask, asked.labels, asked.answer_only, text=text)
+            assert decision.choice == gold, text
+            assert (decision.ask, decision.label_set) == (ask, asked.labels)
+            assert (decision.item_id, decision.text, decision.model) == (item.id, text, "m")
 
 
 def relabels_with_the_candidates(task: TaskSpec) -> None:
     """Renumbered candidates give the same prompt and the renumbered decision."""
-    for n, shown in _cases(task):
-        item, moved = item_of(task, n, n - 1), shuffled(n, "moved").order
+    for n in sizes(task):
+        item, shown, moved = item_of(task, n, n - 1), shuffled(n, n), shuffled(n, "moved").order
         twin = msgspec.structs.replace(
             item,
             candidates=tuple(item.candidates[candidate] for candidate in moved),
-            gold=item.gold if task.scaled else invert(moved)[n - 1],
             values=item.values and tuple(item.values[candidate] for candidate in moved),
         )
         seen = Presentation(compose(invert(moved), shown.order), shown.labels)
         asked = render(item, Ask(shown), PromptSettings())
         assert asked.messages == render(twin, Ask(seen), PromptSettings()).messages
-        wish = PROMPTS.load("direct").reply
-        text = task.reply.example(item, shown, asked.labels, wish)
-        decision, other = (
-            _read(task, thing, ask, asked.labels, asked.answer_only, text=text)
-            for thing, ask in ((item, Ask(shown)), (twin, Ask(seen)))
-        )
-        assert decision.choice == n - 1
-        assert isinstance(other.choice, int)
-        assert moved[other.choice] == n - 1
+        text = task.reply.example(item, shown, asked.labels, WISH)
+        own = _read(item, Ask(shown), asked.labels, asked.answer_only, text=text)
+        other = _read(twin, Ask(seen), asked.labels, asked.answer_only, text=text)
+        assert (own.choice, other.choice) == (n - 1, invert(moved)[n - 1])
 
 
 def decides_nothing_of_a_refusal(task: TaskSpec) -> None:
     """A refused or filtered reply is no verdict, whatever its text."""
     item, ask, labels = item_of(task, 2, 1), Ask(shuffled(2, "x")), ("A", "B")
-    right = task.reply.example(item, ask.presentation, labels, PROMPTS.load("direct").reply)
+    right = task.reply.example(item, ask.presentation, labels, WISH)
     for reason in ("refusal", "content_filter"):
         for text in ("", "no", right):
-            decision = _read(task, item, ask, labels, True, text=text, finish_reason=reason)
+            decision = _read(item, ask, labels, True, text=text, finish_reason=reason)
             assert (decision.choice, decision.probs) == (None, None)
 
 
@@ -210,12 +195,7 @@ def checks_gold(task: TaskSpec) -> None:
         (item,) = items_of([{**row, "gold": gold}])
         assert item.gold_candidates() == task.gold(item) == right
     for wrong in (n, -1, [0, 0], [], "A", 0.5, {"x": 1.0}, [n]):
-        try:
-            items_of([{**row, "gold": wrong}])
-        except ItemError as error:
-            assert "gold: " in str(error)
-        else:
-            raise AssertionError(f"gold {wrong} is taken")
+        assert "gold: " in refuses(ItemError, items_of, [{**row, "gold": wrong}])
 
 
 def has_orders_of_every_size(task: TaskSpec) -> None:

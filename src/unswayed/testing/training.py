@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import get_args
+from typing import Final, get_args
 
 import msgspec
 import numpy as np
@@ -17,12 +17,14 @@ from unswayed.training.protocol import Engine, Objective
 from unswayed.training.recipe_parts import Layouts, Recipe
 from unswayed.training.sampling import Split
 
+RECIPE: Final = Recipe("recipe", Task.PAIRWISE)
+
 
 def check_reward(reward: Reward) -> None:
-    """Check a reward: shape, finite values, and symmetry.
+    """Check a reward.
 
     Raises:
-        AssertionError: Naming the rule.
+        AssertionError: Naming the broken rule.
     """
     hold("reward", (pays_every_sample, ignores_the_numbers_of_candidates), reward)
 
@@ -64,12 +66,12 @@ def check_objective(objective: Objective) -> None:
     """Check what an objective says of itself.
 
     Raises:
-        AssertionError: Naming the rule.
+        AssertionError: Naming the broken rule.
     """
-    hold("objective", (is_a_frozen_value, names_what_it_uses, gives_settings), objective)
+    hold("objective", (describes_itself, names_what_it_uses), objective)
 
 
-def is_a_frozen_value(objective: Objective) -> None:
+def describes_itself(objective: Objective) -> None:
     """An objective is a frozen dataclass that says whether it samples, needs gold, and what moves."""
     assert dataclasses.is_dataclass(objective)
     assert type(objective).__dataclass_params__.frozen
@@ -79,6 +81,8 @@ def is_a_frozen_value(objective: Objective) -> None:
     assert objective.layouts in get_args(Layouts)
     for name in ("check", "largest_pass", "steps_per_epoch", "build"):
         assert callable(getattr(objective, name)), name
+    settings = objective.settings(RECIPE, consistency=None, advantage=None)
+    assert settings is None or isinstance(settings, RewardSettings)
 
 
 def names_what_it_uses(objective: Objective) -> None:
@@ -88,37 +92,25 @@ def names_what_it_uses(objective: Objective) -> None:
         assert parts, f"{name} is no part of a recipe that objectives choose from"
 
 
-def gives_settings(objective: Objective) -> None:
-    """`settings` gives the numbers of a reward, or None for an objective without one."""
-    settings = objective.settings(_recipe(), consistency=None, advantage=None)
-    assert settings is None or isinstance(settings, RewardSettings)
-
-
 def check_engine(engine: Engine) -> None:
     """Check how an engine divides a step.
 
     Raises:
-        AssertionError: Naming the rule.
+        AssertionError: Naming the broken rule.
     """
     hold("engine", (divides_a_step_or_refuses,), engine)
 
 
 def divides_a_step_or_refuses(engine: Engine) -> None:
     """A step is divided without a rest, or refused by an error with the numbers."""
-    recipe = _recipe()
+    for name in ("check", "run", "answer"):
+        assert callable(getattr(engine, name)), name
     for items in (1, 4, 7, 8):
-        optimiser = msgspec.structs.replace(recipe.optimiser, items_per_step=items)
-        asked = msgspec.structs.replace(recipe, optimiser=optimiser)
+        optimiser = msgspec.structs.replace(RECIPE.optimiser, items_per_step=items)
         try:
-            split = engine.split(asked, 2, 1)
+            split = engine.split(msgspec.structs.replace(RECIPE, optimiser=optimiser), 2, 1)
         except UnswayedError as error:
             assert any(letter.isdigit() for letter in str(error)), error
             continue
         assert isinstance(split, Split)
-        assert split.micro * split.passes == items * 2 * recipe.rollout.samples
-    for name in ("check", "run", "answer"):
-        assert callable(getattr(engine, name)), name
-
-
-def _recipe() -> Recipe:
-    return Recipe("recipe", Task.PAIRWISE)
+        assert split.micro * split.passes == items * 2 * RECIPE.rollout.samples

@@ -98,17 +98,10 @@ def prompt_tokens(
     labels: IntArray,
     response: IntArray | None = None,
 ) -> IntArray:
-    """The prompts as the template and the tokenizer write them.
+    """The prompts as the template and the tokenizer write them, token ids of shape (n, tokens).
 
-    Args:
-        task: Pairwise, MCQ or rubric.
-        question: Token ids, shape (n, any).
-        candidates: Token ids by position, shape (n, positions, any).
-        labels: Label index at each position, shape (n, positions).
-        response: Token ids of the text that is scored, shape (n, any).
-
-    Returns:
-        Token ids, shape (n, tokens).
+    Questions and responses are token ids, shape (n, any), candidates the same by position, shape
+    (n, positions, any); `labels` are the label index at each position, shape (n, positions).
     """
     n, positions, _ = candidates.shape
 

@@ -36,11 +36,7 @@ BATCH: Final = 64
 
 
 def open_tiny(model: str, settings: BackendSettings) -> TinyBackend:
-    """A built-in model: `tiny/judge` or `tiny/rubric`, no key, no download, no extra.
-
-    Raises:
-        UnknownNameError: If another tiny model is asked for.
-    """
+    """A built-in model: `tiny/judge` or `tiny/rubric`, no key, no download, no extra."""
     name, _, revision = model.partition("@")
     if name not in FORMATS:
         raise UnknownNameError(f"unknown model 'tiny/{model}'. {did_you_mean(name, FORMATS)}")
@@ -54,13 +50,7 @@ def open_tiny(model: str, settings: BackendSettings) -> TinyBackend:
 
 
 class TinyBackend(Backend):
-    """A judge that answers with one label.
-
-    Args:
-        kind: Its words and its weights.
-        model: Full name with revision.
-        own_prompt: The prompt that it was trained on.
-    """
+    """A judge that answers with one label."""
 
     gives_logprobs = True
     offline = True
@@ -74,12 +64,7 @@ class TinyBackend(Backend):
         self._loaded: TinyModel | None = None
 
     async def answer(self, queries: Iterable[Query]) -> AsyncGenerator[Answer, None]:
-        """Answer every query.
-
-        Raises:
-            UsageError: If an item is of a task that it was not trained on, or most words of it, or
-                a label, are not in its vocabulary.
-        """
+        """Answer every query."""
         pending = iter(queries)
         while batch := list(itertools.islice(pending, BATCH)):
             for answered in await asyncio.to_thread(self._answers, batch):

@@ -52,14 +52,7 @@ class TinyModel:
     theta: float
 
     def logprobs(self, prompts: IntArray) -> NDArray[np.float64]:
-        """Log-probability of every next token.
-
-        Args:
-            prompts: Token ids, shape (prompts, tokens).
-
-        Returns:
-            Shape (prompts, vocabulary).
-        """
+        """Log-probability of every token after prompts of shape (prompts, tokens): (prompts, vocabulary)."""
         states = self.embeddings[prompts]
         turns = _turns(prompts.shape[1], self.embeddings.shape[1] // self.heads, self.theta)
         *others, last = self.layers
@@ -101,11 +94,7 @@ class TinyModel:
 
 
 def read_model(folder: Path) -> TinyModel:
-    """The model of a folder as transformers writes it.
-
-    Raises:
-        UsageError: If it is not a Llama of the kind that `TinyModel` is, or is damaged.
-    """
+    """The model of a folder as transformers writes it."""
     try:
         config = json.loads((folder / "config.json").read_text())
         tensors = _tensors((folder / "model.safetensors").read_bytes())
@@ -132,7 +121,6 @@ def read_model(folder: Path) -> TinyModel:
 
 
 def _tensors(data: bytes) -> Mapping[str, FloatArray]:
-    """The float16 or float32 arrays of a safetensors file."""
     start = HEADER_BYTES + int.from_bytes(data[:HEADER_BYTES], "little")
     header: dict[str, Any] = json.loads(data[HEADER_BYTES:start])
     header.pop("__metadata__", None)

@@ -182,15 +182,8 @@ def draw_rubric(n: int, rng: np.random.Generator) -> RubricContents:
 def judge_items(n: int = 1000, seed: int = BUILT_IN_SEED) -> ItemSet:
     """Judge items: prompt a topic, candidates such as "clear polite short", group the topic.
 
-    Args:
-        n: How many; no two have the same topic and answers, in whatever order.
-        seed: Another seed gives held-out items.
-
-    Returns:
-        Pairwise items; gold is the candidate of higher true worth, `meta.utility` both worths.
-
-    Raises:
-        UsageError: If n is below 1.
+    Gold is the candidate of higher true worth, `meta.utility` both worths. No two items have the same
+    topic and answers, in whatever order. Another seed gives held-out items.
     """
     rng = np.random.default_rng(seed)
     name = "tiny-judge" if seed == BUILT_IN_SEED else f"tiny-judge-{seed}"
@@ -219,16 +212,8 @@ def judge_items(n: int = 1000, seed: int = BUILT_IN_SEED) -> ItemSet:
 def mcq_items(n: int = 300, seed: int = BUILT_IN_SEED) -> ItemSet:
     """Multiple-choice items: which of four nouns is largest.
 
-    Args:
-        n: How many; no two have the same four nouns.
-        seed: Another seed gives held-out items.
-
-    Returns:
-        MCQ items; gold is the largest noun, `meta.utility` the true sizes, group "close sizes"
-        or "clear sizes" by how far apart the two largest are.
-
-    Raises:
-        UsageError: If n is below 1 or more than there are sets of four nouns to draw from.
+    Gold is the largest noun, `meta.utility` the true sizes, group "close sizes" or "clear sizes" by how
+    far apart the two largest are. No two items have the same four nouns.
     """
     rng = np.random.default_rng(seed)
     name = "tiny-mcq" if seed == BUILT_IN_SEED else f"tiny-mcq-{seed}"
@@ -255,16 +240,8 @@ def mcq_items(n: int = 300, seed: int = BUILT_IN_SEED) -> ItemSet:
 def rubric_items(n: int = 300, seed: int = BUILT_IN_SEED) -> ItemSet:
     """Rubric items: which of five levels describes an answer such as "clear polite short dull".
 
-    Args:
-        n: How many; no two have the same topic and answer, in whatever order of words.
-        seed: Another seed gives held-out items.
-
-    Returns:
-        Rubric items; gold is the mean level of two noisy raters, so it may lie between levels,
-        `meta.quality` where the answer truly lies on their scale, group the topic.
-
-    Raises:
-        UsageError: If n is below 1.
+    Gold is the mean level of two noisy raters, so it may lie between levels, `meta.quality` where the
+    answer truly lies on their scale, group the topic. No two have the same topic and words.
     """
     rng = np.random.default_rng(seed)
     name = "tiny-rubric" if seed == BUILT_IN_SEED else f"tiny-rubric-{seed}"
@@ -334,11 +311,7 @@ BUILT_IN: Final[Mapping[str, Callable[[], ItemSet]]] = {
 
 
 def builtin_items(name: str) -> ItemSet:
-    """A built-in set.
-
-    Raises:
-        UnknownNameError: If there is no such set.
-    """
+    """A built-in set."""
     if name not in BUILT_IN:
         raise UnknownNameError(f"unknown built-in set {name!r}. {did_you_mean(name, BUILT_IN)}")
     return BUILT_IN[name]()

@@ -91,8 +91,7 @@ HEARD_S: Final = 0.5
 """How often a process without a signal looks whether another one has got it."""
 SAME_SIGNAL_S: Final = 1.0
 """A terminal and a launcher both pass one Ctrl-C on."""
-OTHERS_S: Final = 25.0
-"""How long the first process waits for the others' parts; launchers kill after 30 s."""
+OTHERS_S: Final = 25.0  # for the others' parts; launchers kill after 30 s
 
 
 class Stopped(BaseException):
