@@ -32,9 +32,9 @@ from typing import ParamSpec, TypeVar
 import msgspec
 import numpy as np
 
-from unswayed.decisions import Decision
-from unswayed.items import Item, Task, encode_item
-from unswayed.presentation import X0, X1, X2, X3, Presentation, presentations
+from unswayed.model.decisions import Decision
+from unswayed.model.items import Item, Task, encode_item
+from unswayed.model.presentation import X0, X1, X2, X3, Presentation, presentations
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -68,9 +68,9 @@ MADE = {
     "price": ["unswayed.auditing.audit:Audit.price"],
     "ask and store": ["unswayed.audits:run_sync"],
     "read back": ["unswayed.auditing.audit:Audit.measure"],
-    "  render": ["unswayed.runner.questions:render"],
-    "  key": ["unswayed.runner.questions:Frame.key"],
-    "  parse": ["unswayed.runner.questions:read_by", "unswayed.runner.drafts:read_by"],
+    "  render": ["unswayed.calls.questions:render"],
+    "  key": ["unswayed.calls.questions:Frame.key"],
+    "  parse": ["unswayed.calls.questions:read_by", "unswayed.calls.drafts:read_by"],
     "tables": ["unswayed.auditing.audit:with_answers"],
 }
 """Stages of an audit, and the names by which the program calls what they measure."""

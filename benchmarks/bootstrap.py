@@ -23,7 +23,7 @@ import numpy as np
 
 from unswayed.metrics import Outcomes, difference, measure
 from unswayed.metrics.gold import GOLD_ONE
-from unswayed.presentation import presentations
+from unswayed.model.presentation import presentations
 
 VIEWS, CANDIDATES = 4, 4
 

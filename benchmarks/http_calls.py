@@ -36,12 +36,12 @@ import aiohttp
 
 from unswayed.backends import BackendSettings, open_backend
 from unswayed.backends.client import HttpBackend
-from unswayed.calls import Query, Request, Response, key_of
-from unswayed.items import Item
-from unswayed.parsing import read_decision
-from unswayed.presentation import X0, Ask
+from unswayed.calls import Caller, Question, RunSettings
+from unswayed.model.calls import Query, Request, Response, key_of
+from unswayed.model.items import Item
+from unswayed.model.parsing import read_decision
+from unswayed.model.presentation import X0, Ask
 from unswayed.prompts import PromptSettings
-from unswayed.runner import Caller, Question, RunSettings
 from unswayed.store import CallStore, Memory
 
 MODEL = "openai/benchmark"

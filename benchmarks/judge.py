@@ -46,12 +46,12 @@ import http_calls
 from unswayed import Judge, Verdict
 from unswayed.backends import BackendSettings, open_backend
 from unswayed.backends.client import HttpBackend
-from unswayed.faces import named
-from unswayed.items import Item
+from unswayed.calls import Caller, Question, RunSettings
 from unswayed.methods.names import parse_method
-from unswayed.presentation import settled
+from unswayed.model.faces import named
+from unswayed.model.items import Item
+from unswayed.model.presentation import settled
 from unswayed.prompts import PromptSettings
-from unswayed.runner import Caller, Question, RunSettings
 from unswayed.store import Memory
 
 HEADERS = {"Content-Type": "application/json"}

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Final
 
 import audit
-from unswayed.importers import read_decisions_file, read_recording
-from unswayed.items import Task, load_items
+from unswayed.data.importers import read_decisions_file, read_recording
+from unswayed.model.items import Task, load_items
 
 READERS: Final[Mapping[str, tuple[str, Callable[[Path], object]]]] = {
     "items": ("items.jsonl", load_items),

@@ -35,9 +35,9 @@ from unswayed.backends.huggingface import HuggingFaceBackend
 from unswayed.backends.local_jobs import CPU_TOKENS
 from unswayed.backends.local_models import LoadedModel
 from unswayed.backends.local_plans import plan
-from unswayed.calls import Query, Request, Response
-from unswayed.items import ItemSet
-from unswayed.presentation import Ask, Presentation, presentations
+from unswayed.model.calls import Query, Request, Response
+from unswayed.model.items import ItemSet
+from unswayed.model.presentation import Ask, Presentation, presentations
 from unswayed.prompts import PromptSettings, render
 from unswayed.tiny.items import judge_items, mcq_items
 

@@ -20,14 +20,14 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from unswayed.decisions import DecisionTable
-from unswayed.items import Item, Task
 from unswayed.methods.calibraeval import CalibraEval, objective_form
 from unswayed.methods.monotone import descend, make_problem, solve
 from unswayed.methods.names import default_methods, parse_method, spec_name
 from unswayed.methods.pride import PriDe
 from unswayed.methods.protocol import Method, learned_fields
-from unswayed.presentation import X0, X1, X2, Ask, Presentation, presentations, view
+from unswayed.model.decisions import DecisionTable
+from unswayed.model.items import Item, Task
+from unswayed.model.presentation import X0, X1, X2, Ask, Presentation, presentations, view
 
 warnings.simplefilter("ignore")
 

@@ -18,11 +18,11 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from unswayed.decisions import SCORE, DecisionTable, IntArray
-from unswayed.items import Item, Task
 from unswayed.methods.pcf import PCF
 from unswayed.metrics.exact import sign_test
-from unswayed.presentation import label_symbols
+from unswayed.model.decisions import SCORE, DecisionTable, IntArray
+from unswayed.model.items import Item, Task
+from unswayed.model.presentation import label_symbols
 
 N = 4
 WORTH = 18.0

@@ -21,10 +21,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from reliability.replies import SETS, labelled_replies
-from unswayed.calls import Response, TokenLogprob
-from unswayed.items import Item, Task
-from unswayed.parsing import parse_label, read_decision
-from unswayed.presentation import X0, X2, Ask, presentations
+from unswayed.model.calls import Response, TokenLogprob
+from unswayed.model.items import Item, Task
+from unswayed.model.parsing import parse_label, read_decision
+from unswayed.model.presentation import X0, X2, Ask, presentations
 from unswayed.prompts import PromptSettings, render
 
 TEMPLATE = (
@@ -108,12 +108,12 @@ UNITS = (
 )  # fmt: skip
 FIRST = """
 import re, sys, time
-import unswayed.parsing
+import unswayed.model.parsing
 for name in ("labels", "places", "quoting", "symbols", "words"):
-    del sys.modules[f"unswayed.parsing.{name}"]
+    del sys.modules[f"unswayed.model.parsing.{name}"]
 re.purge()
 start = time.process_time()
-from unswayed.parsing.labels import parse_label
+from unswayed.model.parsing.labels import parse_label
 loaded = time.process_time()
 parse_label("The better answer is B.", ("A", "B"))
 print((loaded - start) * 1e3, (time.process_time() - loaded) * 1e3)

@@ -60,7 +60,7 @@ async def work():
     "audit": """
 import tempfile
 import unswayed as us
-from unswayed.items import ItemSet
+from unswayed.model.items import ItemSet
 async def work():
     pairs = [us.Item(id=str(i), prompt=p, candidates=(a, b), gold=i % 2)
              for i, (p, a, b) in enumerate(PAIRS[: len(PROMPTS) // 2])]

@@ -13,7 +13,7 @@ import statistics
 import time
 from collections.abc import Callable
 
-from unswayed.items import decode_item
+from unswayed.model.items import decode_item
 
 
 def lines_of(count: int) -> list[bytes]:

@@ -23,9 +23,9 @@ from typing import TypeVar
 from unswayed.auditing.audit import Audit, plan_for, run_settings_for
 from unswayed.auditing.settings import AuditSettings
 from unswayed.backends import Backend
-from unswayed.calls import Query, Response, TokenLogprob
-from unswayed.items import Item, ItemSet
-from unswayed.runner import Caller, RunCounts
+from unswayed.calls import Caller, RunCounts
+from unswayed.model.calls import Query, Response, TokenLogprob
+from unswayed.model.items import Item, ItemSet
 from unswayed.store import CallStore
 
 T = TypeVar("T")

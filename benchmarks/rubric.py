@@ -27,14 +27,14 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from unswayed.backends.simulated import simulated_items
-from unswayed.decisions import DecisionTable, FloatArray
-from unswayed.items import Item, Task, blind
 from unswayed.methods.bias_cost import BiasCost
 from unswayed.methods.estimation import MethodWarning
 from unswayed.methods.names import parse_method
 from unswayed.methods.protocol import Method
 from unswayed.metrics.uncertainty import paired_difference
-from unswayed.presentation import Ask, settled
+from unswayed.model.decisions import DecisionTable, FloatArray
+from unswayed.model.items import Item, Task, blind
+from unswayed.model.presentation import Ask, settled
 
 CONTENT: Final = 1.2
 NOISE: Final = 0.4

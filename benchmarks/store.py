@@ -20,12 +20,12 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
 
 from unswayed.backends import Backend
-from unswayed.calls import Query, Request, Response, TokenLogprob, key_of
-from unswayed.items import Item
-from unswayed.parsing import read_decision
-from unswayed.presentation import X0, X2, Ask
+from unswayed.calls import Caller, Question, RunSettings
+from unswayed.model.calls import Query, Request, Response, TokenLogprob, key_of
+from unswayed.model.items import Item
+from unswayed.model.parsing import read_decision
+from unswayed.model.presentation import X0, X2, Ask
 from unswayed.prompts import PromptSettings, render
-from unswayed.runner import Caller, Question, RunSettings
 from unswayed.store import CallStore, Memory
 
 SETTINGS = RunSettings(prompts=PromptSettings())

@@ -27,11 +27,11 @@ import torch
 
 from unswayed.api import audit
 from unswayed.backends import BackendSettings, open_backend
-from unswayed.calibration import prompts_for
-from unswayed.items import Item, ItemSet
+from unswayed.base.sync import run_sync
+from unswayed.calls.calibration import prompts_for
+from unswayed.model.items import Item, ItemSet
 from unswayed.prompts import PromptSettings
 from unswayed.sources import load_data
-from unswayed.sync import run_sync
 from unswayed.training.filtering import ask_in_orders, keep_inconsistent
 from unswayed.training.planning import plan_training
 from unswayed.training.recipe import load_recipe, with_changes

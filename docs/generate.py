@@ -21,19 +21,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from unswayed.arguments import options_of, written
 from unswayed.auditing.settings import AuditSettings
 from unswayed.backends import BackendSettings
-from unswayed.benchmarks import BENCHMARKS
-from unswayed.decisions import Evidence
+from unswayed.base.arguments import options_of, written
+from unswayed.data.benchmarks import BENCHMARKS
 from unswayed.methods import BASE, METHODS
 from unswayed.methods.names import parameters
 from unswayed.methods.protocol import Method, learned_fields
 from unswayed.metrics import METRICS
+from unswayed.model.decisions import Evidence
+from unswayed.model.tasks import tasks_giving
 from unswayed.prompts import AskOptions
-from unswayed.reward_settings import REWARDS
 from unswayed.sources import DataOptions
-from unswayed.tasks import tasks_giving
+from unswayed.training.reward_settings import REWARDS
 from unswayed.training.table import OBJECTIVES
 
 DOCS = Path(__file__).parent

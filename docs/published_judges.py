@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from unswayed.decisions import Decision
-from unswayed.importers import Imported, import_files, parse_map
-from unswayed.items import Item
+from unswayed.data.importers import Imported, import_files, parse_map
 from unswayed.metrics import Row, measure, outcomes_from_decisions
+from unswayed.model.decisions import Decision
+from unswayed.model.items import Item
 
 __all__ = [
     "DATA",

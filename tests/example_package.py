@@ -14,14 +14,14 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from unswayed.backends import BACKENDS
-from unswayed.benchmarks import BENCHMARKS
-from unswayed.importers import IMPORTERS
-from unswayed.items import TASKS, Task
+from unswayed.data.benchmarks import BENCHMARKS
+from unswayed.data.importers import IMPORTERS
 from unswayed.methods import METHODS
 from unswayed.methods.apoc import SKIPS
 from unswayed.metrics import METRICS
+from unswayed.model.items import TASKS, Task
 from unswayed.prompts import PROMPTS
-from unswayed.reward_settings import REWARDS
+from unswayed.training.reward_settings import REWARDS
 from unswayed.training.table import ENGINES, OBJECTIVES
 
 FOLDER: Final = Path(__file__).parents[1] / "examples" / "outside-package"

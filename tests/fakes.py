@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 from unswayed.backends import Backend
 from unswayed.backends.protocol import Wait
-from unswayed.calls import Failure, Query, Request, Response, key_of
-from unswayed.items import Item
-from unswayed.presentation import X0, X2, Ask
+from unswayed.calls import Question, RunSettings
+from unswayed.model.calls import Failure, Query, Request, Response, key_of
+from unswayed.model.items import Item
+from unswayed.model.presentation import X0, X2, Ask
 from unswayed.prompts import PromptSettings
-from unswayed.runner import Question, RunSettings
 
 SETTINGS = RunSettings(prompts=PromptSettings())
 

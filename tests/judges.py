@@ -18,8 +18,8 @@ from unswayed.auditing.records import Metrics, RunRecord
 from unswayed.auditing.rows import as_json, converted
 from unswayed.auditing.settings import AuditSettings
 from unswayed.backends.simulated import simulated_items
-from unswayed.decisions import Decision
-from unswayed.items import Item, ItemSet, Message, Task
+from unswayed.model.decisions import Decision
+from unswayed.model.items import Item, ItemSet, Message, Task
 from unswayed.prompts import Span, Spans
 from unswayed.report.collect import run_data
 from unswayed.report.data import RunData

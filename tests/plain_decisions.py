@@ -4,15 +4,15 @@ from collections.abc import Hashable
 from pathlib import Path
 from typing import Literal
 
-from unswayed.decisions import Decision
-from unswayed.importers.decisions_file import (
+from unswayed.data.importers.decisions_file import (
     decode_decision,
     no_decisions,
     question_key,
     refusal,
     repeated,
 )
-from unswayed.items import BadFieldError, BadLine, iter_lines
+from unswayed.model.decisions import Decision
+from unswayed.model.items import BadFieldError, BadLine, iter_lines
 
 
 def read_plainly(

@@ -12,8 +12,7 @@ import pytest
 import unswayed as us
 from unswayed.backends import BackendSettings
 from unswayed.backends.simulated import SimulatedBackend, simulated_items
-from unswayed.cli import main
-from unswayed.errors import (
+from unswayed.base.errors import (
     BackendError,
     ItemError,
     MissingKeyError,
@@ -22,7 +21,8 @@ from unswayed.errors import (
     UnswayedError,
     UsageError,
 )
-from unswayed.items import ItemSet, encode_item
+from unswayed.cli import main
+from unswayed.model.items import ItemSet, encode_item
 from unswayed.store import CallStore
 
 MODEL = "simulated/judge"

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from claim_rates.rate import Rate
-from unswayed.items import Item, Task
+from unswayed.model.items import Item, Task
 from unswayed.tiny.answers import encode, prompt_tokens
 from unswayed.tiny.backend import WEIGHTS
 from unswayed.tiny.forward import read_model

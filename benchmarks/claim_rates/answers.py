@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from unswayed.backends.utilities import level_utilities
-from unswayed.decisions import DecisionTable, Evidence
-from unswayed.items import Item, Task
 from unswayed.methods.protocol import Method
+from unswayed.model.decisions import DecisionTable, Evidence
+from unswayed.model.items import Item, Task
 
 
 def estimation_answers(

@@ -15,10 +15,10 @@ from functools import cache
 import numpy as np
 
 from claim_rates.rate import Rate
-from unswayed.decisions import FloatArray
 from unswayed.metrics import Outcomes, difference, measure
 from unswayed.metrics.simultaneous import contrasts
-from unswayed.presentation import canonical
+from unswayed.model.decisions import FloatArray
+from unswayed.model.presentation import canonical
 
 TRIALS = 1500
 POPULATION = 400_000

@@ -13,12 +13,12 @@ from dataclasses import replace
 import numpy as np
 
 from claim_rates.rate import Rate
-from unswayed.decisions.clusters import Clusters
 from unswayed.metrics import difference, measure, measure_groups
 from unswayed.metrics.gold import GOLD_ONE
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.simultaneous import contrasts
-from unswayed.presentation import canonical
+from unswayed.model.decisions.clusters import Clusters
+from unswayed.model.presentation import canonical
 
 TRIALS = 600
 RESAMPLES = 300

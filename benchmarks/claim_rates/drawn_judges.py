@@ -17,9 +17,9 @@ from unswayed import Decision, Item, Task
 from unswayed.auditing.recorded import audit_decisions
 from unswayed.auditing.records import Metrics
 from unswayed.auditing.settings import AuditSettings
-from unswayed.decisions import FloatArray
-from unswayed.items import ItemSet
-from unswayed.permutations import cyclic
+from unswayed.model.decisions import FloatArray
+from unswayed.model.items import ItemSet
+from unswayed.model.permutations import cyclic
 
 Whole = NDArray[np.int64]
 

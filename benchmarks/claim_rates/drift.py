@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from claim_rates.answers import estimation_answers
 from claim_rates.rate import Rate
-from unswayed.errors import MethodError
+from unswayed.base.errors import MethodError
 from unswayed.methods.drift import drift
 from unswayed.methods.estimation import MethodWarning
 from unswayed.methods.names import parse_method

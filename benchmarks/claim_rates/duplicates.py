@@ -18,10 +18,10 @@ from claim_rates.answers import estimation_answers
 from claim_rates.changes import POPULATION, RESAMPLES, answers, of_rows
 from claim_rates.rate import Rate
 from unswayed.auditing.comparison import SingleCalls, changes
-from unswayed.decisions import DecisionTable
 from unswayed.methods.drift import drift
 from unswayed.methods.estimation import MethodWarning
 from unswayed.methods.names import parse_method
+from unswayed.model.decisions import DecisionTable
 from unswayed.report.claims import changes_of
 from unswayed.report.intervals import above, below
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax, softmax
 
 from claim_rates.rate import Rate
-from unswayed.decisions import Estimate
+from unswayed.model.decisions import Estimate
 from unswayed.training.advice import CLEAN, hardly_wrong, surest_contradicted
 from unswayed.training.targets import shared_temperature, wrong_gold
 

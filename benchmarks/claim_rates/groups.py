@@ -9,7 +9,7 @@ import msgspec
 import unswayed as us
 from claim_rates.rate import Rate
 from unswayed.backends.simulated import simulated_items
-from unswayed.items import ItemSet
+from unswayed.model.items import ItemSet
 from unswayed.report.claims import Cause, cause_of, groups_of
 from unswayed.report.collect import run_data
 from unswayed.report.findings import Finding

@@ -17,11 +17,11 @@ from unswayed.auditing.audit import Audit, plan_for, run_settings_for
 from unswayed.auditing.settings import AuditSettings
 from unswayed.backends import Backend
 from unswayed.backends.simulated import Draws, SimulatedBackend, SimulatedJudge, simulated_items
-from unswayed.calls import Query, Response, key_of
-from unswayed.items import ItemSet
-from unswayed.runner import Caller
+from unswayed.base.sync import run_sync
+from unswayed.calls import Caller
+from unswayed.model.calls import Query, Response, key_of
+from unswayed.model.items import ItemSet
 from unswayed.store import Memory
-from unswayed.sync import run_sync
 
 TRIALS = 200
 ITEMS = 200

@@ -11,7 +11,7 @@ import numpy as np
 import unswayed as us
 from claim_rates.rate import Rate
 from unswayed.backends.simulated import simulated_items
-from unswayed.items import ItemSet, Task
+from unswayed.model.items import ItemSet, Task
 
 TRIALS = 100
 RESAMPLES = 100

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import unswayed as us
 from claim_rates.rate import Rate
 from unswayed.backends.simulated import simulated_items
-from unswayed.items import Task
+from unswayed.model.items import Task
 from unswayed.report.collect import without_items
 from unswayed.report.findings import Finding
 from unswayed.report.scores import lists_of

@@ -15,10 +15,10 @@ from typing import Final
 import numpy as np
 
 from claim_rates.rate import Rate
-from unswayed.decisions import TIE, UNPARSED
 from unswayed.metrics import Outcomes, check_cells, measure
 from unswayed.metrics.gold import GOLD_NONE, GOLD_ONE
-from unswayed.presentation import presentations
+from unswayed.model.decisions import TIE, UNPARSED
+from unswayed.model.presentation import presentations
 
 TRIALS: Final = 2000
 NAMES: Final = ("accuracy", "consistency", "consistent_accuracy")

@@ -17,12 +17,12 @@ import numpy as np
 
 from claim_rates.intervals import covers
 from claim_rates.rate import Rate
-from unswayed.decisions import MISSING, TIE
-from unswayed.decisions.clusters import Clusters
 from unswayed.metrics import measure
 from unswayed.metrics.gold import GOLD_ONE
 from unswayed.metrics.outcomes import Outcomes
-from unswayed.presentation import X0, X2, presentations
+from unswayed.model.decisions import MISSING, TIE
+from unswayed.model.decisions.clusters import Clusters
+from unswayed.model.presentation import X0, X2, presentations
 
 TRIALS = 1000
 POPULATION = 200_000

@@ -15,7 +15,7 @@ import numpy as np
 from claim_rates.rate import Rate
 from unswayed.metrics import Outcomes, measure
 from unswayed.metrics.gold import GOLD_ONE
-from unswayed.presentation import presentations
+from unswayed.model.presentation import presentations
 
 TRIALS = 1000
 POPULATION = 400_000

@@ -6,8 +6,8 @@ import random
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from unswayed.items import Item, ItemSet, Task
-from unswayed.presentation import Ask, presentations
+from unswayed.model.items import Item, ItemSet, Task
+from unswayed.model.presentation import Ask, presentations
 from unswayed.prompts import PromptSettings, render
 
 if TYPE_CHECKING:

@@ -35,10 +35,10 @@ from unswayed.auditing.run_directory import write_sums
 from unswayed.auditing.settings import AuditSettings
 from unswayed.backends import open_backend
 from unswayed.backends.simulated import simulated_items
+from unswayed.calls import Caller
 from unswayed.cli import main as unswayed
-from unswayed.items import encode_item, load_items
+from unswayed.model.items import encode_item, load_items
 from unswayed.report.collect import write_report
-from unswayed.runner import Caller
 from unswayed.store import CallStore
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -260,7 +260,7 @@ def _once(
 
 
 def _load(folder: Path) -> tuple[int | None, str, str]:
-    from unswayed.errors import UnswayedError
+    from unswayed.base.errors import UnswayedError
     from unswayed.training.recipe import load_recipe
 
     try:

@@ -20,10 +20,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from unswayed.errors import UnswayedError
-from unswayed.importers import read_decisions_file
-from unswayed.items import decode_item, encode_item, load_items
-from unswayed.methods.files import load_method
+from unswayed.base.errors import UnswayedError
+from unswayed.data.importers import read_decisions_file
+from unswayed.methods.fitted_file import load_method
+from unswayed.model.items import decode_item, encode_item, load_items
 from unswayed.training.recipe import load_recipe
 
 CASES: Final = 120_000

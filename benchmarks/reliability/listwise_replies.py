@@ -2,7 +2,7 @@
 
     python benchmarks/reliability/listwise_replies.py
 
-The set is `tests/parsing/listwise_replies.jsonl`, one reply per line: `kind`, `text`, `scores` by label,
+The set is `tests/model/parsing/listwise_replies.jsonl`, one reply per line: `kind`, `text`, `scores` by label,
 `ranking` as labels or null, `flags` by name where any is said, `labels` where they are not A and B,
 `quoted` for the item's texts, `cut` for a reply that hit its cap on tokens.
 """
@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from unswayed.parsing.listwise import ListwiseReading, read_listwise
-from unswayed.parsing.listwise_objects import FLAGS
+from unswayed.model.parsing.listwise import ListwiseReading, read_listwise
+from unswayed.model.parsing.listwise_objects import FLAGS
 
-SET: Final = Path(__file__).parents[2] / "tests" / "parsing" / "listwise_replies.jsonl"
+SET: Final = Path(__file__).parents[2] / "tests" / "model" / "parsing" / "listwise_replies.jsonl"
 
 
 @dataclass(frozen=True, kw_only=True)

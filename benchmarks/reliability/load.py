@@ -26,13 +26,13 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from reliability.counting import counting_server
 from unswayed.backends import BackendSettings, open_backend
 from unswayed.backends.simulated import SimulatedBackend, SimulatedJudge
-from unswayed.calls import Failure, Query, Response
-from unswayed.items import Item, Task
-from unswayed.judge import Judge
-from unswayed.permutations import MOST_ORDERS
-from unswayed.presentation import X0, X2, Ask, presentations
+from unswayed.calls import Caller, Question, RunSettings
+from unswayed.calls.judge import Judge
+from unswayed.model.calls import Failure, Query, Response
+from unswayed.model.items import Item, Task
+from unswayed.model.permutations import MOST_ORDERS
+from unswayed.model.presentation import X0, X2, Ask, presentations
 from unswayed.prompts import PromptSettings
-from unswayed.runner import Caller, Question, RunSettings
 from unswayed.store import CallStore
 
 BEAT_S = 0.005

@@ -2,7 +2,7 @@
 
     python benchmarks/reliability/replies.py
 
-The sets are `tests/parsing/*_replies.jsonl`, one reply per line: `kind`, `text`, `reads` (a label, "tie"
+The sets are `tests/model/parsing/*_replies.jsonl`, one reply per line: `kind`, `text`, `reads` (a label, "tie"
 or null), `labels` where they are not A and B, `texts` for what the labels stood for, `quoted` for the
 item's texts, `scale` where the labels are levels, `cut` for a reply that hit its cap on tokens, `clear`
 where the verdict is stated so that it has to be read. Where the recorded judges lie in ../shared/data
@@ -21,11 +21,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from unswayed.parsing.labels import read_label
-from unswayed.parsing.places import DECLARED_TIE
-from unswayed.parsing.symbols import symbols_of
+from unswayed.model.parsing.labels import read_label
+from unswayed.model.parsing.places import DECLARED_TIE
+from unswayed.model.parsing.symbols import symbols_of
 
-FOLDER: Final = Path(__file__).parents[2] / "tests" / "parsing"
+FOLDER: Final = Path(__file__).parents[2] / "tests" / "model" / "parsing"
 SETS: Final = {
     "labelled": FOLDER / "labelled_replies.jsonl",
     "fresh": FOLDER / "fresh_replies.jsonl",

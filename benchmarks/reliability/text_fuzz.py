@@ -37,11 +37,11 @@ from typing import Final
 
 from reliability.listwise_replies import listwise_replies
 from reliability.replies import labelled_replies
-from unswayed.parsing import parse_label
-from unswayed.parsing.labels import read_label
-from unswayed.parsing.listwise import ListwiseReading, read_listwise
-from unswayed.parsing.places import DECLARED_TIE
-from unswayed.parsing.symbols import symbols_of
+from unswayed.model.parsing import parse_label
+from unswayed.model.parsing.labels import read_label
+from unswayed.model.parsing.listwise import ListwiseReading, read_listwise
+from unswayed.model.parsing.places import DECLARED_TIE
+from unswayed.model.parsing.symbols import symbols_of
 
 LABEL_SETS: Final = (
     ("A", "B"),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from unswayed.reward_settings import Advantage
+from unswayed.training.reward_settings import Advantage
 
 __all__ = ["ARMS", "FINALISTS", "PAPER", "RIVALS", "STEPPED", "Arm", "Target"]
 

@@ -19,9 +19,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from unswayed.errors import UsageError
-from unswayed.reward_settings import RewardSettings
-from unswayed.rewards import Samples, right_mask, score
+from unswayed.base.errors import UsageError
+from unswayed.training.reward_settings import RewardSettings
+from unswayed.training.rewards import Samples, right_mask, score
 
 __all__ = ["ESTIMATORS", "Drift", "expected_drift"]
 

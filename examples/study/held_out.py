@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from unswayed.items import Item, Task
+from unswayed.model.items import Item, Task
 from unswayed.tiny.items import NOUNS, TOPICS, WORDS, worth
 
 __all__ = ["about", "halved", "topic_of"]

@@ -9,7 +9,7 @@ from settings import PARTS
 from world import evaluation_items
 
 import unswayed as us
-from unswayed.items import ItemSet, Task
+from unswayed.model.items import ItemSet, Task
 
 __all__ = ["AVERAGED", "METHODS", "inference_rows"]
 

@@ -1,6 +1,6 @@
 """What an arm minimises on a batch of items: the sum of its terms.
 
-Rewards, advantages, expectations and targets are the package's own (`unswayed.rewards`,
+Rewards, advantages, expectations and targets are the package's own (`unswayed.training.rewards`,
 `unswayed.training.expected`, `unswayed.training.targets`), for a whole batch at once; the clipped
 objective, the KL term (exact here, sampled in trl) and the entropy bonus are the paper's and belong
 to every arm with a reward.
@@ -19,11 +19,11 @@ from supervised import supervised_loss
 from torch import nn
 from world import Pool, answer_log_probs, by_candidate, label_ids, label_log_probs, orders_of
 
-from unswayed.decisions import UNPARSED
-from unswayed.presentation import presentations
-from unswayed.reward_settings import RewardSettings
-from unswayed.rewards import Samples, score
+from unswayed.model.decisions import UNPARSED
+from unswayed.model.presentation import presentations
 from unswayed.training.expected import distillation_loss, expected_reward
+from unswayed.training.reward_settings import RewardSettings
+from unswayed.training.rewards import Samples, score
 from unswayed.training.targets import gold_targets, noise_of_gold, own_average
 
 __all__ = ["BETA", "CLIP", "ENTROPY", "objective", "reward_loss", "targets_of"]

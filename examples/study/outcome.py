@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from torch import nn
 from world import by_candidate, label_log_probs, orders_of
 
-from unswayed.items import Item
 from unswayed.metrics import Outcomes, measure
-from unswayed.presentation import Presentation, Protocol, presentations
+from unswayed.model.items import Item
+from unswayed.model.presentation import Presentation, Protocol, presentations
 
 __all__ = [
     "BINS",

@@ -32,7 +32,7 @@ from tables import write_tables
 from torch import nn
 from world import Pool, evaluation_items, inconsistent_items, make_pool
 
-from unswayed.items import Item
+from unswayed.model.items import Item
 from unswayed.tiny.backend import WEIGHTS
 
 

@@ -11,8 +11,8 @@ from typing import Final, Literal
 
 from arms import ARMS, FINALISTS, RIVALS, STEPPED
 
-from unswayed.items import Task
-from unswayed.presentation import Protocol
+from unswayed.model.items import Task
+from unswayed.model.presentation import Protocol
 
 __all__ = [
     "DECOMPOSED",

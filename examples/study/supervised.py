@@ -14,12 +14,12 @@ from settings import Job
 from torch import nn
 from world import Pool
 
-from unswayed.items import blind
-from unswayed.presentation import Ask, canonical
+from unswayed.model.items import blind
+from unswayed.model.presentation import Ask, canonical
 from unswayed.prompts import render
 from unswayed.tiny.backend import WEIGHTS
 from unswayed.training.chats import load_chat
-from unswayed.training.data import build_groups, prompt_settings
+from unswayed.training.groups import build_groups, prompt_settings
 from unswayed.training.pif import PifHooks, collate, examples
 from unswayed.training.recipe import load_recipe, with_changes
 from unswayed.training.recipe_parts import DataTable, PromptTable

@@ -11,7 +11,7 @@ from figures import AVERAGED, BASE, METRICS, Figures, Run, difference, mean, spr
 from plot import plot
 from settings import DECOMPOSED, LAYOUTS, PARTS, SETTINGS, SWEEPS, Setting, jobs
 
-from unswayed.items import Task
+from unswayed.model.items import Task
 
 __all__ = ["STEPS", "write_tables"]
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from settings import Gold, Setting
 from torch import nn
 
-from unswayed.items import Item, Task
-from unswayed.presentation import Presentation, presentations
+from unswayed.model.items import Item, Task
+from unswayed.model.presentation import Presentation, presentations
 from unswayed.tiny.answers import encode, prompt_tokens, token_ids
 from unswayed.tiny.items import LABELS, judge_items, mcq_items
 

@@ -13,21 +13,21 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from unswayed.version import VERSION
+from unswayed.base.version import VERSION
 
 if TYPE_CHECKING:
     from unswayed import methods as methods
     from unswayed.api import audit as audit
     from unswayed.api import calibrate as calibrate
-    from unswayed.decisions import Decision as Decision
-    from unswayed.decisions import Verdict as Verdict
-    from unswayed.errors import UnswayedError as UnswayedError
-    from unswayed.items import Item as Item
-    from unswayed.items import Task as Task
-    from unswayed.items import load_items as load_items
-    from unswayed.judge import Judge as Judge
-    from unswayed.methods.files import load_method as load_method
-    from unswayed.presentation import Presentation as Presentation
+    from unswayed.base.errors import UnswayedError as UnswayedError
+    from unswayed.calls.judge import Judge as Judge
+    from unswayed.methods.fitted_file import load_method as load_method
+    from unswayed.model.decisions import Decision as Decision
+    from unswayed.model.decisions import Verdict as Verdict
+    from unswayed.model.items import Item as Item
+    from unswayed.model.items import Task as Task
+    from unswayed.model.items import load_items as load_items
+    from unswayed.model.presentation import Presentation as Presentation
     from unswayed.result import AuditResult as AuditResult
     from unswayed.sources import load_data as load_data
 
@@ -35,18 +35,18 @@ __version__ = VERSION
 
 _WHERE = {
     "AuditResult": "unswayed.result:AuditResult",
-    "Decision": "unswayed.decisions:Decision",
-    "Item": "unswayed.items:Item",
-    "Judge": "unswayed.judge:Judge",
-    "Presentation": "unswayed.presentation:Presentation",
-    "Task": "unswayed.items:Task",
-    "UnswayedError": "unswayed.errors:UnswayedError",
-    "Verdict": "unswayed.decisions:Verdict",
+    "Decision": "unswayed.model.decisions:Decision",
+    "Item": "unswayed.model.items:Item",
+    "Judge": "unswayed.calls.judge:Judge",
+    "Presentation": "unswayed.model.presentation:Presentation",
+    "Task": "unswayed.model.items:Task",
+    "UnswayedError": "unswayed.base.errors:UnswayedError",
+    "Verdict": "unswayed.model.decisions:Verdict",
     "audit": "unswayed.api:audit",
     "calibrate": "unswayed.api:calibrate",
     "load_data": "unswayed.sources:load_data",
-    "load_items": "unswayed.items:load_items",
-    "load_method": "unswayed.methods.files:load_method",
+    "load_items": "unswayed.model.items:load_items",
+    "load_method": "unswayed.methods.fitted_file:load_method",
     "methods": "unswayed.methods",
 }
 

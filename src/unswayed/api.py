@@ -6,25 +6,25 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
-from unswayed.arguments import checked, takes
 from unswayed.auditing.planning import left_out
 from unswayed.auditing.settings import AuditSettings
 from unswayed.audits import audit_data
 from unswayed.backends import Backend, BackendSettings, open_backend
-from unswayed.calibration import Calibration, check_calibration, prompts_for
-from unswayed.calibration import calibrate as fit
-from unswayed.errors import BackendError
-from unswayed.items import ItemSet
+from unswayed.base.arguments import checked, takes
+from unswayed.base.errors import BackendError
+from unswayed.base.sync import run_sync
+from unswayed.base.version import VERSION
+from unswayed.calls import Caller, Progress, RunSettings, stop_on_interrupt
+from unswayed.calls.calibration import Calibration, check_calibration, prompts_for
+from unswayed.calls.calibration import calibrate as fit
 from unswayed.methods import Method
-from unswayed.methods.files import save_method
+from unswayed.methods.fitted_file import save_method
 from unswayed.methods.names import parse_method
+from unswayed.model.items import ItemSet
 from unswayed.prompts import AskOptions, prompt_fingerprint
 from unswayed.result import AuditResult
-from unswayed.runner import Caller, Progress, RunSettings, stop_on_interrupt
 from unswayed.sources import DataOptions, Source, examples_of
 from unswayed.store import CallStore
-from unswayed.sync import run_sync
-from unswayed.version import VERSION
 
 if TYPE_CHECKING:
     from unswayed.keywords import AuditKeywords, CalibrateKeywords

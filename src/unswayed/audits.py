@@ -33,17 +33,17 @@ from unswayed.auditing.run_directory import (
 )
 from unswayed.auditing.settings import AuditSettings
 from unswayed.backends import Backend, BackendSettings
-from unswayed.decisions import Decision
-from unswayed.errors import UsageError
-from unswayed.importers import read_recording
-from unswayed.items import ItemSet
+from unswayed.base.errors import UsageError
+from unswayed.base.sync import run_sync
+from unswayed.calls import Caller, CallPlan, Progress, Question, stop_on_interrupt
+from unswayed.data.importers import read_recording
+from unswayed.model.decisions import Decision
+from unswayed.model.items import ItemSet
 from unswayed.prompts import AskOptions, prompt_fingerprint
 from unswayed.report.collect import write_report
 from unswayed.result import AuditResult
-from unswayed.runner import Caller, CallPlan, Progress, Question, stop_on_interrupt
 from unswayed.sources import DataOptions, Source, examples_of, model_for
 from unswayed.store import CallStore, Memory, Pool
-from unswayed.sync import run_sync
 from unswayed.tiny import DEFAULT_SET, is_built_in
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from unswayed.auditing.audit import AuditRecord
 from unswayed.auditing.rows import as_json
-from unswayed.decisions import Decision
+from unswayed.model.decisions import Decision
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -89,7 +89,7 @@ class AuditResult:
         Raises:
             MissingExtraError: If pandas is not installed.
         """
-        from unswayed.registry import require
+        from unswayed.base.registry import require
 
         require("pandas", extra="pandas", feature="to_pandas()")
         import pandas as pd

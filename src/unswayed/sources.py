@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Unpack
 
 from msgspec import Meta
 
-from unswayed.arguments import Settings, checked, takes
-from unswayed.benchmarks import BENCHMARKS, is_benchmark, load_benchmark
-from unswayed.digests import drawn
-from unswayed.errors import ItemError, UnknownNameError, UsageError
-from unswayed.items import TASKS, Item, ItemSet, items_of, load_items
-from unswayed.registry import did_you_mean
+from unswayed.base.arguments import Settings, checked, takes
+from unswayed.base.digests import drawn
+from unswayed.base.errors import ItemError, UnknownNameError, UsageError
+from unswayed.base.registry import did_you_mean
+from unswayed.data.benchmarks import BENCHMARKS, is_benchmark, load_benchmark
+from unswayed.model.items import TASKS, Item, ItemSet, items_of, load_items
 from unswayed.tiny import SETS, is_built_in, judge_of
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from unswayed.auditing.settings import AuditSettings
 from unswayed.audits import audit_calls
 from unswayed.backends import BackendSettings
 from unswayed.backends.simulated import simulated_items
-from unswayed.decisions import Evidence
-from unswayed.errors import UnknownNameError, UsageError
-from unswayed.items import Item, ItemSet
+from unswayed.base.errors import UnknownNameError, UsageError
+from unswayed.model.decisions import Evidence
+from unswayed.model.items import Item, ItemSet
 from unswayed.result import AuditResult
 
 BOTH = frozenset({Evidence.CHOICE, Evidence.PROBS})

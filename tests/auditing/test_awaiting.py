@@ -11,7 +11,7 @@ from unswayed import audits
 from unswayed.backends import Backend
 from unswayed.backends.protocol import Outcome
 from unswayed.backends.simulated import simulated_items
-from unswayed.calls import Failure, Query, Request, Response
+from unswayed.model.calls import Failure, Query, Request, Response
 
 ITEMS = simulated_items(12, 2, seed=5)
 RAMBLE = "Both have their merits, and much could be said."

@@ -8,7 +8,7 @@ import pytest
 
 import unswayed as us
 from unswayed.backends.simulated import simulated_items
-from unswayed.items import Item, ItemSet, Task
+from unswayed.model.items import Item, ItemSet, Task
 
 JUDGES = ("", "?slot=2&unparsed=0.1&tie=0.2&noise=1", "?unparsed=1", "?tie=1", "?slot=30")
 

@@ -12,10 +12,10 @@ import unswayed as us
 from unswayed.api import audit
 from unswayed.auditing.evaluation import score_method
 from unswayed.backends.utilities import level_utilities
+from unswayed.base.errors import UsageError
 from unswayed.cli import main
-from unswayed.decisions import Decision
-from unswayed.errors import UsageError
-from unswayed.items import Item, ItemSet, Task, by_criterion, encode_item
+from unswayed.model.decisions import Decision
+from unswayed.model.items import Item, ItemSet, Task, by_criterion, encode_item
 from unswayed.training.filtering import filter_asks, keep_inconsistent
 
 NAMES = ("coherence", "fluency", "relevance")

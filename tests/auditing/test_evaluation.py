@@ -12,9 +12,9 @@ from unswayed.auditing.settings import AuditSettings
 from unswayed.audits import audit_calls
 from unswayed.backends import BackendSettings
 from unswayed.backends.simulated import simulated_items
-from unswayed.decisions import Decision
-from unswayed.items import Item, ItemSet, Task
-from unswayed.presentation import X0, X2, X3, Presentation
+from unswayed.model.decisions import Decision
+from unswayed.model.items import Item, ItemSet, Task
+from unswayed.model.presentation import X0, X2, X3, Presentation
 from unswayed.report.collect import run_data
 from unswayed.result import AuditResult
 

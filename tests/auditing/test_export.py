@@ -12,10 +12,10 @@ import pytest
 import unswayed as us
 from unswayed.auditing.export import decisions_of_run, export_decisions
 from unswayed.backends.simulated import simulated_items
+from unswayed.base.errors import RunDirectoryError
 from unswayed.cli import main
-from unswayed.decisions import Decision
-from unswayed.errors import RunDirectoryError
-from unswayed.items import encode_item
+from unswayed.model.decisions import Decision
+from unswayed.model.items import encode_item
 
 MODEL = "simulated/judge?slot=0.6&label=0.4&unparsed=0.05&tie=0.05"
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from unswayed.auditing.export_items import export_items, items_of_run
 from unswayed.auditing.run_directory import write_text
+from unswayed.base.errors import RunDirectoryError, UsageError
+from unswayed.base.files import temporary_for
 from unswayed.cli import main
-from unswayed.errors import RunDirectoryError, UsageError
-from unswayed.files import temporary_for
-from unswayed.items import Item, Message, Task, load_items
+from unswayed.model.items import Item, Message, Task, load_items
 
 PAIRS = [
     Item(

@@ -11,8 +11,8 @@ import unswayed as us
 from unswayed.auditing.contrasts import Comparison, compare_methods
 from unswayed.auditing.evaluation import Scored, score_method
 from unswayed.backends.simulated import simulated_items
-from unswayed.decisions import FloatArray
 from unswayed.metrics import Options, measure
+from unswayed.model.decisions import FloatArray
 
 ITEMS = 200
 OPTIONS: Options = {"resamples": 100, "seed": 0, "gold_ties": "exclude"}

@@ -15,8 +15,8 @@ from test_oracle import decisions_of, items_of
 from unswayed.auditing.recommendation import Recommendation, recommend
 from unswayed.auditing.recorded import audit_decisions
 from unswayed.auditing.settings import AuditSettings
-from unswayed.decisions.clusters import Clusters
 from unswayed.metrics.simultaneous import Contrasts
+from unswayed.model.decisions.clusters import Clusters
 
 SLACK = 0.06
 """How far critical values move with their draws, in standard errors."""

@@ -10,7 +10,7 @@ import unswayed as us
 from unswayed.auditing.records import LevelChoices, Metrics
 from unswayed.auditing.rows import as_json, converted
 from unswayed.backends.simulated import simulated_items
-from unswayed.items import Task
+from unswayed.model.items import Task
 
 
 @pytest.fixture(scope="module")

@@ -34,8 +34,8 @@ from unswayed.auditing.settings import AuditSettings
 from unswayed.audits import audit_calls
 from unswayed.backends import BackendSettings
 from unswayed.backends.simulated import simulated_items
-from unswayed.decisions import Decision, Evidence
-from unswayed.items import Item, ItemSet, Task
+from unswayed.model.decisions import Decision, Evidence
+from unswayed.model.items import Item, ItemSet, Task
 from unswayed.result import AuditResult
 
 BOTH = frozenset({Evidence.CHOICE, Evidence.PROBS})

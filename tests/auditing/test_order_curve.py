@@ -14,11 +14,11 @@ import unswayed as us
 from unswayed.auditing.design import stratum_asks
 from unswayed.auditing.rows import as_json
 from unswayed.backends.simulated import simulated_items
-from unswayed.items import Item, ItemSet, Task
 from unswayed.methods import METHODS
 from unswayed.methods.pcf import PCF
-from unswayed.permutations import balanced, cyclic
-from unswayed.presentation import Ask
+from unswayed.model.items import Item, ItemSet, Task
+from unswayed.model.permutations import balanced, cyclic
+from unswayed.model.presentation import Ask
 
 JUDGE = "simulated/judge?slot=2&label=0&logprobs=0"
 METHODS_AUDITED = ("direct", "vote", "pcf", "pcf:orders=cyclic", "pcf:orders=balanced")

@@ -13,11 +13,11 @@ from unswayed.auditing.design import stratum_asks
 from unswayed.auditing.planning import AuditPlan, plan_audit
 from unswayed.auditing.settings import AuditSettings
 from unswayed.backends.simulated import simulated_items
+from unswayed.base.errors import UsageError
 from unswayed.cli import main
-from unswayed.errors import UsageError
-from unswayed.items import Item, ItemSet, Task, expanded
 from unswayed.methods import METHODS
-from unswayed.tasks import task_of
+from unswayed.model.items import Item, ItemSet, Task, expanded
+from unswayed.model.tasks import task_of
 
 
 def skipped(n: int, methods: str) -> dict[str, str]:

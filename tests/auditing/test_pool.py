@@ -6,11 +6,11 @@ import pytest
 
 from unswayed.auditing.design import strata_of
 from unswayed.auditing.pool import Remembered, sampled, with_answers
-from unswayed.decisions import Decision
-from unswayed.errors import ShapeError
-from unswayed.items import Item
-from unswayed.presentation import X0, Ask, Presentation
-from unswayed.runner import Question
+from unswayed.base.errors import ShapeError
+from unswayed.calls import Question
+from unswayed.model.decisions import Decision
+from unswayed.model.items import Item
+from unswayed.model.presentation import X0, Ask, Presentation
 
 ITEMS = [Item(id=name, prompt="p", candidates=("x", "y"), gold=0) for name in ("a", "b", "c")]
 

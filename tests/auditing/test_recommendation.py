@@ -8,11 +8,11 @@ import pytest
 from unswayed.auditing.recommendation import Recommendation, recommend
 from unswayed.auditing.recorded import audit_decisions
 from unswayed.auditing.settings import AuditSettings
-from unswayed.decisions import Decision
-from unswayed.errors import UsageError
-from unswayed.items import Item, ItemSet, Task
+from unswayed.base.errors import UsageError
 from unswayed.methods import METHODS
 from unswayed.metrics.simultaneous import Contrasts
+from unswayed.model.decisions import Decision
+from unswayed.model.items import Item, ItemSet, Task
 
 CALLS = {"direct": 1.0, "pride": 1.2, "average": 2.0, "vote": 2.0, "sequential": 1.0}
 

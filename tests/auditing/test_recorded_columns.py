@@ -21,7 +21,15 @@ from unswayed.auditing.design import (
 from unswayed.auditing.pool import with_answers
 from unswayed.auditing.recorded import audit_decisions
 from unswayed.auditing.settings import FOLDS, AuditSettings
-from unswayed.decisions import (
+from unswayed.base.digests import digest
+from unswayed.base.errors import ShapeError
+from unswayed.data.importers import (
+    items_from_decisions,
+    line_of,
+    read_recording,
+    write_decisions,
+)
+from unswayed.model.decisions import (
     DISAGREES,
     MISSING,
     REASKED,
@@ -30,17 +38,9 @@ from unswayed.decisions import (
     code_of,
     record,
 )
-from unswayed.digests import digest
-from unswayed.errors import ShapeError
-from unswayed.importers import (
-    items_from_decisions,
-    line_of,
-    read_recording,
-    write_decisions,
-)
-from unswayed.items import Item, ItemSet, question_mark
-from unswayed.parsing import Ending, ending
-from unswayed.presentation import X2, Ask, canonical
+from unswayed.model.items import Item, ItemSet, question_mark
+from unswayed.model.parsing import Ending, ending
+from unswayed.model.presentation import X2, Ask, canonical
 
 SEEDS = range(25)
 

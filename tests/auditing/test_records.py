@@ -11,9 +11,9 @@ import unswayed as us
 from unswayed.auditing.records import Metrics, RunRecord, check_kind, read_metrics, read_run
 from unswayed.auditing.rows import as_json, converted
 from unswayed.backends.simulated import simulated_items
-from unswayed.decisions import Estimate
-from unswayed.errors import RunDirectoryError
+from unswayed.base.errors import RunDirectoryError
 from unswayed.metrics.rows import Row
+from unswayed.model.decisions import Estimate
 
 EST = {"value": 0.5, "low": 0.4, "high": 0.6, "n": 10}
 

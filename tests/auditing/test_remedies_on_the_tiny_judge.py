@@ -7,12 +7,12 @@ import pytest
 from unswayed.auditing.settings import AuditSettings
 from unswayed.audits import audit_calls
 from unswayed.backends import BackendSettings
-from unswayed.decisions import Decision
-from unswayed.items import blind
+from unswayed.calls import Question
 from unswayed.methods.calibraeval import CalibraEval
-from unswayed.presentation import X0, X1, X2, X3, Ask
+from unswayed.model.decisions import Decision
+from unswayed.model.items import blind
+from unswayed.model.presentation import X0, X1, X2, X3, Ask
 from unswayed.result import AuditResult
-from unswayed.runner import Question
 from unswayed.tiny.items import builtin_items
 
 pytest.importorskip("torch", reason="the tiny judge needs the extra 'local'")

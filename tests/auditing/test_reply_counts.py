@@ -12,9 +12,9 @@ from unswayed.auditing.recorded import audit_decisions
 from unswayed.auditing.records import CallsRecord, Metrics, Reread
 from unswayed.auditing.rows import as_json, converted
 from unswayed.auditing.settings import AuditSettings
-from unswayed.decisions import Decision
-from unswayed.importers import line_of, read_decisions_file, read_recording, write_decisions
-from unswayed.items import Item, ItemSet
+from unswayed.data.importers import line_of, read_decisions_file, read_recording, write_decisions
+from unswayed.model.decisions import Decision
+from unswayed.model.items import Item, ItemSet
 
 TURNED = {"order": (1, 0)}
 

@@ -11,8 +11,8 @@ import unswayed as us
 from unswayed import audits
 from unswayed.backends import Backend, BackendSettings
 from unswayed.backends.simulated import simulated_items
-from unswayed.calls import Query, Request, Response
-from unswayed.parsing import READER
+from unswayed.model.calls import Query, Request, Response
+from unswayed.model.parsing import READER
 from unswayed.store import CallStore
 from unswayed.store.pool import OLDER
 

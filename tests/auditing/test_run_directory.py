@@ -13,7 +13,7 @@ from unswayed.auditing.run_directory import (
     read_json,
     write_text,
 )
-from unswayed.errors import RunDirectoryError
+from unswayed.base.errors import RunDirectoryError
 
 
 def test_the_default_directory_has_a_name_every_file_system_takes() -> None:

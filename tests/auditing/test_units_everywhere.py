@@ -16,16 +16,16 @@ from unswayed.auditing.recorded import audit_decisions
 from unswayed.auditing.rows import as_json
 from unswayed.auditing.settings import AuditSettings
 from unswayed.backends.simulated import simulated_items
-from unswayed.decisions import Clusters, Decision, Estimate
-from unswayed.errors import ItemError, MethodError
-from unswayed.importers import items_from_decisions, read_recording, write_decisions
-from unswayed.items import Item, ItemSet, units_of
+from unswayed.base.errors import ItemError, MethodError
+from unswayed.calls.shadow import Shadow
+from unswayed.data.importers import items_from_decisions, read_recording, write_decisions
 from unswayed.methods.drift import drift
 from unswayed.methods.names import parse_method
+from unswayed.model.decisions import Clusters, Decision, Estimate
+from unswayed.model.items import Item, ItemSet, units_of
 from unswayed.report.collect import load_runs
 from unswayed.report.page import render_report
-from unswayed.shadow import Shadow
-from unswayed.training.data import build_groups
+from unswayed.training.groups import build_groups
 from unswayed.training.recipe_parts import DataTable, PromptTable
 from unswayed.training.targets import questions
 

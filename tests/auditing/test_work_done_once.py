@@ -14,13 +14,13 @@ from unswayed.auditing import audit as whole
 from unswayed.auditing import run_directory
 from unswayed.backends.protocol import Outcome
 from unswayed.backends.simulated import SimulatedBackend, simulated_items
-from unswayed.calls import Query
+from unswayed.calls import drafts
+from unswayed.calls import questions as rendering
 from unswayed.cli import main
-from unswayed.items import ItemSet
-from unswayed.parsing import Ending
+from unswayed.model.calls import Query
+from unswayed.model.items import ItemSet
+from unswayed.model.parsing import Ending
 from unswayed.report.collect import load_run
-from unswayed.runner import drafts
-from unswayed.runner import questions as rendering
 
 JUDGE = "simulated/judge?slot=1&label=0.3&unparsed=0.1&tie=0.05"
 METHODS = "direct,vote,average,pride,domain-contextual,debias-prompt"

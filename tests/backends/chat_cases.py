@@ -18,11 +18,11 @@ from unswayed.backends.faults import HttpReply
 from unswayed.backends.openai_compatible import OpenAIDialect
 from unswayed.backends.pacing import Clock
 from unswayed.backends.prices import FREE, Price
-from unswayed.calls import Failure, Query, Request, Response
-from unswayed.items import Item, ItemSet, Message
-from unswayed.presentation import X0, Ask
+from unswayed.calls import Caller
+from unswayed.model.calls import Failure, Query, Request, Response
+from unswayed.model.items import Item, ItemSet, Message
+from unswayed.model.presentation import X0, Ask
 from unswayed.result import AuditResult
-from unswayed.runner import Caller
 from unswayed.store import Memory
 
 KEY = "sk-test-0123456789abcdefSECRET"

@@ -12,10 +12,10 @@ import numpy as np
 
 from unswayed.backends import BackendSettings, open_backend
 from unswayed.backends.huggingface import HuggingFaceBackend
-from unswayed.calls import Failure, Query, Request, Response
-from unswayed.items import Item, Message
-from unswayed.parsing.symbols import symbols_of
-from unswayed.presentation import X0, Ask
+from unswayed.model.calls import Failure, Query, Request, Response
+from unswayed.model.items import Item, Message
+from unswayed.model.parsing.symbols import symbols_of
+from unswayed.model.presentation import X0, Ask
 
 CPU = BackendSettings(device="cpu", threads=1)
 ITEM = Item(id="q7", prompt="Which?", candidates=("one", "two"))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from unswayed.items import Item, Task
-from unswayed.presentation import Ask, canonical
+from unswayed.model.items import Item, Task
+from unswayed.model.presentation import Ask, canonical
 from unswayed.prompts import PromptSettings, render
 
 CHAT_TEMPLATE = (

@@ -6,7 +6,7 @@ import pytest
 from chat_cases import KEY
 
 from unswayed.backends.addresses import Address, Secret, Service, is_loopback, resolve
-from unswayed.errors import MissingKeyError, UsageError
+from unswayed.base.errors import MissingKeyError, UsageError
 
 OPENAI = Service("OPENAI", "https://api.openai.com/v1")
 LOCAL = Service("LOCAL")

@@ -14,10 +14,10 @@ from unswayed.backends import open_backend
 from unswayed.backends.anthropic import AnthropicDialect, split_system
 from unswayed.backends.client import HttpBackend
 from unswayed.backends.dialect import Traits
-from unswayed.calls import Response
-from unswayed.errors import BadResponseError, MissingKeyError
-from unswayed.items import Message
-from unswayed.parsing import Ending, ending
+from unswayed.base.errors import BadResponseError, MissingKeyError
+from unswayed.model.calls import Response
+from unswayed.model.items import Message
+from unswayed.model.parsing import Ending, ending
 
 
 def payload(model: str = "claude-haiku-4-5", **fields: object) -> dict[str, object]:

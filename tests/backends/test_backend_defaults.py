@@ -6,8 +6,8 @@ import pytest
 
 import unswayed as us
 from unswayed.backends import Backend, BackendSettings, open_backend
-from unswayed.calls import Query, Response
-from unswayed.errors import UsageError
+from unswayed.base.errors import UsageError
+from unswayed.model.calls import Query, Response
 
 
 class Silent(Backend):

@@ -35,8 +35,8 @@ from unswayed.backends.client import HttpBackend
 from unswayed.backends.faults import HttpReply, LostError, UnreachableError
 from unswayed.backends.patience import FIRST_CONTACT_S
 from unswayed.backends.protocol import Wait
-from unswayed.calls import Failure, Query, Response
-from unswayed.errors import UsageError
+from unswayed.base.errors import UsageError
+from unswayed.model.calls import Failure, Query, Response
 
 
 def status(number: int, /, *words: str, **fields: Any) -> Fault:

@@ -18,7 +18,7 @@ from unswayed.backends.faults import (
     retry_after_s,
     server_words,
 )
-from unswayed.errors import ServerError
+from unswayed.base.errors import ServerError
 
 WALL = 1_700_000_000.0
 ADDRESS = Address(url="https://host/v1", key=Secret(KEY), is_loopback=False, is_own=False)

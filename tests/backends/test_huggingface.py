@@ -28,12 +28,12 @@ from random_llama import CHAT_TEMPLATE, make_random_llama
 from unswayed.backends import local_jobs
 from unswayed.backends.huggingface import HuggingFaceBackend
 from unswayed.backends.local_chats import LabelTokens
-from unswayed.calls import Failure, Query, Response
-from unswayed.errors import UsageError
-from unswayed.items import Item, Message
-from unswayed.presentation import X0, X2, Ask
+from unswayed.base.errors import UsageError
+from unswayed.calls import Caller, Question, RunCounts, RunSettings, stop_on_interrupt
+from unswayed.model.calls import Failure, Query, Response
+from unswayed.model.items import Item, Message
+from unswayed.model.presentation import X0, X2, Ask
 from unswayed.prompts import PromptSettings
-from unswayed.runner import Caller, Question, RunCounts, RunSettings, stop_on_interrupt
 from unswayed.store import CallStore, Memory
 
 torch = pytest.importorskip("torch")
@@ -333,7 +333,7 @@ def test_the_model_runs_outside_the_event_loops_thread(
 def test_signal_keeps_batch_under_way_and_starts_no_other(
     folder: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
-    monkeypatch.setattr("unswayed.runner.caller.GRACE_S", 0.01)
+    monkeypatch.setattr("unswayed.calls.caller.GRACE_S", 0.01)
     backend = opened(folder, replace(CPU, batch_tokens=400))
     main, sizes = threading.get_ident(), []
     run_batch = backend._run

@@ -21,11 +21,11 @@ import pytest
 from random_llama import make_random_llama
 
 from unswayed.backends import Backend, open_backend
-from unswayed.calls import Query, Request, Response
-from unswayed.decisions import Decision
-from unswayed.items import Item, Message, Task
-from unswayed.parsing import read_decision
-from unswayed.presentation import Ask, presentations
+from unswayed.model.calls import Query, Request, Response
+from unswayed.model.decisions import Decision
+from unswayed.model.items import Item, Message, Task
+from unswayed.model.parsing import read_decision
+from unswayed.model.presentation import Ask, presentations
 from unswayed.prompts import PromptSettings, render
 
 pytest.importorskip("torch", reason="the same model is asked here, with the extra 'local'")

@@ -15,8 +15,8 @@ from random_llama import HEADS, INNER, LAYERS, WIDTH
 from unswayed.backends import local_costs
 from unswayed.backends.huggingface import HuggingFaceBackend
 from unswayed.backends.local_costs import MIXING, READ, START, PassCosts
-from unswayed.calls import Failure, Response
-from unswayed.errors import UsageError
+from unswayed.base.errors import UsageError
+from unswayed.model.calls import Failure, Response
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")

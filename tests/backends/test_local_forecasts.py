@@ -12,10 +12,10 @@ from local_asking import CPU, ask, chat, opened, query
 
 from unswayed.backends import BackendSettings, open_backend
 from unswayed.backends.huggingface import HuggingFaceBackend
-from unswayed.calls import Query
+from unswayed.base.errors import UsageError
 from unswayed.cli import main
-from unswayed.errors import UsageError
-from unswayed.items import Item
+from unswayed.model.calls import Query
+from unswayed.model.items import Item
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")

@@ -12,7 +12,7 @@ from local_asking import answered, chat, opened, query
 from random_llama import CHAT_TEMPLATE, make_random_llama
 
 from unswayed.backends.huggingface import HuggingFaceBackend
-from unswayed.calls import Query
+from unswayed.model.calls import Query
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")

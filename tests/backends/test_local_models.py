@@ -22,9 +22,9 @@ from unswayed.backends.huggingface import HuggingFaceBackend
 from unswayed.backends.local_chats import ChatWriter
 from unswayed.backends.model_folders import fingerprint_folder, locate
 from unswayed.backends.own_prompts import OwnPrompt
-from unswayed.calls import Failure
-from unswayed.errors import MissingExtraError, UnknownNameError, UsageError
-from unswayed.items import Message
+from unswayed.base.errors import MissingExtraError, UnknownNameError, UsageError
+from unswayed.model.calls import Failure
+from unswayed.model.items import Message
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")

@@ -11,8 +11,8 @@ import pytest
 from local_asking import CPU, ask, chat, logprobs, opened, query
 
 from unswayed.backends import LOCAL, BackendSettings, local_models, local_options
+from unswayed.base.errors import UsageError
 from unswayed.cli import main
-from unswayed.errors import UsageError
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")

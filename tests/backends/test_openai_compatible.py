@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from unswayed.backends import BackendSettings, open_backend
 from unswayed.backends.dialect import Traits
 from unswayed.backends.openai_compatible import OpenAIDialect, without_system
-from unswayed.calls import Response, TokenLogprob
-from unswayed.errors import BadResponseError, MissingKeyError, UnknownNameError
-from unswayed.items import Message
-from unswayed.parsing import Ending, ending
-from unswayed.parsing.endings import FAILED
+from unswayed.base.errors import BadResponseError, MissingKeyError, UnknownNameError
+from unswayed.model.calls import Response, TokenLogprob
+from unswayed.model.items import Message
+from unswayed.model.parsing import Ending, ending
+from unswayed.model.parsing.endings import FAILED
 
 SCHEMA = '{"type":"object","properties":{"score":{"type":"integer"}},"required":["score"]}'
 

@@ -16,8 +16,8 @@ from unswayed.api import audit
 from unswayed.backends import open_backend
 from unswayed.backends.model_folders import locate
 from unswayed.backends.own_prompts import PROMPT_FILE, TEMPLATE_FILE, OwnPrompt, own_prompt_of
-from unswayed.errors import UnswayedError, UsageError
-from unswayed.presentation import X0, Ask
+from unswayed.base.errors import UnswayedError, UsageError
+from unswayed.model.presentation import X0, Ask
 from unswayed.prompts import PromptSettings, render
 
 REASONING = OwnPrompt(style="reasoning", labels=("X", "Y"), max_response_tokens=7)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from unswayed.backends.faults import HttpReply
 from unswayed.backends.pacing import Clock, Concurrency, Gate, Spacing, backoff_s
-from unswayed.calls import Failure, Response
+from unswayed.model.calls import Failure, Response
 
 
 def test_the_limit_doubles_per_round_until_it_is_pushed_back() -> None:

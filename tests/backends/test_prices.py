@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from unswayed.backends import BackendSettings, open_backend
 from unswayed.backends.prices import Price, load_prices
-from unswayed.errors import UsageError
+from unswayed.base.errors import UsageError
 
 
 def test_cost_by_hand() -> None:

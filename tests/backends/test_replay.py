@@ -9,12 +9,12 @@ import pytest
 
 from unswayed.backends import open_backend
 from unswayed.backends.replay import ReplayBackend
-from unswayed.calls import Failure, Query, Request, Response, TokenLogprob, key_of
-from unswayed.decisions import Decision
-from unswayed.errors import ItemError, RunDirectoryError, UsageError
-from unswayed.items import Item, ItemSet, Message, Task
-from unswayed.parsing import read_decision
-from unswayed.presentation import X0, X2, Ask, Presentation, Substitution
+from unswayed.base.errors import ItemError, RunDirectoryError, UsageError
+from unswayed.model.calls import Failure, Query, Request, Response, TokenLogprob, key_of
+from unswayed.model.decisions import Decision
+from unswayed.model.items import Item, ItemSet, Message, Task
+from unswayed.model.parsing import read_decision
+from unswayed.model.presentation import X0, X2, Ask, Presentation, Substitution
 from unswayed.store import CallStore
 
 ITEM = Item(id="q", task=Task.MCQ, prompt="?", candidates=("a", "b", "c"), gold=1)

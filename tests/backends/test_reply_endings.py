@@ -12,8 +12,8 @@ from unswayed.backends.anthropic import AnthropicDialect
 from unswayed.backends.dialect import Dialect
 from unswayed.backends.openai_compatible import OpenAIDialect
 from unswayed.backends.simulated import simulated_items
-from unswayed.calls import Failure, Response
-from unswayed.parsing import Ending, ending, is_failed_attempt
+from unswayed.model.calls import Failure, Response
+from unswayed.model.parsing import Ending, ending, is_failed_attempt
 from unswayed.prompts import PromptSettings
 
 WORDS = [

@@ -10,11 +10,11 @@ import pytest
 from unswayed.backends import open_backend
 from unswayed.backends.simulated import SimulatedBackend, simulated_items
 from unswayed.backends.utilities import level_utilities, utilities
-from unswayed.calls import Query, Request, Response
-from unswayed.errors import UnknownNameError, UsageError
-from unswayed.items import Item, Task
-from unswayed.parsing import parse_label
-from unswayed.presentation import X0, X1, X2, X3, Ask, Presentation, Substitution
+from unswayed.base.errors import UnknownNameError, UsageError
+from unswayed.model.calls import Query, Request, Response
+from unswayed.model.items import Item, Task
+from unswayed.model.parsing import parse_label
+from unswayed.model.presentation import X0, X1, X2, X3, Ask, Presentation, Substitution
 
 ITEM = Item(id="q", prompt="?", candidates=("a", "b"), meta={"utility": [0.5, -0.25]})
 FOUR = Item(

@@ -8,11 +8,11 @@ from fake_server import FakeServer, Fault
 
 from unswayed.backends import open_backend
 from unswayed.backends.simulated import simulated_items
-from unswayed.decisions import Decision
-from unswayed.items import Item, Task
-from unswayed.presentation import X0, X2, Ask, canonical
+from unswayed.calls import Caller, Question, RunSettings
+from unswayed.model.decisions import Decision
+from unswayed.model.items import Item, Task
+from unswayed.model.presentation import X0, X2, Ask, canonical
 from unswayed.prompts import PromptSettings, render
-from unswayed.runner import Caller, Question, RunSettings
 from unswayed.store import Memory
 
 ITEMS = simulated_items(6, 2, seed=1)

@@ -18,7 +18,7 @@ from unswayed.backends import transport
 from unswayed.backends.addresses import Address, Secret
 from unswayed.backends.faults import HttpReply, TimedOutError, UnreachableError
 from unswayed.backends.transport import LARGEST_ERROR, HttpTransport
-from unswayed.errors import ServerError, UsageError
+from unswayed.base.errors import ServerError, UsageError
 
 BODY = b'{"choices": []}'
 PACKED = gzip.compress(BODY, mtime=0)  # the same bytes in every process, for the tests' names

@@ -19,9 +19,9 @@ from unswayed.backends import BackendSettings, open_backend
 from unswayed.backends import vllm as vllm_backend
 from unswayed.backends.huggingface import HuggingFaceBackend
 from unswayed.backends.vllm import VllmBackend, engine_arguments
-from unswayed.calls import Failure, Query, Response
+from unswayed.base.errors import MissingExtraError, UsageError
 from unswayed.cli import main
-from unswayed.errors import MissingExtraError, UsageError
+from unswayed.model.calls import Failure, Query, Response
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")

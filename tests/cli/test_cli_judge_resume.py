@@ -13,10 +13,10 @@ import pytest
 from cli_commands import SIMULATED, Ran, Run, Server, command_of, pair, shell, write_lines
 
 import unswayed as us
+from unswayed.base.errors import RunDirectoryError
+from unswayed.base.files import lock, temporary_for
+from unswayed.calls.writer import MOST_UNCOMMITTED
 from unswayed.cli.verdict_file import VerdictFile
-from unswayed.errors import RunDirectoryError
-from unswayed.files import lock, temporary_for
-from unswayed.runner.writer import MOST_UNCOMMITTED
 
 OUT = Path("verdicts.jsonl")
 CONNECTIONS = 2

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from cli_commands import SIMULATED, Ran, Run, Server, choice, command_of, pair, write_lines
 
-from unswayed.errors import UnswayedError
+from unswayed.base.errors import UnswayedError
 from unswayed.store import CallStore
 
 

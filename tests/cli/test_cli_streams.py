@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from cli_commands import SIMULATED, Run, pair, shell, write_lines
 
-from unswayed import files
+from unswayed.base import files
 
 AUDIT = f"unswayed audit pairs.jsonl --model {SIMULATED} --resamples 100"
 JUDGE = f"unswayed judge pairs.jsonl --model {SIMULATED}"

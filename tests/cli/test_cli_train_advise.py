@@ -16,7 +16,7 @@ from cli_commands import Ran, Run, copied_judge, judge_without_template, write_l
 
 from unswayed.backends import local_jobs
 from unswayed.backends.huggingface import HuggingFaceBackend
-from unswayed.items import Item, encode_item
+from unswayed.model.items import Item, encode_item
 from unswayed.store import CallStore
 from unswayed.tiny.items import builtin_items
 from unswayed.training.base_answers import ANSWERS

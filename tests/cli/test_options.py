@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 
 import unswayed as us
-from unswayed.arguments import Settings, options_of
 from unswayed.auditing.settings import AuditSettings
 from unswayed.backends import BackendSettings
+from unswayed.base.arguments import Settings, options_of
 from unswayed.cli import COMMANDS
 from unswayed.prompts import AskOptions
 from unswayed.sources import DataOptions

@@ -20,22 +20,22 @@ import pytest
 from example_package import EXAMPLE, FOLDER, TABLES, describe, environment, installed
 from unswayed.api import audit
 from unswayed.auditing.comparison import changes, load_answers
+from unswayed.base.errors import ItemError, TemplateError, UnknownNameError, UsageError
 from unswayed.cli import main
-from unswayed.decisions import Evidence
-from unswayed.errors import ItemError, TemplateError, UnknownNameError, UsageError
-from unswayed.items import TASKS, BadFieldError, Item, Task, items_of, load_items
 from unswayed.methods import METHODS
-from unswayed.methods.files import load_method
+from unswayed.methods.fitted_file import load_method
 from unswayed.methods.names import default_methods
 from unswayed.metrics.table import compared_metrics
-from unswayed.parsing import ReplySpec
-from unswayed.presentation import X1, Ask, canonical, presentations
+from unswayed.model.decisions import Evidence
+from unswayed.model.items import TASKS, BadFieldError, Item, Task, items_of, load_items
+from unswayed.model.parsing import ReplySpec
+from unswayed.model.presentation import X1, Ask, canonical, presentations
+from unswayed.model.tasks import task_of
 from unswayed.prompts import PROMPTS, PromptSettings, prompt_fingerprint, render
-from unswayed.tasks import task_of
 from unswayed.testing import check_backend, check_method
 from unswayed.testing.tasks import item_of, sizes
 from unswayed.training.checks import check_task
-from unswayed.training.data import build_groups
+from unswayed.training.groups import build_groups
 from unswayed.training.pif import PIF
 from unswayed.training.recipe_parts import DataTable, PromptTable, Recipe
 from unswayed.training.responses import reader

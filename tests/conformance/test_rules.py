@@ -12,18 +12,17 @@ import pytest
 
 from example_package import EXAMPLE, installed
 from unswayed.backends import BACKENDS
-from unswayed.decisions import DecisionTable, Evidence
-from unswayed.errors import UnknownNameError
-from unswayed.items import TASKS
+from unswayed.base.errors import UnknownNameError
 from unswayed.methods import METHODS
 from unswayed.methods.apoc import SKIPS
 from unswayed.methods.estimation import MethodWarning
 from unswayed.methods.names import parse_method, spec_name
 from unswayed.methods.over_orders import Vote
 from unswayed.metrics import METRICS
-from unswayed.presentation import presentations
+from unswayed.model.decisions import DecisionTable, Evidence
+from unswayed.model.items import TASKS
+from unswayed.model.presentation import presentations
 from unswayed.prompts import PROMPTS
-from unswayed.reward_settings import REWARDS
 from unswayed.testing import (
     check_backend,
     check_engine,
@@ -40,6 +39,7 @@ from unswayed.testing import (
 )
 from unswayed.testing.judges import answer, make_items, pool
 from unswayed.tiny.items import rubric_items
+from unswayed.training.reward_settings import REWARDS
 from unswayed.training.table import ENGINES, OBJECTIVES
 
 VARIANTS = (

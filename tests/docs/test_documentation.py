@@ -12,7 +12,7 @@ import pytest
 
 from unswayed.methods import METHODS
 from unswayed.methods.estimation import MethodWarning
-from unswayed.parsing import endings
+from unswayed.model.parsing import endings
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from unswayed.decisions import TIE, Decision, DecisionTable
-from unswayed.items import Item, Task
 from unswayed.methods.estimation import MethodWarning
 from unswayed.methods.names import parse_method
 from unswayed.methods.protocol import Method
-from unswayed.presentation import X0, X1, X2, X3, Ask, Presentation
+from unswayed.model.decisions import TIE, Decision, DecisionTable
+from unswayed.model.items import Item, Task
+from unswayed.model.presentation import X0, X1, X2, X3, Ask, Presentation
 
 FOUR = (X0, X1, X2, X3)
 

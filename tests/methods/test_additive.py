@@ -8,7 +8,7 @@ from simulated_judges import FOUR, choices_options, pairs, table_of
 
 from unswayed.methods.additive import Additive, design_presentations
 from unswayed.methods.estimation import MethodWarning
-from unswayed.presentation import X0, X1, X2, Ask, presentations
+from unswayed.model.presentation import X0, X1, X2, Ask, presentations
 
 
 @pytest.mark.parametrize(("label", "slot"), [(0.4, 0.6), (0.0, 1.2), (1.2, 0.0), (0.8, -0.8)])

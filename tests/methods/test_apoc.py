@@ -11,12 +11,12 @@ from simulated_judges import decision
 
 import unswayed as us
 from unswayed.backends.simulated import simulated_items
-from unswayed.decisions import MISSING, TIE, UNPARSED, Decision, DecisionTable, choice_of
-from unswayed.errors import UnknownNameError, UsageError
-from unswayed.items import Item, Message
+from unswayed.base.errors import UnknownNameError, UsageError
 from unswayed.methods.apoc import Apoc, asks_for_an_estimate
 from unswayed.methods.names import parse_method, spec_name
-from unswayed.presentation import X0, X2, Ask
+from unswayed.model.decisions import MISSING, TIE, UNPARSED, Decision, DecisionTable, choice_of
+from unswayed.model.items import Item, Message
+from unswayed.model.presentation import X0, X2, Ask
 
 # own and swapped verdict, then the verdict for the key 0, 1, tie (t), unparsed (u), missing (.),
 # then the calls that are read where none is missing

@@ -8,16 +8,16 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from unswayed.decisions import Decision, Verdict
-from unswayed.errors import MethodError, UsageError
-from unswayed.items import Item, Task
+from unswayed.base.errors import MethodError, UsageError
 from unswayed.methods.estimation import MethodWarning
 from unswayed.methods.names import parse_method
 from unswayed.methods.over_orders import Average, BalancedRubric
 from unswayed.methods.protocol import Method
 from unswayed.methods.repeated import RepeatScore
-from unswayed.permutations import balanced
-from unswayed.presentation import Ask
+from unswayed.model.decisions import Decision, Verdict
+from unswayed.model.items import Item, Task
+from unswayed.model.permutations import balanced
+from unswayed.model.presentation import Ask
 
 BALANCED = BalancedRubric()
 Chooser = Callable[[Ask], int | str | None]
@@ -173,7 +173,7 @@ def test_a_failed_call_gives_no_verdict_and_no_answer_at_all_none() -> None:
 def test_one_item_and_many_are_read_alike_when_only_one_lost_an_answer() -> None:
     import msgspec
 
-    from unswayed.decisions import DecisionTable
+    from unswayed.model.decisions import DecisionTable
 
     items = [msgspec.structs.replace(FIVE, id=name) for name in ("a", "b")]
     calls = [

@@ -15,9 +15,7 @@ from unswayed.auditing.settings import AuditSettings
 from unswayed.audits import audit_calls
 from unswayed.backends import BackendSettings
 from unswayed.backends.simulated import simulated_items
-from unswayed.decisions import DecisionTable, FloatArray
-from unswayed.errors import MethodError, UsageError
-from unswayed.items import Item, Task, blind
+from unswayed.base.errors import MethodError, UsageError
 from unswayed.methods.bias_cost import (
     BiasCost,
     Probe,
@@ -28,9 +26,11 @@ from unswayed.methods.bias_cost import (
 )
 from unswayed.methods.drift import drift
 from unswayed.methods.estimation import MethodWarning
-from unswayed.methods.files import from_json, to_json
-from unswayed.permutations import balanced
-from unswayed.presentation import Ask, Presentation, canonical, content_order, settled
+from unswayed.methods.fitted_file import from_json, to_json
+from unswayed.model.decisions import DecisionTable, FloatArray
+from unswayed.model.items import Item, Task, blind
+from unswayed.model.permutations import balanced
+from unswayed.model.presentation import Ask, Presentation, canonical, content_order, settled
 
 WORKED = np.array(
     [

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from simulated_judges import choices_options, pairs, table_of
 
-from unswayed.decisions import TIE, tie_rank
-from unswayed.errors import MethodError, UsageError
+from unswayed.base.errors import MethodError, UsageError
 from unswayed.methods.calibraeval import CalibraEval, Curve
 from unswayed.methods.estimation import MethodWarning
-from unswayed.presentation import X0, X1, X2, X3, Ask, presentations
+from unswayed.model.decisions import TIE, tie_rank
+from unswayed.model.presentation import X0, X1, X2, X3, Ask, presentations
 
 THREE = [Ask(X0), Ask(X2), Ask(X1)]
 

@@ -11,11 +11,11 @@ from unswayed.auditing.settings import AuditSettings
 from unswayed.audits import audit_calls
 from unswayed.backends import BackendSettings
 from unswayed.backends.simulated import simulated_items
-from unswayed.decisions import Decision, Verdict
-from unswayed.items import Item, ItemSet, Task, blind
-from unswayed.judge import Judge
+from unswayed.calls.judge import Judge
 from unswayed.methods.single_call import Canonical
-from unswayed.presentation import Ask, Presentation, content_order, settled
+from unswayed.model.decisions import Decision, Verdict
+from unswayed.model.items import Item, ItemSet, Task, blind
+from unswayed.model.presentation import Ask, Presentation, content_order, settled
 from unswayed.prompts import PromptSettings, render
 from unswayed.result import AuditResult
 

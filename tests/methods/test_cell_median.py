@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from simulated_judges import pairs, saturating, table_of
 
-from unswayed.errors import MethodError
-from unswayed.items import Item, Task
+from unswayed.base.errors import MethodError
 from unswayed.methods.cell_median import CellMedian
 from unswayed.methods.estimation import MethodWarning
-from unswayed.presentation import X0, X1, X2, X3, Ask
+from unswayed.model.items import Item, Task
+from unswayed.model.presentation import X0, X1, X2, X3, Ask
 
 
 def test_the_threshold_is_the_median_over_both_coupled_presentations() -> None:

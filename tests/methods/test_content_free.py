@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from simulated_judges import accuracy, decision, pairs, verdicts
 
-from unswayed.decisions import Decision
-from unswayed.errors import MethodError
-from unswayed.items import Item, Task
+from unswayed.base.errors import MethodError
 from unswayed.methods.batch import Batch
 from unswayed.methods.contextual import CONTENT_FREE, Contextual
 from unswayed.methods.domain_contextual import DomainContextual, random_texts
 from unswayed.methods.estimation import MethodWarning
-from unswayed.presentation import X0, X1, X2, X3, Ask
+from unswayed.model.decisions import Decision
+from unswayed.model.items import Item, Task
+from unswayed.model.presentation import X0, X1, X2, X3, Ask
 
 ITEM = Item(id="q", prompt="which is better", candidates=("one two", "three four five"))
 

@@ -7,7 +7,7 @@ import pytest
 from simulated_judges import decision, decisions_of, pairs
 
 from unswayed.methods.names import parse_method
-from unswayed.presentation import X0, X2
+from unswayed.model.presentation import X0, X2
 
 
 def test_zeros_get_the_smallest_probability_of_the_table() -> None:

@@ -8,7 +8,7 @@ from simulated_judges import fit, pairs, table_of
 
 from unswayed.methods.intervals import FEWEST, expanded_levels, median_interval
 from unswayed.methods.names import parse_method
-from unswayed.presentation import X0, X2
+from unswayed.model.presentation import X0, X2
 
 
 def test_levels_are_students() -> None:

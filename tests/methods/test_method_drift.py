@@ -8,11 +8,11 @@ import pytest
 from simulated_judges import decision, decisions_of, fit, pairs
 
 from claim_rates.drift import alarms
-from unswayed.decisions import Decision
-from unswayed.errors import MethodError
+from unswayed.base.errors import MethodError
 from unswayed.methods.drift import drift
 from unswayed.methods.names import parse_method
 from unswayed.methods.protocol import Method
+from unswayed.model.decisions import Decision
 
 SPECS = ("pride", "cell-median", "additive", "calibraeval:resamples=60", "batch")
 

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from simulated_judges import table_of
 
-from unswayed.decisions import DecisionTable
-from unswayed.items import Item
 from unswayed.methods.additive import Additive
 from unswayed.methods.cell_median import CellMedian
 from unswayed.methods.estimation import MethodWarning
 from unswayed.methods.over_orders import Average
 from unswayed.methods.pride import PriDe
 from unswayed.methods.sequential import Sequential
-from unswayed.presentation import X0, X1, X2, X3, Ask
+from unswayed.model.decisions import DecisionTable
+from unswayed.model.items import Item
+from unswayed.model.presentation import X0, X1, X2, X3, Ask
 
 
 def test_an_item_that_must_not_be_permuted_is_averaged_over_its_own_order_alone() -> None:

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from simulated_judges import fit, pairs
 
-from unswayed.errors import MethodError, UnknownNameError, UnswayedError, UsageError
-from unswayed.items import Item
-from unswayed.methods.files import FittedFile, load_method, save_method
+from unswayed.base.errors import MethodError, UnknownNameError, UnswayedError, UsageError
+from unswayed.methods.fitted_file import FittedFile, load_method, save_method
 from unswayed.methods.over_orders import Vote
 from unswayed.methods.pride import PriDe
 from unswayed.methods.protocol import Method
-from unswayed.presentation import X0, X2, Ask
+from unswayed.model.items import Item
+from unswayed.model.presentation import X0, X2, Ask
 
 PAIR = [Ask(X0), Ask(X2)]
 

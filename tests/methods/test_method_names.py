@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 import unswayed.methods
-from unswayed.decisions import Evidence
-from unswayed.errors import UnknownNameError, UsageError
-from unswayed.items import Task
+from unswayed.base.errors import UnknownNameError, UsageError
 from unswayed.methods import METHODS
 from unswayed.methods.contextual import Contextual
 from unswayed.methods.names import default_methods, parameters, parse_method, spec_name
 from unswayed.methods.over_orders import Vote
 from unswayed.methods.pride import PriDe
 from unswayed.methods.protocol import Method, why_not
+from unswayed.model.decisions import Evidence
+from unswayed.model.items import Task
 
 
 def test_parameters_are_converted_and_checked() -> None:

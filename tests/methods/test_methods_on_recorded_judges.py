@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from unswayed.decisions import Decision, DecisionTable
-from unswayed.items import Item
 from unswayed.methods.batch import Batch
 from unswayed.methods.estimation import MethodWarning
 from unswayed.methods.sets import canonical_ask
 from unswayed.methods.single_call import Direct
+from unswayed.model.decisions import Decision, DecisionTable
+from unswayed.model.items import Item
 
 DATA = Path(__file__).parents[2] / ".." / "shared" / "data"
 RECORDED = DATA / "alpaca_eval" / "weighted_gpt4_turbo_vicuna-7b.jsonl.gz"

@@ -10,17 +10,17 @@ from hypothesis import strategies as st
 
 import unswayed as us
 from unswayed.backends.simulated import simulated_items
-from unswayed.decisions import MISSING, TIE, UNPARSED, Decision, DecisionTable, Verdict
-from unswayed.errors import UsageError
-from unswayed.items import Item, Task
+from unswayed.base.errors import UsageError
 from unswayed.methods.names import default_methods, spec_name
 from unswayed.methods.over_orders import Average, Vote
 from unswayed.methods.pcf import PCF
 from unswayed.methods.protocol import Method
 from unswayed.methods.sequential import Sequential
 from unswayed.methods.single_call import Direct
-from unswayed.parsing import FLAGS
-from unswayed.permutations import cyclic, random
+from unswayed.model.decisions import MISSING, TIE, UNPARSED, Decision, DecisionTable, Verdict
+from unswayed.model.items import Item, Task
+from unswayed.model.parsing import FLAGS
+from unswayed.model.permutations import cyclic, random
 
 CAUTION = "calibrated_uncertainty"
 TWO_RUNS = PCF(runs=2)

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from simulated_judges import FOUR, choices_options, decision, pairs, table_of
 
-from unswayed.errors import MethodError, NeedsLogprobs
-from unswayed.items import Item
+from unswayed.base.errors import MethodError, NeedsLogprobs
 from unswayed.methods.additive import Additive
 from unswayed.methods.estimation import MethodWarning
 from unswayed.methods.pride import PriDe, item_priors
 from unswayed.methods.protocol import Method
-from unswayed.presentation import X0, X1, X2, X3, Ask, presentations
+from unswayed.model.items import Item
+from unswayed.model.presentation import X0, X1, X2, X3, Ask, presentations
 
 PAIR = (X0, X2)
 

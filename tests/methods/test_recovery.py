@@ -24,11 +24,11 @@ from simulated_judges import (
     verdicts,
 )
 
-from unswayed.decisions import DecisionTable
 from unswayed.methods.names import parse_method
 from unswayed.methods.priors import decide_by_offsets
 from unswayed.methods.protocol import Method
-from unswayed.presentation import X0, X1, X2, Presentation, presentations
+from unswayed.model.decisions import DecisionTable
+from unswayed.model.presentation import X0, X1, X2, Presentation, presentations
 
 THREE = (X0, X1, X2)
 COUPLED = (X0, X2)

@@ -10,13 +10,13 @@ import pytest
 
 from unswayed.backends.simulated import SimulatedJudge, simulated_items
 from unswayed.backends.utilities import Draws
-from unswayed.calls import Query, Request
-from unswayed.decisions import DecisionTable, FloatArray
-from unswayed.items import Item, Task, blind
 from unswayed.methods.estimation import MethodWarning
 from unswayed.methods.names import parse_method
 from unswayed.methods.protocol import Method
-from unswayed.presentation import Ask, settled
+from unswayed.model.calls import Query, Request
+from unswayed.model.decisions import DecisionTable, FloatArray
+from unswayed.model.items import Item, Task, blind
+from unswayed.model.presentation import Ask, settled
 
 PRIMACY, RECENCY, ENDS = "primacy", "recency", "ends"
 ITEMS = 250

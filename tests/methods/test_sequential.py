@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from simulated_judges import answers, decision
 
-from unswayed.decisions import MISSING, TIE, UNPARSED, Decision, DecisionTable
-from unswayed.errors import UsageError
-from unswayed.items import Item
+from unswayed.base.errors import UsageError
 from unswayed.methods.sequential import Sequential
 from unswayed.methods.voting import decide_by_vote
-from unswayed.presentation import X0, X1, X2, X3
+from unswayed.model.decisions import MISSING, TIE, UNPARSED, Decision, DecisionTable
+from unswayed.model.items import Item
+from unswayed.model.presentation import X0, X1, X2, X3
 
 
 def table(method: Sequential, choices: np.ndarray, n: int) -> DecisionTable:

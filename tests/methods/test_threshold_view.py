@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from simulated_judges import FOUR, fit, pairs, table_of
 
-from unswayed.errors import MethodError
+from unswayed.base.errors import MethodError
 from unswayed.methods.names import parse_method
 from unswayed.methods.threshold import best_threshold, method_thresholds, threshold_view
-from unswayed.presentation import X0, X1, X2, X3, Ask
+from unswayed.model.presentation import X0, X1, X2, X3, Ask
 
 SPECS = (
     "batch:layouts=all",

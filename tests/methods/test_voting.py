@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from simulated_judges import answers
 
-from unswayed.decisions import MISSING, TIE, UNPARSED, DecisionTable
-from unswayed.errors import UnknownNameError, UsageError
+from unswayed.base.errors import UnknownNameError, UsageError
 from unswayed.methods.over_orders import Average, Vote
 from unswayed.methods.repeated import Repeat
 from unswayed.methods.sets import orbit, presentation_set, presentation_weights
 from unswayed.methods.single_call import DebiasPrompt, Direct
 from unswayed.methods.tables import plurality
-from unswayed.presentation import X0, X1, X2, X3
+from unswayed.model.decisions import MISSING, TIE, UNPARSED, DecisionTable
+from unswayed.model.presentation import X0, X1, X2, X3
 
 
 def table(choices: list[list[int]], shown, probs=None, n: int = 2) -> DecisionTable:

@@ -1,8 +1,8 @@
 """The single call on a list ranks all candidates by the scores it gave."""
 
-from unswayed.decisions import Decision
-from unswayed.items import Item, Task
 from unswayed.methods.names import parse_method
+from unswayed.model.decisions import Decision
+from unswayed.model.items import Item, Task
 
 ITEM = Item(id="l", task=Task.LISTWISE, prompt="?", candidates=("x", "y", "z"))
 

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from unswayed.decisions import MISSING, TIE, UNPARSED
 from unswayed.metrics import measure
 from unswayed.metrics.gold import GOLD_NONE, GOLD_ONE, GOLD_SEVERAL, GOLD_TIE
 from unswayed.metrics.outcomes import Outcomes
-from unswayed.presentation import X0, X2, Presentation, presentations
+from unswayed.model.decisions import MISSING, TIE, UNPARSED
+from unswayed.model.presentation import X0, X2, Presentation, presentations
 
 U, T, M = UNPARSED, TIE, MISSING
 

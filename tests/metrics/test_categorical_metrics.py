@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from metric_builders import SWAP, M, T, U, by_letter, outcomes, value
 
-from unswayed.decisions import Estimate
 from unswayed.metrics import Outcomes, measure
 from unswayed.metrics.recall_balance import CKLD, CKLD_RAW, RSTD, recall_spread, recalls
-from unswayed.presentation import X0, X1, X2, X3, Presentation, presentations
+from unswayed.model.decisions import Estimate
+from unswayed.model.presentation import X0, X1, X2, X3, Presentation, presentations
 
 
 def listed(name: str, *strata: Outcomes) -> list[float]:

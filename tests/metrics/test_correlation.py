@@ -14,13 +14,13 @@ import pytest
 from metric_builders import SWAP, outcomes
 from scipy import stats
 
-from unswayed.decisions import FloatArray
-from unswayed.errors import UsageError
+from unswayed.base.errors import UsageError
 from unswayed.metrics import Outcomes, difference, measure, measure_groups
 from unswayed.metrics.correlation import SPEARMAN, Pairs, kendall, pearson, spearman
 from unswayed.metrics.jackknife import jackknife
 from unswayed.metrics.simultaneous import contrasts
-from unswayed.presentation import presentations
+from unswayed.model.decisions import FloatArray
+from unswayed.model.presentation import presentations
 
 CORRELATIONS = ("pearson", "spearman", "kendall_tau")
 ORACLES = (

@@ -3,9 +3,9 @@
 import pytest
 from metric_builders import SWAP, by_letter, outcomes
 
-from unswayed.errors import UsageError
+from unswayed.base.errors import UsageError
 from unswayed.metrics import flips, majority_error, majority_error_bound, sign_test
-from unswayed.presentation import X0, X3, presentations
+from unswayed.model.presentation import X0, X3, presentations
 
 
 @pytest.mark.parametrize(

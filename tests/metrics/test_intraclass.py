@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from metric_builders import M, outcomes, simulated, value
 
-from unswayed.decisions import Estimate
 from unswayed.metrics import Outcomes, measure
-from unswayed.presentation import X0, X1, X2, presentations
+from unswayed.model.decisions import Estimate
+from unswayed.model.presentation import X0, X1, X2, presentations
 
 ROWS = [(0.9, 0.8, 0.7), (0.2, 0.4, 0.3), (0.6, 0.7, 0.2), (0.1, 0.3, 0.2)]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unswayed.decisions import MISSING, TIE, UNPARSED, DecisionTable
-from unswayed.errors import ShapeError
-from unswayed.items import Item, Task
+from unswayed.base.errors import ShapeError
 from unswayed.metrics import level_choices
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.recorded import outcomes_of
-from unswayed.presentation import Ask, presentations
+from unswayed.model.decisions import MISSING, TIE, UNPARSED, DecisionTable
+from unswayed.model.items import Item, Task
+from unswayed.model.presentation import Ask, presentations
 
 
 def outcomes(*rows: tuple[tuple[float, ...], list[int], bool]) -> tuple[Outcomes, np.ndarray]:

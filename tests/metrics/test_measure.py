@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from metric_builders import SWAP, M, T, U, outcomes, simulated
 
-from unswayed.decisions import Estimate
-from unswayed.errors import ShapeError, UnknownNameError, UsageError
+from unswayed.base.errors import ShapeError, UnknownNameError, UsageError
 from unswayed.metrics import METRICS, difference, measure, measure_groups, self_check
 from unswayed.metrics.groups import UNGROUPED
 from unswayed.metrics.metric import FloatArray, Need, item_means
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.table import load_metrics
-from unswayed.presentation import presentations
+from unswayed.model.decisions import Estimate
+from unswayed.model.presentation import presentations
 
 
 def test_a_row_is_json_with_every_contract_key() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from metric_builders import M, T, U, outcomes, simulated
 
-from unswayed.errors import ShapeError
+from unswayed.base.errors import ShapeError
 from unswayed.metrics import ImpossibleTableError, Outcomes, measure, self_check
 from unswayed.metrics.moments import EXACT_UP_TO, Moments, effective_items
 

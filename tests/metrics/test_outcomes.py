@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 from metric_builders import SWAP, M, T, U, outcomes
 
-from unswayed.decisions import MISSING, Decision, DecisionTable
-from unswayed.errors import ShapeError
-from unswayed.items import Item, Task
+from unswayed.base.errors import ShapeError
 from unswayed.metrics import outcomes_from_decisions, outcomes_of
 from unswayed.metrics.gold import GOLD_NONE, GOLD_ONE, GOLD_SEVERAL, GOLD_TIE
-from unswayed.presentation import X2, Ask, Presentation
+from unswayed.model.decisions import MISSING, Decision, DecisionTable
+from unswayed.model.items import Item, Task
+from unswayed.model.presentation import X2, Ask, Presentation
 
 
 def pair(name: str, gold: object = 0, **fields: object) -> Item:

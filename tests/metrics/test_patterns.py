@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from metric_builders import outcomes, simulated
 
-from unswayed.decisions.clusters import Clusters
 from unswayed.metrics import difference, measure, measure_groups
 from unswayed.metrics.metric import Need
 from unswayed.metrics.moments import EXACT_UP_TO
@@ -16,6 +15,7 @@ from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.pairing import jointly
 from unswayed.metrics.patterns import patterns_of_rows, unique_rows
 from unswayed.metrics.uncertainty import fewer_rows, resample_sums
+from unswayed.model.decisions.clusters import Clusters
 
 
 @given(

@@ -9,7 +9,7 @@ import pytest
 from metric_builders import outcomes
 
 from unswayed.metrics import Outcomes, measure
-from unswayed.presentation import presentations
+from unswayed.model.presentation import presentations
 
 NAN = float("nan")
 THREE = presentations("cyclic", 3)  # 0 1 2, 1 2 0, 2 0 1

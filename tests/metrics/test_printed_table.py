@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from unswayed.errors import UsageError
+from unswayed.base.errors import UsageError
 from unswayed.metrics import check_cells
 from unswayed.metrics.printed_table import Checked, check_table, markdown_rows
 

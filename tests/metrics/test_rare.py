@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from metric_builders import SWAP, M, by_letter, outcomes, simulated
 
-from unswayed.decisions import MISSING, UNPARSED, Estimate
-from unswayed.decisions.clusters import Clusters
 from unswayed.metrics import METRICS, Outcomes, difference, measure, measure_groups
 from unswayed.metrics.resampling import Bootstrapped
 from unswayed.metrics.uncertainty import TOO_FEW, paired_difference
-from unswayed.presentation import X0, X1, X2, X3, presentations
+from unswayed.model.decisions import MISSING, UNPARSED, Estimate
+from unswayed.model.decisions.clusters import Clusters
+from unswayed.model.presentation import X0, X1, X2, X3, presentations
 
 NEVER = 1 - 0.025 ** (1 / 20)
 """Share of items that 20 alike ones leave open."""

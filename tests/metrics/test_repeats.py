@@ -11,9 +11,9 @@ from metric_builders import M, T, U
 
 import unswayed as us
 from unswayed.backends.simulated import simulated_items
-from unswayed.decisions import Decision
-from unswayed.decisions.clusters import Clusters
 from unswayed.metrics.repeats import Repeats, repeats, unequal_pairs
+from unswayed.model.decisions import Decision
+from unswayed.model.decisions.clusters import Clusters
 
 PAIRS = np.array(
     [

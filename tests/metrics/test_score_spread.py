@@ -11,7 +11,7 @@ from scipy import stats
 
 from unswayed.metrics import Outcomes, measure
 from unswayed.metrics.rank_stability import rank_agreement
-from unswayed.presentation import presentations
+from unswayed.model.presentation import presentations
 
 NAN = float("nan")
 FOUR = presentations("cyclic", 4)

@@ -4,11 +4,11 @@ import msgspec
 import pytest
 from metric_builders import M, outcomes
 
-from unswayed.decisions import Estimate
-from unswayed.errors import UsageError
+from unswayed.base.errors import UsageError
 from unswayed.metrics import ImpossibleTableError, Row, check_cells, measure, self_check
 from unswayed.metrics.selfcheck import excess
-from unswayed.presentation import X0, X1, X2, X3
+from unswayed.model.decisions import Estimate
+from unswayed.model.presentation import X0, X1, X2, X3
 
 
 def test_the_identity_of_a_published_row() -> None:

@@ -5,7 +5,7 @@ import pytest
 from metric_builders import outcomes
 
 from unswayed.metrics import measure
-from unswayed.presentation import X0, X1, X2, X3, Presentation, presentations
+from unswayed.model.presentation import X0, X1, X2, X3, Presentation, presentations
 
 
 def planted(shown: tuple[Presentation, ...], position: float, label: float, items: int = 30):

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from metric_builders import outcomes
 
-from unswayed.decisions import Estimate
-from unswayed.decisions.clusters import Clusters
-from unswayed.errors import ShapeError
+from unswayed.base.errors import ShapeError
 from unswayed.metrics import difference
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.simultaneous import Contrasts, contrasts
+from unswayed.model.decisions import Estimate
+from unswayed.model.decisions.clusters import Clusters
 
 
 def rights(share: float, items: int, seed: int) -> Outcomes:

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from metric_builders import SWAP, by_letter, outcomes, simulated
 
-from unswayed.decisions import Estimate
 from unswayed.metrics import measure, sign_test
 from unswayed.metrics.patterns import unique_rows
 from unswayed.metrics.uncertainty import (
@@ -14,6 +13,7 @@ from unswayed.metrics.uncertainty import (
     percentile_interval,
     resample_sums,
 )
+from unswayed.model.decisions import Estimate
 
 
 def test_patterns_and_items_are_drawn_from_the_same_distribution() -> None:

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from metric_builders import simulated
 
-from unswayed.decisions import FloatArray
 from unswayed.metrics import METRICS, Metric, Outcomes, difference, measure, measure_groups
 from unswayed.metrics.accuracy import ACCURACY
 from unswayed.metrics.metric import Need, OfWeights, fraction
 from unswayed.metrics.simultaneous import contrasts
+from unswayed.model.decisions import FloatArray
 
 
 def _prepared(outcomes: Outcomes) -> OfWeights:

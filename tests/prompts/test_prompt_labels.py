@@ -2,8 +2,8 @@
 
 import pytest
 
-from unswayed.errors import TemplateError
-from unswayed.items import Item, Message
+from unswayed.base.errors import TemplateError
+from unswayed.model.items import Item, Message
 from unswayed.prompts import PromptSettings, check_prompts, label_set_of
 
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unswayed.errors import ShapeError, UnknownNameError
-from unswayed.items import Item, Message, Task, blind
-from unswayed.presentation import (
+from unswayed.base.errors import ShapeError, UnknownNameError
+from unswayed.model.items import Item, Message, Task, blind
+from unswayed.model.presentation import (
     X0,
     X1,
     X2,
@@ -20,9 +20,9 @@ from unswayed.presentation import (
     canonical,
     presentations,
 )
+from unswayed.model.tasks import task_of
 from unswayed.prompts import PROMPTS, PromptSettings, render
 from unswayed.prompts.blocks import layout_of, outline_of, plain_texts, user_pieces
-from unswayed.tasks import task_of
 
 PAIR = Item(id="q1", prompt="Why is the sky blue?", candidates=("Scattering.", "Magic."), gold=0)
 MCQ = Item(

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unswayed.errors import TemplateError
-from unswayed.items import Item
-from unswayed.presentation import X0, X1, Ask
+from unswayed.base.errors import TemplateError
+from unswayed.model.items import Item
+from unswayed.model.presentation import X0, X1, Ask
 from unswayed.prompts import PromptSettings, check_prompts, render
 from unswayed.prompts.shots import gold_of_shot, shot_presentations
 

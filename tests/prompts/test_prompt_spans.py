@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unswayed.items import Item, Message, Task, Text, text_of
-from unswayed.presentation import X0, X1, Ask, Presentation, Substitution
+from unswayed.model.items import Item, Message, Task, Text, text_of
+from unswayed.model.presentation import X0, X1, Ask, Presentation, Substitution
 from unswayed.prompts import PROMPTS, PromptSettings, Rendered, Span, render
 
 SHOTS = (

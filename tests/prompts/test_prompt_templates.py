@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from unswayed.errors import TemplateError
-from unswayed.items import Item, Message, Task
-from unswayed.presentation import X0, X1, X2, Ask, Presentation, Substitution
+from unswayed.base.errors import TemplateError
+from unswayed.model.items import Item, Message, Task
+from unswayed.model.presentation import X0, X1, X2, Ask, Presentation, Substitution
 from unswayed.prompts import PromptSettings, check_prompts, prompt_fingerprint, render
 
 PAIR = Item(id="q1", prompt="cooking", candidates=("clear polite short", "vague wrong dry"), gold=0)

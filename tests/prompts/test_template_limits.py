@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from unswayed.errors import TemplateError
+from unswayed.base.errors import TemplateError
 from unswayed.prompts import limits
 from unswayed.prompts.template import read_template
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from reliability.load import SCENARIOS, pairs, run
-from unswayed import judge as judging
 from unswayed.backends.simulated import SimulatedBackend, SimulatedJudge
-from unswayed.calls import Query, Response
-from unswayed.items import Item
-from unswayed.judge import Judge
+from unswayed.calls import judge as judging
+from unswayed.calls.judge import Judge
+from unswayed.model.calls import Query, Response
+from unswayed.model.items import Item
 from unswayed.store import CallStore, Memory
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from reliability import text_fuzz
 from reliability.text_fuzz import KINDS, READERS, check, check_listwise, fuzz, text_of
-from unswayed.parsing import labels
-from unswayed.parsing.listwise import ListwiseReading, read_listwise
+from unswayed.model.parsing import labels
+from unswayed.model.parsing.listwise import ListwiseReading, read_listwise
 
 
 def test_thousands_of_fuzzed_texts_break_no_law() -> None:

@@ -9,7 +9,7 @@ from devtools import browser, find_chromium
 import unswayed as us
 from unswayed.backends.simulated import simulated_items
 from unswayed.cli import main
-from unswayed.items import Task
+from unswayed.model.items import Task
 
 CHROMIUM = find_chromium()
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")

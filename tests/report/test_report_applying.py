@@ -15,7 +15,7 @@ from unswayed.auditing.measurement import asked_for
 from unswayed.backends import BackendSettings
 from unswayed.backends.simulated import simulated_items
 from unswayed.cli import main
-from unswayed.items import ItemSet, encode_item
+from unswayed.model.items import ItemSet, encode_item
 from unswayed.prompts import PromptSettings
 
 MODEL = "simulated/judge?slot=2&noise=0.3"

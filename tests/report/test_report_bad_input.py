@@ -13,7 +13,7 @@ from rich.console import Console
 import unswayed as us
 from judges import Planted, Scored, figures
 from page_text import page_text
-from unswayed.items import Task
+from unswayed.model.items import Task
 from unswayed.report.collect import run_data
 from unswayed.report.page import render_report
 from unswayed.report.terminal import terminal_report

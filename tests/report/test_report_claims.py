@@ -7,7 +7,7 @@ import pytest
 
 from judges import GROUPS, est, figures, fixed, plain_run, sample_run, with_metrics
 from unswayed.auditing.records import RunRecord
-from unswayed.decisions import Estimate
+from unswayed.model.decisions import Estimate
 from unswayed.report.claims import (
     Bias,
     Cause,

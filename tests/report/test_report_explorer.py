@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from judges import plain_run, sample_run
 from unswayed.auditing.flips import FlippedItem, Flips, Shown
-from unswayed.decisions import Choice
-from unswayed.items import Message
+from unswayed.model.decisions import Choice
+from unswayed.model.items import Message
 from unswayed.report.explorer import embed, item_view, script_json
 from unswayed.report.findings import Finding
 

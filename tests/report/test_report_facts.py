@@ -8,7 +8,7 @@ from rich.console import Console
 
 from judges import plain_run, with_metrics
 from unswayed.auditing.records import PromptRecord, RunRecord
-from unswayed.redaction import HIDDEN
+from unswayed.base.redaction import HIDDEN
 from unswayed.report.facts import command_text, date_text, facts
 from unswayed.report.findings import Finding
 from unswayed.report.page import render_report

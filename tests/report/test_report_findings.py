@@ -7,7 +7,7 @@ import pytest
 
 from judges import est, figures, null, plain_run, with_metrics
 from unswayed.auditing.records import RunRecord
-from unswayed.decisions import Estimate
+from unswayed.model.decisions import Estimate
 from unswayed.report.findings import Finding, State
 from unswayed.report.intervals import apart
 from unswayed.report.words import plain, sentence

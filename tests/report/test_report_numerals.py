@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unswayed.decisions import Estimate
+from unswayed.model.decisions import Estimate
 from unswayed.report.numerals import (
     calls_text,
     gap,

@@ -17,8 +17,8 @@ from judges import est, figures, method, null, plain_run, sample_run, spans_in, 
 from unswayed.auditing.flips import FlippedItem, Flips, Shown
 from unswayed.auditing.records import Metrics, PromptRecord, RunRecord
 from unswayed.auditing.rows import converted
-from unswayed.errors import UsageError
-from unswayed.items import Message
+from unswayed.base.errors import UsageError
+from unswayed.model.items import Message
 from unswayed.prompts import Span
 from unswayed.report.data import RunData
 from unswayed.report.page import named, render_report

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from judges import plain_run, sample_run
-from unswayed.errors import MissingExtraError, UsageError
+from unswayed.base.errors import MissingExtraError, UsageError
 from unswayed.report.papers import write_figures
 
 

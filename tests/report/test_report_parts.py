@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unswayed.auditing.flips import Shown
-from unswayed.items import Item, Message, Text, blind, text_of
-from unswayed.presentation import Ask, Presentation
+from unswayed.model.items import Item, Message, Text, blind, text_of
+from unswayed.model.presentation import Ask, Presentation
 from unswayed.prompts import PromptSettings, Span, render
 from unswayed.report.parts import LONGEST, Part, cut, parts_of
 

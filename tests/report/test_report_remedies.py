@@ -6,7 +6,7 @@ import pytest
 
 from judges import est, figures, method, plain_run, with_metrics
 from unswayed.auditing.recommendation import Recommendation
-from unswayed.decisions import Estimate
+from unswayed.model.decisions import Estimate
 from unswayed.report.applying import applications_of
 from unswayed.report.data import RunData
 from unswayed.report.findings import Finding

@@ -10,7 +10,7 @@ import pytest
 import unswayed as us
 from judges import est, figures, list_run, scale_run, with_metrics
 from unswayed.backends.simulated import simulated_items
-from unswayed.items import Task
+from unswayed.model.items import Task
 from unswayed.report.applying import applications_of
 from unswayed.report.collect import load_run, load_runs
 from unswayed.report.data import RunData

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judges import plain_run, with_metrics
+from unswayed.base.visible import one_line
 from unswayed.report.findings import Finding
 from unswayed.report.words import clause, environment, joined, plain, say, sentence, spans
-from unswayed.visible import one_line
 
 HOSTILE = "<b>&amp;</bdi> \n\n {{ x }} </script>"
 

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from unswayed.backends import BackendSettings, open_backend
-from unswayed.calls import Failure, Query, Request, Response
-from unswayed.errors import UsageError
-from unswayed.items import Item, Message, Task
-from unswayed.presentation import X0, X1, X2, X3, Ask, Substitution, canonical, presentations
+from unswayed.base.errors import UsageError
+from unswayed.model.calls import Failure, Query, Request, Response
+from unswayed.model.items import Item, Message, Task
+from unswayed.model.presentation import X0, X1, X2, X3, Ask, Substitution, canonical, presentations
 from unswayed.prompts import PromptSettings, render
 from unswayed.tiny.backend import WEIGHTS, prompt_ids
 from unswayed.tiny.formats import FORMATS

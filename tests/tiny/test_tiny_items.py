@@ -5,8 +5,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from unswayed.errors import UnknownNameError, UsageError
-from unswayed.items import Item, ItemSet, Task, check_item
+from unswayed.base.errors import UnknownNameError, UsageError
+from unswayed.model.items import Item, ItemSet, Task, check_item
 from unswayed.tiny import SETS, judge_of
 from unswayed.tiny.formats import FORMATS
 from unswayed.tiny.items import (

@@ -15,12 +15,21 @@ import numpy as np
 import pytest
 
 from unswayed.backends import BackendSettings, open_backend
-from unswayed.decisions import Decision, DecisionTable
-from unswayed.errors import UnknownNameError, UsageError
-from unswayed.items import Item, ItemSet, Task
-from unswayed.presentation import X0, X1, X2, X3, Ask, Presentation, Substitution, presentations
+from unswayed.base.errors import UnknownNameError, UsageError
+from unswayed.calls import Caller, Question, RunSettings
+from unswayed.model.decisions import Decision, DecisionTable
+from unswayed.model.items import Item, ItemSet, Task
+from unswayed.model.presentation import (
+    X0,
+    X1,
+    X2,
+    X3,
+    Ask,
+    Presentation,
+    Substitution,
+    presentations,
+)
 from unswayed.prompts import PromptSettings
-from unswayed.runner import Caller, Question, RunSettings
 from unswayed.store import Memory
 from unswayed.tiny.answers import content_free_examples, examples
 from unswayed.tiny.backend import WEIGHTS

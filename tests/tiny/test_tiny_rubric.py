@@ -15,10 +15,10 @@ import pytest
 from unswayed.auditing.settings import AuditSettings
 from unswayed.audits import audit_calls
 from unswayed.backends import BackendSettings
-from unswayed.decisions import DecisionTable, FloatArray
-from unswayed.errors import UsageError
-from unswayed.items import ItemSet, Task
-from unswayed.presentation import X1, Ask, Presentation, presentations
+from unswayed.base.errors import UsageError
+from unswayed.model.decisions import DecisionTable, FloatArray
+from unswayed.model.items import ItemSet, Task
+from unswayed.model.presentation import X1, Ask, Presentation, presentations
 from unswayed.prompts import PromptSettings, render
 from unswayed.result import AuditResult
 from unswayed.tiny.answers import content_free_examples, encode, examples, prompt_tokens

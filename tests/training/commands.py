@@ -13,13 +13,13 @@ from pathlib import Path
 from forks import FORKED, ended
 from small_models import colour_items
 
-from unswayed.items import encode_item
+from unswayed.model.items import encode_item
 
 REWARD = '''
 import os, time
 from pathlib import Path
-from unswayed.reward_settings import Reward
-from unswayed.rewards import consistency_reward
+from unswayed.training.reward_settings import Reward
+from unswayed.training.rewards import consistency_reward
 
 calls = 0
 
@@ -71,7 +71,9 @@ class Command:
         info.mkdir(parents=True)
         (site / "slow_reward.py").write_text(REWARD)
         (info / "METADATA").write_text("Metadata-Version: 2.1\nName: slow\nVersion: 1.0\n")
-        (info / "entry_points.txt").write_text("[unswayed.rewards]\nslow = slow_reward:SLOW\n")
+        (info / "entry_points.txt").write_text(
+            "[unswayed.training.rewards]\nslow = slow_reward:SLOW\n"
+        )
         self.path = os.pathsep.join([str(site), *filter(None, sys.path)])
 
     def arguments(self, out):

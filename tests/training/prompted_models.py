@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from small_models import save_model
 
 from unswayed.backends.huggingface import HuggingFaceBackend
-from unswayed.items import Item, Task
-from unswayed.presentation import Ask, canonical
+from unswayed.model.items import Item, Task
+from unswayed.model.presentation import Ask, canonical
 from unswayed.prompts import PromptSettings, render
 
 SPECIAL = ("<pad>", "<|end|>", "<|start|>", "<|eot_id|>", "<|im_end|>")

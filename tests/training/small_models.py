@@ -7,7 +7,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import random
 
-from unswayed.items import Item, Task
+from unswayed.model.items import Item, Task
 from unswayed.training.planning import plan_training
 from unswayed.training.recipe import load_recipe, with_changes
 from unswayed.training.run import train

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from small_models import small_recipe
 
-from unswayed.errors import RunDirectoryError
+from unswayed.base.errors import RunDirectoryError
 from unswayed.training.processes import is_main, joined, on_main
 from unswayed.training.run_folder import RunFolder
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom, binomtest
 
-from unswayed.errors import UsageError
-from unswayed.items import Item, Task
+from unswayed.base.errors import UsageError
+from unswayed.model.items import Item, Task
 from unswayed.training.advice import CLEAN, FEWEST, advise, surest_contradicted
 from unswayed.training.base_answers import balanced
 from unswayed.training.recipe import load_recipe, with_changes

@@ -8,7 +8,7 @@ import pytest
 from commands import result_of
 from small_models import colour_items, small_recipe, trained
 
-from unswayed.errors import RunDirectoryError
+from unswayed.base.errors import RunDirectoryError
 from unswayed.training.checkpoints import checkpoint_defect
 from unswayed.training.planning import plan_training
 from unswayed.training.protocol import Stop

@@ -8,14 +8,14 @@ import msgspec
 import pytest
 from small_models import colour_items
 
-from unswayed.decisions import Decision
-from unswayed.errors import ItemError, UsageError
-from unswayed.importers import import_files
-from unswayed.items import TASKS, Item, Task
-from unswayed.tasks import task_of
+from unswayed.base.errors import ItemError, UsageError
+from unswayed.data.importers import import_files
+from unswayed.model.decisions import Decision
+from unswayed.model.items import TASKS, Item, Task
+from unswayed.model.tasks import task_of
 from unswayed.tiny.items import rubric_items
-from unswayed.training.data import build_groups, group_presentations
 from unswayed.training.filtering import filter_asks, keep_inconsistent
+from unswayed.training.groups import build_groups, group_presentations
 from unswayed.training.recipe_parts import DataTable, PromptTable
 
 SHARED = Path(__file__).parents[2].parent / "shared" / "data" / "pagrpo_train"

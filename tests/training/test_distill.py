@@ -9,16 +9,16 @@ import pytest
 from small_models import COLOURS, colour_items, save_word_model, small_recipe, trained
 
 from unswayed.api import audit
-from unswayed.errors import ItemError, UsageError
-from unswayed.items import Item, Task
-from unswayed.presentation import presentations
-from unswayed.reward_settings import REWARDS
+from unswayed.base.errors import ItemError, UsageError
+from unswayed.model.items import Item, Task
+from unswayed.model.presentation import presentations
 from unswayed.sources import load_data
 from unswayed.tiny.items import judge_items
 from unswayed.training.base_answers import ask_base, balanced
 from unswayed.training.own_labels import RL_EXACT
 from unswayed.training.planning import plan_training
 from unswayed.training.recipe import load_recipe, with_changes
+from unswayed.training.reward_settings import REWARDS
 from unswayed.training.run import train
 from unswayed.training.table import OBJECTIVES
 from unswayed.training.targets import own_average

@@ -6,7 +6,7 @@ import pytest
 from safetensors.torch import load_file, save_file
 from small_models import colour_items, save_word_model, small_recipe, trained
 
-from unswayed.errors import BackendError, UsageError
+from unswayed.base.errors import BackendError, UsageError
 
 ITEMS = colour_items(6)
 ALONE = {"optimiser_beta": "0", "target_distill": "0"}

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from unswayed.errors import UsageError
+from unswayed.base.errors import UsageError
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "study"))
 try:
@@ -76,7 +76,7 @@ def test_r_con_sharpens_an_unbiased_judge_and_the_invariance_reward_does_not():
 
 def test_the_sum_over_outcomes_is_the_mean_over_simulated_groups():
     settings = ESTIMATORS["PA-GRPO"]
-    from unswayed.rewards import Samples, right_mask, score
+    from unswayed.training.rewards import Samples, right_mask, score
 
     generator = np.random.default_rng(0)
     p = 1 / (1 + np.exp(-np.array([0.5 + 1.0, 0.5 - 1.0])))

@@ -8,11 +8,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unswayed import rewards
-from unswayed.reward_settings import REWARDS, RewardSettings
-from unswayed.rewards import Samples
-from unswayed.rewards.blocks import elsewhere
+from unswayed.training import rewards
 from unswayed.training.expected import distillation_loss, expected_reward
+from unswayed.training.reward_settings import REWARDS, RewardSettings
+from unswayed.training.rewards import Samples
+from unswayed.training.rewards.blocks import elsewhere
 from unswayed.training.targets import GoldNoise, gold_targets, noise_of_gold, own_average
 
 torch.set_num_threads(1)

@@ -15,7 +15,7 @@ from commands import Command, result_of, run_processes
 from small_models import colour_items, small_recipe, trained
 from test_sharded import largest_difference, launch_environment, weights
 
-from unswayed.errors import RunDirectoryError
+from unswayed.base.errors import RunDirectoryError
 from unswayed.training.one_token import OneToken
 from unswayed.training.planning import plan_training
 from unswayed.training.recipe import load_recipe, with_changes

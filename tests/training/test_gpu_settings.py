@@ -3,7 +3,7 @@
 import pytest
 from small_models import colour_items, small_recipe, trained
 
-from unswayed.errors import UnknownNameError, UsageError
+from unswayed.base.errors import UnknownNameError, UsageError
 from unswayed.training import rollout_checks
 from unswayed.training.launch_files import launch_file, launch_names, launch_title
 from unswayed.training.pa_grpo import grpo_config

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from small_models import colour_items, small_recipe, trained
 
-from unswayed.decisions import Decision
-from unswayed.items import Item, Task
+from unswayed.model.decisions import Decision
+from unswayed.model.items import Item, Task
 from unswayed.training import trl_engine
 from unswayed.training.held_out import Figure, checked_items, figures, figures_of, look_filtered
 from unswayed.training.planning import plan_training

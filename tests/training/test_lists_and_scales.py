@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from small_models import COLOURS, small_recipe, trained
 
-from unswayed.errors import ItemError, UsageError
-from unswayed.items import Item, Task
-from unswayed.parsing import FLAGS
-from unswayed.presentation import presentations
-from unswayed.training.data import build_groups
+from unswayed.base.errors import ItemError, UsageError
+from unswayed.model.items import Item, Task
+from unswayed.model.parsing import FLAGS
+from unswayed.model.presentation import presentations
+from unswayed.training.groups import build_groups
 from unswayed.training.planning import plan_training
 from unswayed.training.recipe_parts import DataTable, PromptTable, Recipe
 from unswayed.training.responses import reader

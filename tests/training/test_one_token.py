@@ -9,14 +9,14 @@ import pytest
 import torch
 from small_models import COLOURS, colour_items, save_word_model, small_recipe
 
-from unswayed import rewards
 from unswayed.backends.local_passes import LabelScorer
-from unswayed.items import Item, Task
-from unswayed.reward_settings import RewardSettings
-from unswayed.rewards import Samples
+from unswayed.model.items import Item, Task
+from unswayed.training import rewards
 from unswayed.training.expected import variance_over_presentations
 from unswayed.training.one_token import Example, LabelPrompt, collate, label_log_probs
 from unswayed.training.planning import plan_training
+from unswayed.training.reward_settings import RewardSettings
+from unswayed.training.rewards import Samples
 from unswayed.training.sampling import GroupSampler
 from unswayed.training.table import OBJECTIVES
 

@@ -7,12 +7,12 @@ import pytest
 import torch
 from small_models import colour_items, save_word_model, small_recipe, trained
 
-from unswayed.errors import UsageError
-from unswayed.items import Item, Task
-from unswayed.presentation import Ask
+from unswayed.base.errors import UsageError
+from unswayed.model.items import Item, Task
+from unswayed.model.presentation import Ask
 from unswayed.prompts import render
 from unswayed.training.chats import load_chat
-from unswayed.training.data import build_groups, prompt_settings
+from unswayed.training.groups import build_groups, prompt_settings
 from unswayed.training.pif import collate, examples, pif_loss
 from unswayed.training.planning import plan_training
 from unswayed.training.recipe_parts import DataTable, Pif, PromptTable

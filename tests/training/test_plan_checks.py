@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from small_models import colour_items, small_recipe
 
-from unswayed.errors import MissingExtraError, UnknownNameError, UsageError
+from unswayed.base.errors import MissingExtraError, UnknownNameError, UsageError
 from unswayed.training import rollout_checks
 from unswayed.training.checks import TRL_VERSIONS
 from unswayed.training.devices import check_device

@@ -6,7 +6,7 @@ from importlib import resources
 import pytest
 from small_models import settings_of
 
-from unswayed.errors import UnknownNameError, UsageError
+from unswayed.base.errors import UnknownNameError, UsageError
 from unswayed.training.recipe import load_recipe, recipe_names, with_changes
 from unswayed.training.recipe_parts import Recipe
 

@@ -8,10 +8,10 @@ import pytest
 from small_models import colour_items, small_recipe, trained
 
 from unswayed.backends import open_backend
+from unswayed.base.errors import RunDirectoryError, UnknownNameError, UsageError
+from unswayed.calls.interrupts import catch_interrupt
 from unswayed.cli import main
-from unswayed.errors import RunDirectoryError, UnknownNameError, UsageError
-from unswayed.items import encode_item
-from unswayed.runner.interrupts import catch_interrupt
+from unswayed.model.items import encode_item
 from unswayed.training import rollout_checks
 from unswayed.training.planning import plan_training
 from unswayed.training.provenance import differing_fields

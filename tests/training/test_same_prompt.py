@@ -18,7 +18,7 @@ from small_models import colour_items, save_word_model, small_recipe, trained
 from unswayed.api import audit
 from unswayed.backends import BackendSettings, open_backend
 from unswayed.cli import main
-from unswayed.items import encode_item
+from unswayed.model.items import encode_item
 from unswayed.prompts import PromptSettings
 from unswayed.training.planning import plan_training
 

@@ -5,7 +5,7 @@ import torch
 import transformers
 from traced import traced_trainer
 
-from unswayed.errors import UsageError
+from unswayed.base.errors import UsageError
 from unswayed.training import checks, prompt_trees
 from unswayed.training.prompt_trees import UNSCORED, Rows, SharedForward, Trees, trees_hold
 from unswayed.training.shared_prompts import (

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from small_models import colour_items, save_model, small_recipe, trained
 
-from unswayed.importers import import_files
-from unswayed.permutations import structured
+from unswayed.data.importers import import_files
+from unswayed.model.permutations import structured
 from unswayed.tiny.items import judge_items, rubric_items
 from unswayed.training.planning import plan_training
 from unswayed.training.recipe import load_recipe, with_changes

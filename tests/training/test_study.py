@@ -9,8 +9,8 @@ import pytest
 import torch
 from studied import modules, pool_of, setting_of, untrained
 
-from unswayed.items import Task
-from unswayed.presentation import presentations
+from unswayed.model.items import Task
+from unswayed.model.presentation import presentations
 from unswayed.tiny.backend import WEIGHTS
 from unswayed.tiny.items import NOUNS, WORDS, worth
 
@@ -68,7 +68,7 @@ def test_the_prompts_are_those_of_the_template_and_the_tokenizer(study):
     from transformers import AutoTokenizer
 
     from unswayed.backends.local_chats import ChatWriter
-    from unswayed.presentation import Ask
+    from unswayed.model.presentation import Ask
     from unswayed.prompts import PromptSettings, render
     from unswayed.training.chats import ChatTokens
 

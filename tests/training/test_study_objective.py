@@ -9,7 +9,7 @@ import pytest
 import torch
 from studied import loss_of, modules, pool_of, setting_of, untrained
 
-from unswayed.reward_settings import RewardSettings
+from unswayed.training.reward_settings import RewardSettings
 
 
 @pytest.fixture(scope="module")

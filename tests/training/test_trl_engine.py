@@ -10,11 +10,11 @@ import pytest
 from small_models import colour_items, save_word_model, settings_of, small_recipe, trained
 from traced import largest_error, traced_trainer
 
-from unswayed.errors import ShapeError, UsageError
-from unswayed.items import Task
-from unswayed.reward_settings import REWARDS, Reward
+from unswayed.base.errors import ShapeError, UsageError
+from unswayed.model.items import Task
 from unswayed.training import checks, pa_grpo, rollout_checks
 from unswayed.training.planning import plan_training
+from unswayed.training.reward_settings import REWARDS, Reward
 from unswayed.training.sampling import GroupSampler, check_batch
 from unswayed.training.scoring import GroupScorer
 from unswayed.training.trl_engine import TRL
@@ -344,7 +344,7 @@ def test_a_preset_cannot_be_turned_into_another_method(word_model):
 
 
 def test_a_checkpoint_of_another_recipe_is_refused(word_model, tmp_path):
-    from unswayed.errors import RunDirectoryError
+    from unswayed.base.errors import RunDirectoryError
 
     data = colour_items(6)
     recipe = small_recipe(optimiser_steps="1", run_save_every="1")

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from unswayed.auditing.design import Stratum, asked_rows, stratum_asks
 from unswayed.auditing.planning import AnsweredPart, AuditPlan
-from unswayed.decisions import Decision, Recording
-from unswayed.importers import line_of
-from unswayed.items import suffix
+from unswayed.calls import Question
+from unswayed.data.importers import line_of
 from unswayed.metrics.patterns import unique_rows
-from unswayed.presentation import Ask
-from unswayed.runner import Question
+from unswayed.model.decisions import Decision, Recording
+from unswayed.model.items import suffix
+from unswayed.model.presentation import Ask
 
 QUESTIONS_AT_ONCE = 1024
 ITEMS_AT_ONCE = 128

@@ -34,12 +34,8 @@ from unswayed.auditing.rows import as_json
 from unswayed.auditing.run_directory import json_text, write_bytes, write_text
 from unswayed.auditing.settings import AuditSettings
 from unswayed.backends import Backend
-from unswayed.calibration import evidence_of, prompts_for
-from unswayed.decisions import MISSING, UNPARSED, Decision
-from unswayed.items import ItemSet, Message, blind, expanded
-from unswayed.parsing import READER
-from unswayed.prompts import Spans, candidate_spans, check_prompts, prompt_fingerprint
-from unswayed.runner import (
+from unswayed.base.visible import one_line
+from unswayed.calls import (
     Caller,
     CallPlan,
     Question,
@@ -48,7 +44,11 @@ from unswayed.runner import (
     ShowsProgress,
     enough_usd,
 )
-from unswayed.visible import one_line
+from unswayed.calls.calibration import evidence_of, prompts_for
+from unswayed.model.decisions import MISSING, UNPARSED, Decision
+from unswayed.model.items import ItemSet, Message, blind, expanded
+from unswayed.model.parsing import READER
+from unswayed.prompts import Spans, candidate_spans, check_prompts, prompt_fingerprint
 
 
 class Exchange(NamedTuple):

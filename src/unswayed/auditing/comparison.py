@@ -12,14 +12,14 @@ import numpy as np
 
 from unswayed.auditing.planning import AuditPlan
 from unswayed.auditing.run_directory import read_as
-from unswayed.decisions import MISSING, Clusters, Estimate
 from unswayed.metrics import difference
 from unswayed.metrics.accuracy import ACCURACY
 from unswayed.metrics.gold import GOLD_TIE
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.table import compared_metrics
-from unswayed.permutations import Order
-from unswayed.presentation import Presentation
+from unswayed.model.decisions import MISSING, Clusters, Estimate
+from unswayed.model.permutations import Order
+from unswayed.model.presentation import Presentation
 
 ANSWERS_FILE: Final = "answers.json"
 """The single calls of a run by candidate, beside `metrics.json`."""

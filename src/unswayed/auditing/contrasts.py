@@ -13,7 +13,6 @@ from unswayed.auditing.evaluation import Scored, beside_average
 from unswayed.auditing.planning import AuditPlan
 from unswayed.auditing.pool import with_content
 from unswayed.auditing.recommendation import Recommendation, recommend
-from unswayed.decisions import MISSING, TIE, UNPARSED, BoolArray, Estimate
 from unswayed.methods import BASE
 from unswayed.metrics import METRICS, Need, Options, Row, difference, measure
 from unswayed.metrics.accuracy import ACCURACY, FRACTIONAL
@@ -22,6 +21,7 @@ from unswayed.metrics.gold import GOLD_NONE, GOLD_TIE
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.simultaneous import Contrasts, contrasts
 from unswayed.metrics.table import compared_metrics
+from unswayed.model.decisions import MISSING, TIE, UNPARSED, BoolArray, Estimate
 
 ByMethod = Mapping[str, Sequence[Outcomes]]
 MOST_LACKING: Final = 0.1

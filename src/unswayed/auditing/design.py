@@ -18,16 +18,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unswayed.auditing.settings import ESTIMATION_LIMIT, ESTIMATION_SHARE, FOLDS
-from unswayed.decisions import BoolArray, DecisionTable, Subjects
-from unswayed.decisions.clusters import Clusters
-from unswayed.digests import digest
-from unswayed.errors import UnknownNameError, UsageError
-from unswayed.items import Item, ItemSet
+from unswayed.base.digests import digest
+from unswayed.base.errors import UnknownNameError, UsageError
+from unswayed.base.registry import did_you_mean
+from unswayed.calls import Question
 from unswayed.methods import BASE, Method
 from unswayed.methods.names import parse_method, spec_name
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.recorded import answered, with_gold
-from unswayed.presentation import (
+from unswayed.model.decisions import BoolArray, DecisionTable, Subjects
+from unswayed.model.decisions.clusters import Clusters
+from unswayed.model.items import Item, ItemSet
+from unswayed.model.presentation import (
     Ask,
     Presentation,
     Protocol,
@@ -37,8 +39,6 @@ from unswayed.presentation import (
     settled_by,
     through,
 )
-from unswayed.registry import did_you_mean
-from unswayed.runner import Question
 
 FREE_CANDIDATES: Final = 4
 """Up to so many candidates `all` asks whatever its methods want: at most 37 calls per item."""

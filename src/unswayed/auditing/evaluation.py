@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 from unswayed.auditing.design import Stratum, estimation_rows, estimation_size
 from unswayed.auditing.pool import DecisionSource
 from unswayed.auditing.settings import FOLDS
-from unswayed.decisions import (
+from unswayed.base.errors import NeedsLogprobs
+from unswayed.calls import Question
+from unswayed.methods import Method
+from unswayed.methods.estimation import MethodWarning
+from unswayed.methods.names import spec_name
+from unswayed.methods.tables import TOLERANCE, choices_of
+from unswayed.methods.voting import count_votes, decide_by_vote, mean_probs
+from unswayed.metrics.outcomes import Outcomes
+from unswayed.model.decisions import (
     MISSING,
     SCORE,
     TIE,
@@ -24,17 +32,9 @@ from unswayed.decisions import (
     IntArray,
     leaders_of,
 )
-from unswayed.errors import NeedsLogprobs
-from unswayed.items import Item
-from unswayed.methods import Method
-from unswayed.methods.estimation import MethodWarning
-from unswayed.methods.names import spec_name
-from unswayed.methods.tables import TOLERANCE, choices_of
-from unswayed.methods.voting import count_votes, decide_by_vote, mean_probs
-from unswayed.metrics.outcomes import Outcomes
-from unswayed.permutations import Exposure, exposure, invert
-from unswayed.presentation import Ask, askable, canonical, through
-from unswayed.runner import Question
+from unswayed.model.items import Item
+from unswayed.model.permutations import Exposure, exposure, invert
+from unswayed.model.presentation import Ask, askable, canonical, through
 
 FEWEST_VOTES = 3
 """Choices without probabilities below which a plurality is nothing but their agreement."""

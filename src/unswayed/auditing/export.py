@@ -15,15 +15,15 @@ from unswayed.auditing.records import RunRecord, read_run
 from unswayed.auditing.run_directory import read_bytes, write_text
 from unswayed.auditing.settings import AuditSettings
 from unswayed.auditing.table_files import Columns, as_csv, write_dataset, write_parquet
-from unswayed.decisions import Decision
-from unswayed.errors import RunDirectoryError, UsageError
-from unswayed.importers import as_filed, read_decisions_file, write_decisions
+from unswayed.base.errors import RunDirectoryError, UsageError
+from unswayed.calls import RunSettings
+from unswayed.calls.questions import Drafter, agreed_logprobs
+from unswayed.calls.reading import read_decisions
+from unswayed.data.importers import as_filed, read_decisions_file, write_decisions
+from unswayed.model.decisions import Decision
+from unswayed.model.tasks import task_of
 from unswayed.prompts import prompt_fingerprint
-from unswayed.runner import RunSettings
-from unswayed.runner.questions import Drafter, agreed_logprobs
-from unswayed.runner.reading import read_decisions
 from unswayed.store import CallStore
-from unswayed.tasks import task_of
 
 Format = Literal["jsonl", "csv", "parquet", "dataset"]
 FORMATS: Final[tuple[Format, ...]] = ("jsonl", "csv", "parquet", "dataset")

@@ -13,8 +13,8 @@ from unswayed.auditing.export import Format
 from unswayed.auditing.records import read_run
 from unswayed.auditing.run_directory import write_text
 from unswayed.auditing.table_files import Columns, as_csv, write_dataset, write_parquet
-from unswayed.errors import RunDirectoryError, UsageError
-from unswayed.items import Item, ItemSet, encode_item
+from unswayed.base.errors import RunDirectoryError, UsageError
+from unswayed.model.items import Item, ItemSet, encode_item
 from unswayed.store import CallStore
 
 _KINDS: Final = {"values": "numbers", "criteria": "texts", "permutable": "flag"}

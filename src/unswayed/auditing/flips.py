@@ -11,12 +11,12 @@ from msgspec import UNSET, UnsetType
 from numpy.typing import NDArray
 
 from unswayed.auditing.audit import AuditRecord, Exchange, ExchangeSource
-from unswayed.decisions import SCORE, UNPARSED, Choice, DecisionTable, choice_of
-from unswayed.items import Item, Message, blind, text_of
+from unswayed.calls import Question
 from unswayed.metrics.rank_stability import rank_agreement
-from unswayed.parsing import ending
+from unswayed.model.decisions import SCORE, UNPARSED, Choice, DecisionTable, choice_of
+from unswayed.model.items import Item, Message, blind, text_of
+from unswayed.model.parsing import ending
 from unswayed.prompts import Spans
-from unswayed.runner import Question
 
 FLIPS_FILE: Final = "flipped.json"
 MOST_FLIPS: Final = 10_000

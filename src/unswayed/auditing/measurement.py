@@ -28,13 +28,13 @@ from unswayed.auditing.settings import AuditSettings
 from unswayed.auditing.summary import evaluate
 from unswayed.backends import BackendSettings, local_options
 from unswayed.backends.addresses import shown_address
-from unswayed.decisions import DISAGREES, MISSING, REASKED, UNPARSED, DecisionTable
+from unswayed.base.version import VERSION
+from unswayed.calls import RunCounts
 from unswayed.metrics.gold import GOLD_NONE, GOLD_TIE
 from unswayed.metrics.repeats import FEWEST, Repeats, repeats
-from unswayed.parsing import Ending, ending
+from unswayed.model.decisions import DISAGREES, MISSING, REASKED, UNPARSED, DecisionTable
+from unswayed.model.parsing import Ending, ending
 from unswayed.prompts import PromptSettings
-from unswayed.runner import RunCounts
-from unswayed.version import VERSION
 
 
 def metrics_of(

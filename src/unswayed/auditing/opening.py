@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from unswayed.backends import Backend, BackendSettings, open_backend
-from unswayed.errors import MissingKeyError, UnswayedError
-from unswayed.runner import CallPlan
+from unswayed.base.errors import MissingKeyError, UnswayedError
+from unswayed.calls import CallPlan
 from unswayed.store import CallStore, Memory, Pool
 
 

@@ -27,15 +27,15 @@ from unswayed.auditing.settings import (
     protocols_of,
     samples_per_call,
 )
-from unswayed.decisions import MISSING, REASKED, UNPARSED, Decision, Evidence
-from unswayed.errors import MethodError, UsageError
-from unswayed.items import BadLine, Item, ItemSet, Task, blind
+from unswayed.base.errors import MethodError, UsageError
+from unswayed.calls import Question
 from unswayed.methods import BASE, METHODS, Method
 from unswayed.methods.names import default_methods, parse_method, spec_name
 from unswayed.methods.protocol import why_not
-from unswayed.presentation import Ask, content_order, settled, through
-from unswayed.runner import Question
-from unswayed.tasks import task_of
+from unswayed.model.decisions import MISSING, REASKED, UNPARSED, Decision, Evidence
+from unswayed.model.items import BadLine, Item, ItemSet, Task, blind
+from unswayed.model.presentation import Ask, content_order, settled, through
+from unswayed.model.tasks import task_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,11 +9,11 @@ import msgspec
 import numpy as np
 
 from unswayed.auditing.design import Stratum, asks_under_views
-from unswayed.decisions import Decision, DecisionTable, Recording, record
+from unswayed.calls import Question
 from unswayed.methods import Method
-from unswayed.parsing import ending
-from unswayed.presentation import Ask
-from unswayed.runner import Question
+from unswayed.model.decisions import Decision, DecisionTable, Recording, record
+from unswayed.model.parsing import ending
+from unswayed.model.presentation import Ask
 
 DecisionSource = Callable[[Iterable[Question]], Iterator[Decision]]
 """Reads the decisions of questions from wherever they are recorded; what is missing is left out."""

@@ -13,10 +13,10 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from unswayed.decisions.estimate import Count, Estimate
+from unswayed.base.quantiles import NORMAL
 from unswayed.methods import ALL_ORDERS, BASE
 from unswayed.metrics.simultaneous import Contrasts
-from unswayed.quantiles import NORMAL
+from unswayed.model.decisions.estimate import Count, Estimate
 
 FEWEST_UNITS: Final = 20
 MOST_UNREAD: Final = 0.2

@@ -24,15 +24,15 @@ from unswayed.auditing.planning import (
 )
 from unswayed.auditing.pool import with_answers
 from unswayed.auditing.settings import AuditSettings
-from unswayed.decisions import SCORE, UNPARSED, Decision, Evidence, Recording, record
-from unswayed.errors import ItemError, UsageError
-from unswayed.importers import Listed, items_from_decisions
-from unswayed.items import Item, ItemSet, Message, expanded, text_of
-from unswayed.parsing import ending
-from unswayed.presentation import PROTOCOLS, Ask, Presentation, Protocol, canonical, rotated
+from unswayed.base.errors import ItemError, UsageError
+from unswayed.calls import Question, RunCounts
+from unswayed.data.importers import Listed, items_from_decisions
+from unswayed.model.decisions import SCORE, UNPARSED, Decision, Evidence, Recording, record
+from unswayed.model.items import Item, ItemSet, Message, expanded, text_of
+from unswayed.model.parsing import ending
+from unswayed.model.presentation import PROTOCOLS, Ask, Presentation, Protocol, canonical, rotated
+from unswayed.model.tasks import TaskSpec, task_of
 from unswayed.prompts import NO_CANDIDATE, spans_of
-from unswayed.runner import Question, RunCounts
-from unswayed.tasks import TaskSpec, task_of
 
 T = TypeVar("T")
 

@@ -13,13 +13,13 @@ from unswayed.auditing.planning import AuditPlan
 from unswayed.auditing.recommendation import Recommendation
 from unswayed.auditing.rows import as_json, converted
 from unswayed.auditing.run_directory import read_json
-from unswayed.decisions.estimate import Count, Estimate
-from unswayed.errors import RunDirectoryError
+from unswayed.base.errors import RunDirectoryError
 from unswayed.methods.threshold import ThresholdView
 from unswayed.metrics.improvements import Improvements
 from unswayed.metrics.repeats import Repeats
 from unswayed.metrics.rows import Row
-from unswayed.tasks import TASKS, TaskSpec, task_of
+from unswayed.model.decisions.estimate import Count, Estimate
+from unswayed.model.tasks import TASKS, TaskSpec, task_of
 
 T = TypeVar("T")
 

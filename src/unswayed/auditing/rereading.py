@@ -11,11 +11,11 @@ from msgspec import UNSET, UnsetType
 
 from unswayed.auditing.comparison import load_answers
 from unswayed.auditing.records import Reread
-from unswayed.decisions import MISSING, UNPARSED, Decision, code_of
-from unswayed.errors import RunDirectoryError
-from unswayed.parsing import READER
-from unswayed.presentation import Ask, Presentation
-from unswayed.runner import Caller, CallPlan, Question
+from unswayed.base.errors import RunDirectoryError
+from unswayed.calls import Caller, CallPlan, Question
+from unswayed.model.decisions import MISSING, UNPARSED, Decision, code_of
+from unswayed.model.parsing import READER
+from unswayed.model.presentation import Ask, Presentation
 from unswayed.store import Pool
 
 

@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from unswayed.errors import RunDirectoryError
-from unswayed.files import whole_file
+from unswayed.base.errors import RunDirectoryError
+from unswayed.base.files import whole_file
+from unswayed.base.version import versions_of
 from unswayed.prompts import PromptSettings
-from unswayed.version import versions_of
 
 T = TypeVar("T")
 

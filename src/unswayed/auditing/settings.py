@@ -9,13 +9,13 @@ from typing import Annotated, Literal, Self
 import msgspec
 from msgspec import Meta
 
-from unswayed.arguments import Settings
-from unswayed.errors import UsageError, field_and_reason
+from unswayed.base.arguments import Settings
+from unswayed.base.errors import UsageError, field_and_reason
+from unswayed.base.registry import did_you_mean
 from unswayed.methods import AUDITED
-from unswayed.permutations import check_name
-from unswayed.presentation import PROTOCOLS, Protocol
+from unswayed.model.permutations import check_name
+from unswayed.model.presentation import PROTOCOLS, Protocol
 from unswayed.prompts import PromptSettings
-from unswayed.registry import did_you_mean
 
 FOLDS = 5
 """Cross-fitting folds: a fitted method is scored only on items it was not fitted on."""

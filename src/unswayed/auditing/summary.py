@@ -13,7 +13,6 @@ from unswayed.auditing.evaluation import Scored, score_method
 from unswayed.auditing.planning import AuditPlan
 from unswayed.auditing.pool import DecisionSource
 from unswayed.auditing.records import LevelChoices, Metrics
-from unswayed.decisions import MISSING, REASKED, SCORE
 from unswayed.methods import BASE, Method
 from unswayed.methods.threshold import ThresholdView, threshold_view
 from unswayed.metrics import METRICS, Options, Row, flips, measure, measure_groups, self_check
@@ -22,6 +21,7 @@ from unswayed.metrics.consistency import CONSISTENCY
 from unswayed.metrics.improvements import Improvements, improved_regressed
 from unswayed.metrics.levels import level_choices
 from unswayed.metrics.rows import Beside
+from unswayed.model.decisions import MISSING, REASKED, SCORE
 
 MOST_REASKED = 0.02
 """Share of replies asked again above which figures without them are reported too."""

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from unswayed.auditing.run_directory import write_text
-from unswayed.errors import RunDirectoryError
-from unswayed.files import sweep, whole_file
-from unswayed.registry import require
-from unswayed.version import VERSION
+from unswayed.base.errors import RunDirectoryError
+from unswayed.base.files import sweep, whole_file
+from unswayed.base.registry import require
+from unswayed.base.version import VERSION
 
 Columns = Mapping[str, tuple[str, Sequence[Any]]]
 """By name: the type of its cells (`TYPES`) and the cells, None where there is none."""

@@ -15,10 +15,10 @@ from typing import Annotated, Final, Self
 import msgspec
 from msgspec import Meta
 
-from unswayed.arguments import Settings
 from unswayed.backends.protocol import Backend
-from unswayed.errors import UnknownNameError, UsageError
-from unswayed.registry import Registry, did_you_mean
+from unswayed.base.arguments import Settings
+from unswayed.base.errors import UnknownNameError, UsageError
+from unswayed.base.registry import Registry, did_you_mean
 
 __all__ = [
     "BACKENDS",

@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import SplitResult, quote, urlsplit, urlunsplit
 
-from unswayed.errors import MissingKeyError, UsageError
-from unswayed.redaction import HIDDEN, without_keys
+from unswayed.base.errors import MissingKeyError, UsageError
+from unswayed.base.redaction import HIDDEN, without_keys
 
 _SHORTEST_HIDDEN = 4  # a shorter "key" is a placeholder, and replacing it would garble messages
 _AS_GIVEN = "%/:?@!$&'()*+,;=~[]"  # what is in a URL as it is, quoted characters among it

@@ -21,10 +21,10 @@ from unswayed.backends.dialect import (
     system_apart,
     token_count,
 )
-from unswayed.calls import Request, Response
-from unswayed.errors import BadResponseError
-from unswayed.items import Message
-from unswayed.parsing import is_failed_attempt
+from unswayed.base.errors import BadResponseError
+from unswayed.model.calls import Request, Response
+from unswayed.model.items import Message
+from unswayed.model.parsing import is_failed_attempt
 
 ANTHROPIC: Final = Service("ANTHROPIC", "https://api.anthropic.com/v1")
 VERSION: Final = "2023-06-01"

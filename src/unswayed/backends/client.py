@@ -28,8 +28,8 @@ from unswayed.backends.patience import Patience
 from unswayed.backends.prices import FREE, Price, load_prices
 from unswayed.backends.protocol import Answer, Backend, Outcome, Wait, unanswered
 from unswayed.backends.workers import Attempts, Line, Workers, is_passing
-from unswayed.calls import Query, Request, Response
-from unswayed.errors import BadResponseError, ServerError, UsageError
+from unswayed.base.errors import BadResponseError, ServerError, UsageError
+from unswayed.model.calls import Query, Request, Response
 
 OTHER_FILES: Final = 24
 """Files open at once in addition to connections: records, packages, a report."""

@@ -10,8 +10,8 @@ from typing import Final, Literal, Protocol, TypeVar
 import msgspec
 
 from unswayed.backends.faults import HttpReply
-from unswayed.calls import Request, Response
-from unswayed.items import Message
+from unswayed.model.calls import Request, Response
+from unswayed.model.items import Message
 
 Usage = TypeVar("Usage")
 ReplyFormat = Literal["json_schema", "object_schema", "json_object", "text"]

@@ -24,7 +24,7 @@ from http import HTTPStatus
 import msgspec
 
 from unswayed.backends.addresses import Address
-from unswayed.errors import (
+from unswayed.base.errors import (
     AuthError,
     BackendError,
     BadResponseError,
@@ -74,7 +74,7 @@ class TimedOutError(ServerError):
 class Fault:
     """A failed attempt."""
 
-    error: type[BackendError]  # class of `unswayed.errors`
+    error: type[BackendError]  # class of `unswayed.base.errors`
     message: str  # what happened, without keys
     status: int | None = None  # HTTP status; None if there was no response
     again: bool = False  # whether another attempt may succeed

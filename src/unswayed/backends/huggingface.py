@@ -23,8 +23,8 @@ from unswayed.backends.local_plans import Step
 from unswayed.backends.local_texts import generate
 from unswayed.backends.model_folders import ModelFolder, check_extras, locate
 from unswayed.backends.protocol import Answer, Backend
-from unswayed.calls import Failure, Query, Response
-from unswayed.registry import require
+from unswayed.base.registry import require
+from unswayed.model.calls import Failure, Query, Response
 
 
 def open_huggingface(model: str, settings: BackendSettings) -> HuggingFaceBackend:

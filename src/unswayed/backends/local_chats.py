@@ -7,9 +7,9 @@ import warnings
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from unswayed.errors import TemplateError, UsageError
-from unswayed.items import Message
-from unswayed.parsing.symbols import Symbols, symbols_of
+from unswayed.base.errors import TemplateError, UsageError
+from unswayed.model.items import Message
+from unswayed.model.parsing.symbols import Symbols, symbols_of
 from unswayed.prompts.limits import check_limits
 from unswayed.prompts.template import RENDERING_ERRORS
 

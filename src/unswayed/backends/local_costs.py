@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from unswayed.errors import UsageError
+from unswayed.base.errors import UsageError
 
 if TYPE_CHECKING:
     import torch

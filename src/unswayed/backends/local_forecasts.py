@@ -17,8 +17,8 @@ from unswayed.backends.local_models import device_of, dtype_of, load_tokenizer
 from unswayed.backends.local_passes import attends_to_all
 from unswayed.backends.local_plans import WINDOW
 from unswayed.backends.model_folders import ModelFolder
-from unswayed.calls import Query
-from unswayed.errors import UsageError, first_line
+from unswayed.base.errors import UsageError, first_line
+from unswayed.model.calls import Query
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

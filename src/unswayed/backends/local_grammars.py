@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
-from unswayed.calls import Request
+from unswayed.model.calls import Request
 
 if TYPE_CHECKING:
     import torch

@@ -27,8 +27,8 @@ from unswayed.backends.local_plans import (
 from unswayed.backends.local_texts import seed_of
 from unswayed.backends.model_folders import ModelFolder
 from unswayed.backends.protocol import Answer, too_long
-from unswayed.calls import Failure, Query, Request, Response, TokenLogprob
-from unswayed.parsing import is_failed_attempt
+from unswayed.model.calls import Failure, Query, Request, Response, TokenLogprob
+from unswayed.model.parsing import is_failed_attempt
 
 if TYPE_CHECKING:
     import torch

@@ -16,8 +16,8 @@ from unswayed.backends.local_jobs import LocalPlan
 from unswayed.backends.local_passes import LabelScorer
 from unswayed.backends.local_texts import end_ids
 from unswayed.backends.model_folders import DTYPES, ModelFolder
-from unswayed.errors import UsageError, first_line
-from unswayed.registry import require
+from unswayed.base.errors import UsageError, first_line
+from unswayed.base.registry import require
 
 if TYPE_CHECKING:
     import torch

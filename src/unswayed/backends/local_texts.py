@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from unswayed.calls import Request, key_of
+from unswayed.model.calls import Request, key_of
 
 if TYPE_CHECKING:
     import torch

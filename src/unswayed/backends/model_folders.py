@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Final, Literal, cast
 
 from unswayed.backends.own_prompts import PROMPT_FILE, OwnPrompt, own_prompt_of
-from unswayed.errors import MissingExtraError, UnknownNameError, UsageError
-from unswayed.files import whole_file
-from unswayed.registry import require
+from unswayed.base.errors import MissingExtraError, UnknownNameError, UsageError
+from unswayed.base.files import whole_file
+from unswayed.base.registry import require
 
 NEEDED: Final = (
     "*.safetensors",

@@ -28,10 +28,10 @@ from unswayed.backends.dialect import (
     token_count,
 )
 from unswayed.backends.faults import server_words
-from unswayed.calls import Request, Response, TokenLogprob
-from unswayed.errors import BadResponseError, UnknownNameError
-from unswayed.items import Message
-from unswayed.parsing import is_failed_attempt
+from unswayed.base.errors import BadResponseError, UnknownNameError
+from unswayed.model.calls import Request, Response, TokenLogprob
+from unswayed.model.items import Message
+from unswayed.model.parsing import is_failed_attempt
 
 OPENAI: Final = Service("OPENAI", "https://api.openai.com/v1")
 

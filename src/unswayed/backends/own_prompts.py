@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 import msgspec
 from msgspec import Meta
 
-from unswayed.errors import TemplateError, UsageError, field_and_reason
-from unswayed.files import whole_file
-from unswayed.registry import did_you_mean
+from unswayed.base.errors import TemplateError, UsageError, field_and_reason
+from unswayed.base.files import whole_file
+from unswayed.base.registry import did_you_mean
 
 if TYPE_CHECKING:
     from unswayed.prompts import PromptSettings

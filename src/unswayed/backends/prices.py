@@ -22,8 +22,8 @@ from pathlib import Path
 
 import msgspec
 
-from unswayed.errors import UsageError
-from unswayed.files import read_whole
+from unswayed.base.errors import UsageError
+from unswayed.base.files import read_whole
 
 _MILLION = 1_000_000
 _SNAPSHOT = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8}|latest)$")

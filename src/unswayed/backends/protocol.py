@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from unswayed.backends.own_prompts import OwnPrompt
-from unswayed.calls import Failure, Query, Request, Response
+from unswayed.model.calls import Failure, Query, Request, Response
 
 Outcome = Response | Failure
 Answer = tuple[Query, Outcome]

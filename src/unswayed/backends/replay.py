@@ -18,14 +18,14 @@ import msgspec
 
 from unswayed.backends import BackendSettings, open_backend
 from unswayed.backends.protocol import Backend, Outcome
-from unswayed.calls import Failure, Query, Request, Response, TokenLogprob, key_of
-from unswayed.decisions import Decision
-from unswayed.errors import ItemError, RunDirectoryError, UnswayedError, UsageError
-from unswayed.importers import read_decisions_file
-from unswayed.items import iter_lines, suffix
-from unswayed.presentation import Ask
+from unswayed.base.errors import ItemError, RunDirectoryError, UnswayedError, UsageError
+from unswayed.data.importers import read_decisions_file
+from unswayed.model.calls import Failure, Query, Request, Response, TokenLogprob, key_of
+from unswayed.model.decisions import Decision
+from unswayed.model.items import iter_lines, suffix
+from unswayed.model.presentation import Ask
+from unswayed.model.tasks import task_of
 from unswayed.store import CallStore
-from unswayed.tasks import task_of
 
 IMPOSSIBLE: Final = -9999.0
 """Logprob of a label with probability 0, as OpenAI's API writes it."""

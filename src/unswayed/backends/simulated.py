@@ -26,12 +26,12 @@ import numpy as np
 from unswayed.backends import BackendSettings
 from unswayed.backends.protocol import Backend
 from unswayed.backends.utilities import UTILITY_SD, Draws, heights, level_utilities, utilities
-from unswayed.calls import Query, Request, Response, TokenLogprob, key_of
-from unswayed.errors import UnknownNameError, UsageError
-from unswayed.items import Item, ItemSet, Task
-from unswayed.parsing import LabelReply
-from unswayed.registry import did_you_mean
-from unswayed.tasks import task_of
+from unswayed.base.errors import UnknownNameError, UsageError
+from unswayed.base.registry import did_you_mean
+from unswayed.model.calls import Query, Request, Response, TokenLogprob, key_of
+from unswayed.model.items import Item, ItemSet, Task
+from unswayed.model.parsing import LabelReply
+from unswayed.model.tasks import task_of
 
 HUMAN_SD: Final = 0.5
 """Steps of the scale by which a person errs."""

@@ -20,8 +20,8 @@ from yarl import URL
 
 from unswayed.backends.addresses import Address
 from unswayed.backends.faults import HttpReply, LostError, TimedOutError, UnreachableError
-from unswayed.errors import ServerError, UsageError
-from unswayed.version import VERSION
+from unswayed.base.errors import ServerError, UsageError
+from unswayed.base.version import VERSION
 
 LARGEST_BODY = 4 * 1024 * 1024
 """Bytes of an answer, decompressed; the longest that are asked for take a tenth of it."""

@@ -8,8 +8,8 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from unswayed.errors import ItemError
-from unswayed.items import Item, text_of
+from unswayed.base.errors import ItemError
+from unswayed.model.items import Item, text_of
 
 UTILITY_SD: Final = 1.5
 """Standard deviation of the difference of two candidates' utilities, in logits."""

@@ -40,9 +40,9 @@ from unswayed.backends.local_models import load_tokenizer
 from unswayed.backends.local_texts import seed_of
 from unswayed.backends.model_folders import ModelFolder, locate
 from unswayed.backends.protocol import Answer, Backend
-from unswayed.calls import Failure, Query, Request, Response
-from unswayed.errors import MissingExtraError, UsageError
-from unswayed.parsing import is_failed_attempt
+from unswayed.base.errors import MissingExtraError, UsageError
+from unswayed.model.calls import Failure, Query, Request, Response
+from unswayed.model.parsing import is_failed_attempt
 
 if TYPE_CHECKING:
     from vllm import LLM, RequestOutput, SamplingParams

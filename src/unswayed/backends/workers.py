@@ -19,8 +19,8 @@ from unswayed.backends.faults import Fault
 from unswayed.backends.pacing import Clock, Gate, backoff_s
 from unswayed.backends.patience import Patience
 from unswayed.backends.protocol import Outcome
-from unswayed.calls import Failure, Query, Request, Response
-from unswayed.errors import BackendError
+from unswayed.base.errors import BackendError
+from unswayed.model.calls import Failure, Query, Request, Response
 
 MOST_IDENTICAL: Final = 3
 """Attempts of one call that fail in exactly the same way before it is given up."""

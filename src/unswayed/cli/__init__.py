@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, TextIO
 
+from unswayed.base.errors import UnswayedError
 from unswayed.cli.output import drop_output, note, usable_streams
-from unswayed.errors import UnswayedError
 
 __all__ = ["main"]
 

@@ -9,11 +9,11 @@ from typing import Annotated, Final
 import typer
 
 from unswayed.auditing.run_directory import default_directory, json_text
+from unswayed.base.errors import UsageError
+from unswayed.base.registry import require
 from unswayed.cli.options import with_options
 from unswayed.cli.output import note, write, write_bytes
 from unswayed.cli.training_options import changes_of, training_command
-from unswayed.errors import UsageError
-from unswayed.registry import require
 from unswayed.sources import DataOptions
 from unswayed.tiny import is_built_in, judge_of
 from unswayed.training.advice import Advice

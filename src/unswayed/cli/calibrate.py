@@ -10,7 +10,7 @@ from rich.table import Table
 
 from unswayed.api import calibrate as fit
 from unswayed.backends import BackendSettings
-from unswayed.calibration import Calibration
+from unswayed.calls.calibration import Calibration
 from unswayed.cli.options import Calls, Model, Shots, check_out, with_options
 from unswayed.cli.output import note, show, write
 from unswayed.methods.intervals import FEWEST

@@ -7,12 +7,12 @@ from typing import Annotated, Final
 
 import typer
 
+from unswayed.base.errors import GateError, ItemError, UsageError
+from unswayed.base.visible import one_line
 from unswayed.cli.output import note, write
-from unswayed.errors import GateError, ItemError, UsageError
-from unswayed.items import is_table, iter_lines, read_table
 from unswayed.metrics.printed_table import check_table as check
 from unswayed.metrics.printed_table import markdown_rows
-from unswayed.visible import one_line
+from unswayed.model.items import is_table, iter_lines, read_table
 
 MOST: Final = 1_000_000
 

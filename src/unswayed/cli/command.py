@@ -6,7 +6,7 @@ import re
 import shlex
 import sys
 
-from unswayed.redaction import without_secrets
+from unswayed.base.redaction import without_secrets
 
 
 def command_line() -> str:
@@ -16,7 +16,7 @@ def command_line() -> str:
 
 def with_budget(command: str, usd: float) -> str:
     """The command with a budget of so many USD, for its own."""
-    from unswayed.runner import enough_usd
+    from unswayed.calls import enough_usd
 
     plain = re.sub(r" --budget[ =]\S+", "", command)
     return f"{plain} --budget {enough_usd(usd):g}"

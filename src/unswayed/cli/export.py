@@ -9,9 +9,9 @@ import typer
 
 from unswayed.auditing.export import decisions_of_run, export_decisions, format_of
 from unswayed.auditing.export_items import export_items, items_of_run
+from unswayed.base.errors import UsageError
 from unswayed.cli.options import check_out, with_options
 from unswayed.cli.output import write
-from unswayed.errors import UsageError
 from unswayed.sources import DataOptions
 
 

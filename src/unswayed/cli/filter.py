@@ -10,13 +10,13 @@ import typer
 
 from unswayed.auditing.run_directory import write_text
 from unswayed.backends import BackendSettings, open_backend
-from unswayed.calibration import prompts_for
+from unswayed.base.sync import run_sync
+from unswayed.calls.calibration import prompts_for
 from unswayed.cli.options import Calls, Model, check_out, with_options
 from unswayed.cli.output import note, write
-from unswayed.items import encode_item, load_items
+from unswayed.model.items import encode_item, load_items
 from unswayed.prompts import AskOptions
 from unswayed.sources import DataOptions, model_for
-from unswayed.sync import run_sync
 from unswayed.training.filtering import ask_in_orders, keep_inconsistent
 
 

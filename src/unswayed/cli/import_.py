@@ -9,13 +9,13 @@ from typing import Annotated
 import typer
 
 from unswayed.auditing.run_directory import write_text
+from unswayed.base.errors import UsageError
+from unswayed.base.visible import one_line
 from unswayed.cli.options import check_out, with_options
 from unswayed.cli.output import note, write
-from unswayed.errors import UsageError
-from unswayed.importers import import_files, line_of, parse_map
-from unswayed.items import encode_item
+from unswayed.data.importers import import_files, line_of, parse_map
+from unswayed.model.items import encode_item
 from unswayed.sources import DataOptions
-from unswayed.visible import one_line
 
 
 @with_options

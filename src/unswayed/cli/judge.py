@@ -13,21 +13,21 @@ import typer
 
 from unswayed.auditing.opening import recorded_calls
 from unswayed.backends import BackendSettings
-from unswayed.benchmarks import is_benchmark
+from unswayed.base.errors import ItemError, UnswayedError, UsageError
+from unswayed.calls import Progress
+from unswayed.calls.judge import Judge
+from unswayed.calls.judging import JudgeFailure
 from unswayed.cli.command import command_line, with_budget
 from unswayed.cli.options import Budget, DryRun, Model, Shots, check_out, with_options
 from unswayed.cli.output import aside, note, write_bytes
 from unswayed.cli.results import show_price
 from unswayed.cli.verdict_file import VerdictFile
-from unswayed.decisions import Verdict
-from unswayed.errors import ItemError, UnswayedError, UsageError
-from unswayed.items import Item, by_criterion, decode_item, is_parquet, is_table, open_text
-from unswayed.judge import Judge
-from unswayed.judging import JudgeFailure
+from unswayed.data.benchmarks import is_benchmark
 from unswayed.methods import BASE, JUDGING, Method
-from unswayed.methods.files import FittedFile, load_method
+from unswayed.methods.fitted_file import FittedFile, load_method
+from unswayed.model.decisions import Verdict
+from unswayed.model.items import Item, by_criterion, decode_item, is_parquet, is_table, open_text
 from unswayed.prompts import AskOptions
-from unswayed.runner import Progress
 from unswayed.sources import DataOptions, examples_of, model_for
 from unswayed.store import CallStore
 from unswayed.tiny import is_built_in

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from unswayed.base.errors import UsageError
+from unswayed.base.registry import did_you_mean
 from unswayed.cli.output import show, write
-from unswayed.errors import UsageError
-from unswayed.registry import did_you_mean
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -35,10 +35,10 @@ def _registered(
 
 
 def _methods() -> Listing:
-    from unswayed.decisions import Evidence
     from unswayed.methods import METHODS
     from unswayed.methods.names import parameters
-    from unswayed.tasks import tasks_giving
+    from unswayed.model.decisions import Evidence
+    from unswayed.model.tasks import tasks_giving
 
     rows: list[tuple[str, ...]] = []
     for name in METHODS:
@@ -77,7 +77,7 @@ def _prices() -> Listing:
 
 
 def _benchmarks() -> Listing:
-    from unswayed.benchmarks import BENCHMARKS
+    from unswayed.data.benchmarks import BENCHMARKS
 
     rows: list[tuple[str, ...]] = []
     for name in BENCHMARKS:
@@ -96,7 +96,7 @@ def _benchmarks() -> Listing:
 
 
 def _tasks() -> Listing:
-    from unswayed.tasks import TASKS, task_of
+    from unswayed.model.tasks import TASKS, task_of
 
     rows = [(task.name, task.noun, task.orders) for task in map(task_of, TASKS)]
     return ("task", "a candidate is called", "orders in audits"), rows
@@ -136,7 +136,7 @@ LISTINGS: Final[Mapping[str, tuple[Callable[[], Listing], ...]]] = {
     "metrics": (_registered(("metric", "what it is"), "metrics:METRICS", attrgetter("meaning")),),
     "models": (_providers, _prices),
     "importers": (
-        _registered(("importer", "what it reads"), "importers:IMPORTERS", attrgetter("title")),
+        _registered(("importer", "what it reads"), "data.importers:IMPORTERS", attrgetter("title")),
     ),
     "benchmarks": (_benchmarks,),
     "prompts": (
@@ -150,7 +150,9 @@ LISTINGS: Final[Mapping[str, tuple[Callable[[], Listing], ...]]] = {
         ),
     ),
     "rewards": (
-        _registered(("reward", "what it pays for"), "reward_settings:REWARDS", attrgetter("about")),
+        _registered(
+            ("reward", "what it pays for"), "training.reward_settings:REWARDS", attrgetter("about")
+        ),
     ),
     "engines": (_registered(("engine", "what it is"), "training.table:ENGINES", _first_line),),
     "launch": (_launch_files,),

@@ -11,8 +11,8 @@ from typing import Annotated, Any, TypeVar, get_args
 
 import typer
 
-from unswayed.arguments import Option, Settings, options_of
-from unswayed.errors import RunDirectoryError, UsageError
+from unswayed.base.arguments import Option, Settings, options_of
+from unswayed.base.errors import RunDirectoryError, UsageError
 
 R = TypeVar("R")
 

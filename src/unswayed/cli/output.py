@@ -7,7 +7,7 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from unswayed.visible import lines_of, one_line
+from unswayed.base.visible import lines_of, one_line
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from unswayed.auditing.run_directory import write_text
+from unswayed.base.errors import UsageError
 from unswayed.cli.options import check_out
 from unswayed.cli.output import write
-from unswayed.errors import UsageError
 from unswayed.report.collect import load_runs
 from unswayed.report.page import render_report
 from unswayed.report.papers import write_figures

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from unswayed.base.errors import GateError
 from unswayed.cli.command import command_line, with_budget
 from unswayed.cli.output import note, show, write, write_bytes
-from unswayed.errors import GateError
 
 if TYPE_CHECKING:
     from unswayed.auditing.audit import AuditRecord
+    from unswayed.calls import CallPlan
     from unswayed.result import AuditResult
-    from unswayed.runner import CallPlan
 
 
 def show_price(plan: CallPlan, *, json: bool) -> None:

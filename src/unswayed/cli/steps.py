@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Final, TextIO
 
-from unswayed.runner.progress import duration
+from unswayed.calls.progress import duration
 from unswayed.training.held_out import figures_of
 from unswayed.training.run_folder import SETTLED
 from unswayed.training.scoring import PARTS

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 import typer
 
 from unswayed.auditing.run_directory import json_text
+from unswayed.base.errors import UsageError
+from unswayed.base.registry import require
+from unswayed.calls.interrupts import INTERRUPTED
 from unswayed.cli.options import with_options
 from unswayed.cli.output import note, write
 from unswayed.cli.steps import StepLines
 from unswayed.cli.training_options import changes_of, check_read, exact_form
-from unswayed.errors import UsageError
-from unswayed.registry import require
-from unswayed.reward_settings import REWARDS, Advantage
-from unswayed.runner.interrupts import INTERRUPTED
 from unswayed.sources import DataOptions
 from unswayed.training.checkpoints import RECORD
 from unswayed.training.held_out import checked_items, figures_of, look_filtered
@@ -26,6 +25,7 @@ from unswayed.training.planning import plan_training
 from unswayed.training.processes import is_main
 from unswayed.training.recipe import load_recipe, with_changes
 from unswayed.training.recipe_parts import Layouts
+from unswayed.training.reward_settings import REWARDS, Advantage
 from unswayed.training.run import TrainingResult
 from unswayed.training.run import train as run_training
 from unswayed.training.run_folder import RunFolder

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from unswayed.errors import UsageError
+from unswayed.base.errors import UsageError
 from unswayed.training.table import OBJECTIVES
 
 EXACT: Final = "-exact"

@@ -10,11 +10,11 @@ from typing import IO, Final, NoReturn, Self
 
 import msgspec
 
-from unswayed.decisions import Verdict
-from unswayed.errors import RunDirectoryError
-from unswayed.files import LARGEST, lock, sweep, temporary_for
-from unswayed.items import Item
-from unswayed.judge import Judge
+from unswayed.base.errors import RunDirectoryError
+from unswayed.base.files import LARGEST, lock, sweep, temporary_for
+from unswayed.calls.judge import Judge
+from unswayed.model.decisions import Verdict
+from unswayed.model.items import Item
 
 BEGINNING: Final = b'{"item_id":'
 

@@ -1,6 +1,6 @@
 """Errors: what a command prints as one sentence instead of a traceback."""
 
-from unswayed.errors import ItemError as ItemError
-from unswayed.errors import MethodError as MethodError
-from unswayed.errors import UnswayedError as UnswayedError
-from unswayed.errors import UsageError as UsageError
+from unswayed.base.errors import ItemError as ItemError
+from unswayed.base.errors import MethodError as MethodError
+from unswayed.base.errors import UnswayedError as UnswayedError
+from unswayed.base.errors import UsageError as UsageError

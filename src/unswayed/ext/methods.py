@@ -1,13 +1,5 @@
 """Methods: from recorded decisions to verdicts."""
 
-from unswayed.decisions import MISSING as MISSING
-from unswayed.decisions import TIE as TIE
-from unswayed.decisions import UNPARSED as UNPARSED
-from unswayed.decisions import DecisionTable as DecisionTable
-from unswayed.decisions import Estimate as Estimate
-from unswayed.decisions import Evidence as Evidence
-from unswayed.decisions import VerdictTable as VerdictTable
-from unswayed.items import Item as Item
 from unswayed.methods.estimation import Tables as Tables
 from unswayed.methods.estimation import not_fitted as not_fitted
 from unswayed.methods.estimation import warn_if_few as warn_if_few
@@ -24,6 +16,14 @@ from unswayed.methods.tables import verdict_table as verdict_table
 from unswayed.methods.voting import count_votes as count_votes
 from unswayed.methods.voting import decide_by_average as decide_by_average
 from unswayed.methods.voting import decide_by_vote as decide_by_vote
-from unswayed.presentation import Ask as Ask
-from unswayed.presentation import Presentation as Presentation
-from unswayed.presentation import presentations as presentations
+from unswayed.model.decisions import MISSING as MISSING
+from unswayed.model.decisions import TIE as TIE
+from unswayed.model.decisions import UNPARSED as UNPARSED
+from unswayed.model.decisions import DecisionTable as DecisionTable
+from unswayed.model.decisions import Estimate as Estimate
+from unswayed.model.decisions import Evidence as Evidence
+from unswayed.model.decisions import VerdictTable as VerdictTable
+from unswayed.model.items import Item as Item
+from unswayed.model.presentation import Ask as Ask
+from unswayed.model.presentation import Presentation as Presentation
+from unswayed.model.presentation import presentations as presentations

@@ -1,4 +1,4 @@
 """Prompts: the words of a question and the wanted reply."""
 
-from unswayed.parsing import ReplySpec as ReplySpec
+from unswayed.model.parsing import ReplySpec as ReplySpec
 from unswayed.prompts import Style as Style

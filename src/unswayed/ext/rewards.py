@@ -1,4 +1,4 @@
 """Rewards: what training pays for consistency."""
 
-from unswayed.reward_settings import Reward as Reward
-from unswayed.reward_settings import RewardSettings as RewardSettings
+from unswayed.training.reward_settings import Reward as Reward
+from unswayed.training.reward_settings import RewardSettings as RewardSettings

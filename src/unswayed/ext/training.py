@@ -1,6 +1,6 @@
 """Training: objectives, and engines that run them."""
 
-from unswayed.training.data import Groups as Groups
+from unswayed.training.groups import Groups as Groups
 from unswayed.training.held_out import measure_held_out as measure_held_out
 from unswayed.training.memory import Pass as Pass
 from unswayed.training.one_token import Example as Example

@@ -18,15 +18,6 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from unswayed.decisions import (
-    Clusters,
-    DecisionTable,
-    Estimate,
-    Evidence,
-    FloatArray,
-    VerdictTable,
-    argmax_by_tie_rule,
-)
 from unswayed.methods.checks import check_layout, check_numbers
 from unswayed.methods.estimation import (
     FEW_ITEMS,
@@ -49,7 +40,16 @@ from unswayed.methods.tables import (
     softmax,
     verdict_table,
 )
-from unswayed.presentation import Ask, Presentation, canonical, presentations
+from unswayed.model.decisions import (
+    Clusters,
+    DecisionTable,
+    Estimate,
+    Evidence,
+    FloatArray,
+    VerdictTable,
+    argmax_by_tie_rule,
+)
+from unswayed.model.presentation import Ask, Presentation, canonical, presentations
 
 Design = Literal["decoupled", "coupled"]
 

@@ -29,7 +29,12 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from unswayed.decisions import (
+from unswayed.base.registry import Registry
+from unswayed.methods.protocol import About, Method
+from unswayed.methods.sets import canonical_ask, presentation_set
+from unswayed.methods.tables import verdict_table
+from unswayed.methods.voting import count_votes
+from unswayed.model.decisions import (
     MISSING,
     TIE,
     UNPARSED,
@@ -38,13 +43,8 @@ from unswayed.decisions import (
     DecisionTable,
     VerdictTable,
 )
-from unswayed.items import Item
-from unswayed.methods.protocol import About, Method
-from unswayed.methods.sets import canonical_ask, presentation_set
-from unswayed.methods.tables import verdict_table
-from unswayed.methods.voting import count_votes
-from unswayed.presentation import Ask
-from unswayed.registry import Registry
+from unswayed.model.items import Item
+from unswayed.model.presentation import Ask
 
 SKIPS: Registry[Callable[[Item], bool]] = Registry(
     "skip",

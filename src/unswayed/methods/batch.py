@@ -15,12 +15,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from unswayed.decisions import DecisionTable
 from unswayed.methods.priors import LabelPrior, PriorMethod
 from unswayed.methods.protocol import About, Layouts
 from unswayed.methods.sets import label_layouts
 from unswayed.methods.tables import log_probs_by_label, softmax
-from unswayed.presentation import Ask, Presentation
+from unswayed.model.decisions import DecisionTable
+from unswayed.model.presentation import Ask, Presentation
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,9 +24,7 @@ from typing import ClassVar, Final, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from unswayed.decisions import Clusters, DecisionTable, Estimate, Evidence, FloatArray, VerdictTable
-from unswayed.decisions.levels import level_counts, level_ranks
-from unswayed.errors import UsageError
+from unswayed.base.errors import UsageError
 from unswayed.methods.checks import UnsoundError, check_layout, check_numbers
 from unswayed.methods.estimation import (
     Tables,
@@ -41,8 +39,17 @@ from unswayed.methods.protocol import About, Learned, Method, learned
 from unswayed.methods.sets import content_ask, presentation_set
 from unswayed.methods.tables import positions_by_candidate
 from unswayed.methods.voting import decide_by_vote
-from unswayed.permutations import FULL_LIMIT, Order, balanced, full
-from unswayed.presentation import Ask, Presentation
+from unswayed.model.decisions import (
+    Clusters,
+    DecisionTable,
+    Estimate,
+    Evidence,
+    FloatArray,
+    VerdictTable,
+)
+from unswayed.model.decisions.levels import level_counts, level_ranks
+from unswayed.model.permutations import FULL_LIMIT, Order, balanced, full
+from unswayed.model.presentation import Ask, Presentation
 
 EQUAL: Final = 1e-9
 """Costs closer than this are equal: far above rounding, far below one answer."""

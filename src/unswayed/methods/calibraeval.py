@@ -27,18 +27,7 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from unswayed.decisions import (
-    TIE,
-    BoolArray,
-    Clusters,
-    DecisionTable,
-    Estimate,
-    Evidence,
-    FloatArray,
-    VerdictTable,
-    argmax_by_tie_rule,
-)
-from unswayed.errors import MethodError, UsageError
+from unswayed.base.errors import MethodError, UsageError
 from unswayed.methods.checks import UnsoundError, check_numbers, check_rising
 from unswayed.methods.estimation import (
     FEW_ITEMS,
@@ -62,8 +51,19 @@ from unswayed.methods.monotone import (
 from unswayed.methods.protocol import About, Learned, Method, learned
 from unswayed.methods.sets import canonical_ask, presentation_set
 from unswayed.methods.tables import TOLERANCE, labels_by_candidate, probs_of, softmax, verdict_table
-from unswayed.permutations import invert
-from unswayed.presentation import X1, Ask, Presentation, label_symbols
+from unswayed.model.decisions import (
+    TIE,
+    BoolArray,
+    Clusters,
+    DecisionTable,
+    Estimate,
+    Evidence,
+    FloatArray,
+    VerdictTable,
+    argmax_by_tie_rule,
+)
+from unswayed.model.permutations import invert
+from unswayed.model.presentation import X1, Ask, Presentation, label_symbols
 
 Objective = Literal["both", "l1", "l2"]
 """Eq. 10, or the paper's ablations: l1 = a^2 - lambda c^2, l2 = b^2 - lambda (g(s0) - 1/2)^2."""

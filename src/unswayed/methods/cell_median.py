@@ -16,14 +16,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from unswayed.decisions import DecisionTable
-from unswayed.errors import MethodError
+from unswayed.base.errors import MethodError
 from unswayed.methods.intervals import median_interval
 from unswayed.methods.priors import LabelPrior, PriorMethod
 from unswayed.methods.protocol import About, Layouts
 from unswayed.methods.sets import canonical_ask, label_layouts, orbit
 from unswayed.methods.tables import log_probs_by_label
-from unswayed.presentation import Ask
+from unswayed.model.decisions import DecisionTable
+from unswayed.model.presentation import Ask
 
 
 @dataclass(frozen=True, slots=True)

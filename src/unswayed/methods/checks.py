@@ -6,8 +6,8 @@ import itertools
 import math
 from collections.abc import Sequence
 
-from unswayed.errors import MethodError, ShapeError
-from unswayed.permutations import Order, invert
+from unswayed.base.errors import MethodError, ShapeError
+from unswayed.model.permutations import Order, invert
 
 ROUNDING = 1e-9
 

@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from unswayed.decisions import DecisionTable, FloatArray
-from unswayed.items import Item
 from unswayed.methods.priors import LabelPrior
 from unswayed.methods.protocol import Layouts
 from unswayed.methods.sets import label_layouts
 from unswayed.methods.tables import EPSILON, labels_by_candidate, probs_of
-from unswayed.permutations import invert
-from unswayed.presentation import Ask, Presentation, Substitution
+from unswayed.model.decisions import DecisionTable, FloatArray
+from unswayed.model.items import Item
+from unswayed.model.permutations import invert
+from unswayed.model.presentation import Ask, Presentation, Substitution
 
 
 def plan_content_free(

@@ -16,8 +16,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from unswayed.decisions import DecisionTable, VerdictTable
-from unswayed.items import Item
 from unswayed.methods.content_free import (
     content_free_asks,
     content_free_priors,
@@ -27,7 +25,9 @@ from unswayed.methods.content_free import (
 from unswayed.methods.priors import LabelPrior, PriorMethod, decide_by_offsets
 from unswayed.methods.protocol import About, Layouts
 from unswayed.methods.sets import canonical_ask
-from unswayed.presentation import Ask, Substitution
+from unswayed.model.decisions import DecisionTable, VerdictTable
+from unswayed.model.items import Item
+from unswayed.model.presentation import Ask, Substitution
 
 CONTENT_FREE = ("N/A", "", "[MASK]")
 

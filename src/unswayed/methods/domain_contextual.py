@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from unswayed.decisions import DecisionTable
-from unswayed.errors import MethodError
-from unswayed.items import Item, text_of
+from unswayed.base.errors import MethodError
 from unswayed.methods.content_free import content_free_priors, plan_content_free
 from unswayed.methods.priors import LabelPrior, PriorMethod
 from unswayed.methods.protocol import About, Layouts
-from unswayed.presentation import Ask, Substitution
+from unswayed.model.decisions import DecisionTable
+from unswayed.model.items import Item, text_of
+from unswayed.model.presentation import Ask, Substitution
 
 
 def random_texts(items: Sequence[Item], count: int, *, seed: int) -> tuple[Substitution, ...]:

@@ -18,12 +18,12 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from unswayed.decisions import Estimate, FloatArray
-from unswayed.errors import MethodError
+from unswayed.base.errors import MethodError
+from unswayed.base.quantiles import NORMAL, student
 from unswayed.methods.estimation import FEW_ITEMS, MethodWarning, Tables
 from unswayed.methods.intervals import expanded_levels
 from unswayed.methods.protocol import Method, unlearned
-from unswayed.quantiles import NORMAL, student
+from unswayed.model.decisions import Estimate, FloatArray
 
 CHECKS: Final = 4000
 """Draws of what chance does to the largest deviate."""

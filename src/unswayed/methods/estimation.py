@@ -9,10 +9,10 @@ from typing import Final
 
 import numpy as np
 
-from unswayed.decisions import Decision, DecisionTable
-from unswayed.errors import MethodError
-from unswayed.items import Item, blind
-from unswayed.presentation import Ask
+from unswayed.base.errors import MethodError
+from unswayed.model.decisions import Decision, DecisionTable
+from unswayed.model.items import Item, blind
+from unswayed.model.presentation import Ask
 
 FEW_ITEMS: Final = 20
 """Fewer estimation items than this are warned about."""

@@ -15,8 +15,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from unswayed.decisions import Clusters, FloatArray
-from unswayed.quantiles import expanded_tail, student
+from unswayed.base.quantiles import expanded_tail, student
+from unswayed.model.decisions import Clusters, FloatArray
 
 FEWEST: Final = 60
 """Estimation items below which a bootstrap interval is not given."""

@@ -7,16 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from unswayed.decisions import (
-    MISSING,
-    BoolArray,
-    DecisionTable,
-    FloatArray,
-    VerdictTable,
-    leaders_of,
-    value_of_choices,
-)
-from unswayed.errors import MethodError
+from unswayed.base.errors import MethodError
 from unswayed.methods.estimation import warn_of
 from unswayed.methods.tables import (
     TOLERANCE,
@@ -26,6 +17,15 @@ from unswayed.methods.tables import (
     verdict_table,
 )
 from unswayed.methods.voting import count_votes, shares_of
+from unswayed.model.decisions import (
+    MISSING,
+    BoolArray,
+    DecisionTable,
+    FloatArray,
+    VerdictTable,
+    leaders_of,
+    value_of_choices,
+)
 
 FEWEST: Final = 1e-12
 """Weight below which a place was shown in no answer that was read: sums of weights are larger."""

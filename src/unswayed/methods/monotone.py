@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from unswayed.decisions import FloatArray
+from unswayed.model.decisions import FloatArray
 
 SMALL: Final = 400
 """Distinct probabilities below which the solver runs more starts."""

@@ -8,12 +8,12 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from unswayed.errors import UsageError
-from unswayed.items import Task
+from unswayed.base.errors import UsageError
+from unswayed.base.registry import did_you_mean
 from unswayed.methods import METHODS
 from unswayed.methods.protocol import Method, learned_fields, why_not
-from unswayed.registry import did_you_mean
-from unswayed.tasks import task_of
+from unswayed.model.items import Task
+from unswayed.model.tasks import task_of
 
 
 def parameters(method: type[Method] | Method) -> dict[str, object]:

@@ -25,7 +25,11 @@ from typing import ClassVar, Final, Literal
 
 import numpy as np
 
-from unswayed.decisions import (
+from unswayed.base.errors import UsageError
+from unswayed.methods.protocol import About, Method
+from unswayed.methods.sets import presentation_set
+from unswayed.methods.voting import SCORE_TOLERANCE, decide_by_score, mean_by_candidate
+from unswayed.model.decisions import (
     RANK,
     SCORE,
     BoolArray,
@@ -34,12 +38,8 @@ from unswayed.decisions import (
     FloatArray,
     VerdictTable,
 )
-from unswayed.errors import UsageError
-from unswayed.methods.protocol import About, Method
-from unswayed.methods.sets import presentation_set
-from unswayed.methods.voting import SCORE_TOLERANCE, decide_by_score, mean_by_candidate
-from unswayed.parsing import FLAGS
-from unswayed.presentation import Ask
+from unswayed.model.parsing import FLAGS
+from unswayed.model.presentation import Ask
 
 CAUTION: Final = "calibrated_uncertainty"
 """The flag that is a merit."""

@@ -18,15 +18,15 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from unswayed.decisions import Clusters, DecisionTable, FloatArray, Subjects
 from unswayed.methods.estimation import FEW_ITEMS, warn_of
 from unswayed.methods.intervals import FEWEST, expanded_levels, mean_interval
 from unswayed.methods.priors import LabelPrior, PriorMethod
 from unswayed.methods.protocol import About
 from unswayed.methods.sets import label_layouts, orbit
 from unswayed.methods.tables import log_probs_by_label, softmax
-from unswayed.permutations import Order
-from unswayed.presentation import Ask
+from unswayed.model.decisions import Clusters, DecisionTable, FloatArray, Subjects
+from unswayed.model.permutations import Order
+from unswayed.model.presentation import Ask
 
 SMALLEST_GROUP = 5
 """Groups with fewer estimation items share the prior of all items."""

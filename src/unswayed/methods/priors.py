@@ -15,14 +15,6 @@ from typing import ClassVar, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from unswayed.decisions import (
-    DecisionTable,
-    Estimate,
-    Evidence,
-    FloatArray,
-    VerdictTable,
-    argmax_by_tie_rule,
-)
 from unswayed.methods.checks import UnsoundError, check_layout, check_numbers
 from unswayed.methods.estimation import (
     FEW_ITEMS,
@@ -41,8 +33,16 @@ from unswayed.methods.tables import (
     softmax,
     verdict_table,
 )
-from unswayed.permutations import Order
-from unswayed.presentation import Ask, Presentation, label_symbols
+from unswayed.model.decisions import (
+    DecisionTable,
+    Estimate,
+    Evidence,
+    FloatArray,
+    VerdictTable,
+    argmax_by_tie_rule,
+)
+from unswayed.model.permutations import Order
+from unswayed.model.presentation import Ask, Presentation, label_symbols
 
 SUM_TOLERANCE: Final = 1e-6
 

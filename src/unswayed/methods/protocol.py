@@ -14,7 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
-from unswayed.decisions import (
+from unswayed.base.errors import MethodError, NeedsLogprobs, UsageError
+from unswayed.methods.estimation import MOST_ITEMS, Tables, split, tables_of
+from unswayed.model.decisions import (
     MISSING,
     Decision,
     DecisionTable,
@@ -23,12 +25,10 @@ from unswayed.decisions import (
     Verdict,
     VerdictTable,
 )
-from unswayed.errors import MethodError, NeedsLogprobs, UsageError
-from unswayed.items import Item, Task, blind
-from unswayed.methods.estimation import MOST_ITEMS, Tables, split, tables_of
-from unswayed.permutations import check_size
-from unswayed.presentation import Ask, Presentation, askable
-from unswayed.tasks import task_of
+from unswayed.model.items import Item, Task, blind
+from unswayed.model.permutations import check_size
+from unswayed.model.presentation import Ask, Presentation, askable
+from unswayed.model.tasks import task_of
 
 M = TypeVar("M", bound="Method")
 

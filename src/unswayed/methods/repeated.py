@@ -13,13 +13,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from unswayed.decisions import DecisionTable, Evidence, VerdictTable
-from unswayed.errors import UsageError
+from unswayed.base.errors import UsageError
 from unswayed.methods.mean_value import decide_by_mean_value
 from unswayed.methods.protocol import About, Method
 from unswayed.methods.sets import canonical_ask
 from unswayed.methods.voting import decide_by_average, decide_by_vote
-from unswayed.presentation import Ask
+from unswayed.model.decisions import DecisionTable, Evidence, VerdictTable
+from unswayed.model.presentation import Ask
 
 
 @dataclass(frozen=True, slots=True)

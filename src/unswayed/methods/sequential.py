@@ -17,7 +17,12 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from unswayed.decisions import (
+from unswayed.base.errors import UsageError
+from unswayed.methods.protocol import About, Method
+from unswayed.methods.sets import presentation_set
+from unswayed.methods.tables import agreement, plurality, verdict_table
+from unswayed.methods.voting import count_votes
+from unswayed.model.decisions import (
     MISSING,
     BoolArray,
     Decision,
@@ -26,13 +31,8 @@ from unswayed.decisions import (
     IntArray,
     VerdictTable,
 )
-from unswayed.errors import UsageError
-from unswayed.items import Item, blind
-from unswayed.methods.protocol import About, Method
-from unswayed.methods.sets import presentation_set
-from unswayed.methods.tables import agreement, plurality, verdict_table
-from unswayed.methods.voting import count_votes
-from unswayed.presentation import Ask, Presentation
+from unswayed.model.items import Item, blind
+from unswayed.model.presentation import Ask, Presentation
 
 IN_BLOCKS = ("auto", "swap", "cyclic", "balanced")
 """Sets of orders that come as consecutive blocks of n position-balanced presentations."""

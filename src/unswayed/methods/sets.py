@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Literal
 
-from unswayed.permutations import Order, cyclic
-from unswayed.presentation import Ask, Presentation, presentations
+from unswayed.model.permutations import Order, cyclic
+from unswayed.model.presentation import Ask, Presentation, presentations
 
 Reading = Literal["coupled", "label", "order", "all"]
 """What moves between the presentations read: see `presentation.presentations`; all = the three."""

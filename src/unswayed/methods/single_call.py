@@ -21,11 +21,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from unswayed.decisions import DecisionTable, VerdictTable
 from unswayed.methods.protocol import About, Method
 from unswayed.methods.sets import canonical_ask, content_ask
 from unswayed.methods.voting import decide_by_answer
-from unswayed.presentation import Ask, Presentation
+from unswayed.model.decisions import DecisionTable, VerdictTable
+from unswayed.model.presentation import Ask, Presentation
 
 
 @dataclass(frozen=True, slots=True)

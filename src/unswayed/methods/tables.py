@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from unswayed.decisions import (
+from unswayed.model.decisions import (
     MISSING,
     TIE,
     UNPARSED,
@@ -24,7 +24,7 @@ from unswayed.decisions import (
     sd_of_rows,
     value_of_choices,
 )
-from unswayed.permutations import Order, invert
+from unswayed.model.permutations import Order, invert
 
 EPSILON: Final = 1e-10
 """Added to probabilities before a logarithm (PriDe's released code uses the same)."""

@@ -14,14 +14,14 @@ from typing import Final
 
 import numpy as np
 
-from unswayed.decisions import BoolArray, DecisionTable, FloatArray
-from unswayed.errors import MethodError
+from unswayed.base.errors import MethodError
 from unswayed.methods import METHODS
 from unswayed.methods.names import spec_name
 from unswayed.methods.protocol import Method
 from unswayed.methods.tables import labels_by_candidate, probs_of
-from unswayed.permutations import invert
-from unswayed.presentation import X0, X1, X2, X3, Ask, Presentation
+from unswayed.model.decisions import BoolArray, DecisionTable, FloatArray
+from unswayed.model.permutations import invert
+from unswayed.model.presentation import X0, X1, X2, X3, Ask, Presentation
 
 PRESENTATIONS: Final[Mapping[str, Presentation]] = {"X0": X0, "X1": X1, "X2": X2, "X3": X3}
 

@@ -7,7 +7,15 @@ from typing import Final
 
 import numpy as np
 
-from unswayed.decisions import (
+from unswayed.methods.tables import (
+    EPSILON,
+    TOLERANCE,
+    choices_of,
+    plurality,
+    softmax,
+    verdict_table,
+)
+from unswayed.model.decisions import (
     MISSING,
     SCORE,
     TIE,
@@ -20,15 +28,7 @@ from unswayed.decisions import (
     argmax_by_tie_rule,
     leaders_of,
 )
-from unswayed.methods.tables import (
-    EPSILON,
-    TOLERANCE,
-    choices_of,
-    plurality,
-    softmax,
-    verdict_table,
-)
-from unswayed.tasks import task_of
+from unswayed.model.tasks import task_of
 
 SCORE_TOLERANCE: Final = 1e-6
 """Scores, of 0 to 100, that are tied: far above rounding, far below any step a judge takes."""

@@ -14,10 +14,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from unswayed.decisions import TIE, FloatArray
 from unswayed.metrics.gold import GOLD_TIE
 from unswayed.metrics.metric import Metric, Need, fraction, item_means
 from unswayed.metrics.outcomes import Outcomes
+from unswayed.model.decisions import TIE, FloatArray
 
 
 def credit(outcomes: Outcomes) -> FloatArray:

@@ -10,9 +10,9 @@ from functools import partial
 
 import numpy as np
 
-from unswayed.decisions import TIE, UNPARSED, FloatArray
 from unswayed.metrics.metric import Metric, Need, fraction
 from unswayed.metrics.outcomes import Outcomes
+from unswayed.model.decisions import TIE, UNPARSED, FloatArray
 
 
 def _answers(outcomes: Outcomes, *, code: int) -> FloatArray:

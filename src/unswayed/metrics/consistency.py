@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from unswayed.decisions import FloatArray
 from unswayed.metrics.metric import Metric, Need, fraction, item_means
 from unswayed.metrics.outcomes import Outcomes
+from unswayed.model.decisions import FloatArray
 
 
 def agreeing_pairs(outcomes: Outcomes) -> FloatArray:

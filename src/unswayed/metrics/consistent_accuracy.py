@@ -13,10 +13,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from unswayed.decisions import BoolArray, FloatArray
 from unswayed.metrics.gold import GOLD_TIE
 from unswayed.metrics.metric import Metric, Need, fraction, item_means
 from unswayed.metrics.outcomes import Outcomes
+from unswayed.model.decisions import BoolArray, FloatArray
 
 
 def _right(outcomes: Outcomes) -> FloatArray:

@@ -27,9 +27,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from unswayed.decisions import FloatArray
 from unswayed.metrics.metric import FEWEST_SCORED, Metric, Need, OfWeights, correlation
 from unswayed.metrics.outcomes import Outcomes
+from unswayed.model.decisions import FloatArray
 
 Index = NDArray[np.intp]
 

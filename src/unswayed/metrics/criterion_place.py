@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from unswayed.decisions import BoolArray, FloatArray
 from unswayed.metrics.metric import Metric, Need
 from unswayed.metrics.outcomes import Outcomes
+from unswayed.model.decisions import BoolArray, FloatArray
 
 
 def _by_place(outcomes: Outcomes) -> FloatArray:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from unswayed.errors import UsageError
+from unswayed.base.errors import UsageError
 
 
 def sign_test(first: int, second: int) -> float:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from unswayed.decisions import TIE, UNPARSED
 from unswayed.metrics.outcomes import Outcomes
+from unswayed.model.decisions import TIE, UNPARSED
 
 
 @dataclass(frozen=True, slots=True)

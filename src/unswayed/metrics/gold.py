@@ -9,9 +9,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from unswayed.decisions import BoolArray, FloatArray
-from unswayed.items import Item
-from unswayed.tasks import task_of
+from unswayed.model.decisions import BoolArray, FloatArray
+from unswayed.model.items import Item
+from unswayed.model.tasks import task_of
 
 GOLD_NONE: Final = 0
 GOLD_ONE: Final = 1

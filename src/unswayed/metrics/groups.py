@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from unswayed.decisions import Estimate, FloatArray
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.resampling import (
     RESAMPLES,
@@ -20,6 +19,7 @@ from unswayed.metrics.resampling import (
 from unswayed.metrics.rows import Beside, Rates, Row, row_of
 from unswayed.metrics.table import load_metrics
 from unswayed.metrics.uncertainty import percentile_interval
+from unswayed.model.decisions import Estimate, FloatArray
 
 UNGROUPED = "(no group)"
 """Name under which items without a group are measured when others have one."""

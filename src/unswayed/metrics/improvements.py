@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unswayed.decisions import MISSING
 from unswayed.metrics.accuracy import credit
 from unswayed.metrics.exact import sign_test
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.pairing import paired_by_item
+from unswayed.model.decisions import MISSING
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,11 +19,11 @@ from typing import Final
 
 import numpy as np
 
-from unswayed.decisions import BoolArray, FloatArray
 from unswayed.metrics.gold import GOLD_ONE
 from unswayed.metrics.metric import Metric, Need
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.rare import of_agreement
+from unswayed.model.decisions import BoolArray, FloatArray
 
 _ROUNDING: Final = 1e-13
 """Share of a sum of squares below which what is left of it is rounding."""

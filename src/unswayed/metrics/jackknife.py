@@ -16,11 +16,11 @@ from typing import Final
 
 import numpy as np
 
-from unswayed.decisions import FloatArray
-from unswayed.decisions.clusters import Clusters
-from unswayed.errors import ShapeError
+from unswayed.base.errors import ShapeError
 from unswayed.metrics.metric import Metric, OfWeights
 from unswayed.metrics.outcomes import Outcomes
+from unswayed.model.decisions import FloatArray
+from unswayed.model.decisions.clusters import Clusters
 
 GROUPS: Final = 400
 """Groups of items that are left out in turn."""

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from unswayed.decisions import FloatArray
 from unswayed.metrics.consistency import agreeing_pairs
 from unswayed.metrics.metric import Metric, Need
 from unswayed.metrics.outcomes import Outcomes
+from unswayed.model.decisions import FloatArray
 
 
 def _agreement_and_counts(outcomes: Outcomes) -> FloatArray:

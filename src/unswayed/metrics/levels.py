@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from unswayed.decisions import FloatArray
-from unswayed.decisions.levels import level_counts, level_ranks
-from unswayed.errors import ShapeError
+from unswayed.base.errors import ShapeError
 from unswayed.metrics.outcomes import Outcomes
+from unswayed.model.decisions import FloatArray
+from unswayed.model.decisions.levels import level_counts, level_ranks
 
 
 def level_choices(

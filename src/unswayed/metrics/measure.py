@@ -9,9 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from unswayed.decisions import Estimate, FloatArray
-from unswayed.decisions.clusters import Clusters
-from unswayed.errors import UsageError
+from unswayed.base.errors import UsageError
 from unswayed.metrics.jackknife import jackknifed
 from unswayed.metrics.metric import Metric
 from unswayed.metrics.outcomes import Outcomes
@@ -31,6 +29,8 @@ from unswayed.metrics.uncertainty import (
     paired_difference,
     resample_sums,
 )
+from unswayed.model.decisions import Estimate, FloatArray
+from unswayed.model.decisions.clusters import Clusters
 
 
 def measure(

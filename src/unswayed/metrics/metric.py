@@ -14,10 +14,10 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from unswayed.decisions import FloatArray
-from unswayed.errors import UsageError
+from unswayed.base.errors import UsageError
 from unswayed.metrics.gold import GOLD_ONE
 from unswayed.metrics.outcomes import Outcomes
+from unswayed.model.decisions import FloatArray
 
 Limits = tuple[float, float]
 """The smallest and the largest share that one item can have in a value."""

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from unswayed.decisions import FloatArray
+from unswayed.model.decisions import FloatArray
 
 EXACT_UP_TO: Final = 5_000
 """Most items that count for which items are drawn one by one."""

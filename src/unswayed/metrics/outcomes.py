@@ -13,19 +13,19 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from unswayed.decisions import (
+from unswayed.base.errors import ShapeError
+from unswayed.metrics.gold import GOLD_ONE, GOLD_SEVERAL, GOLD_TIE
+from unswayed.metrics.patterns import patterns_of_rows, unique_rows
+from unswayed.model.decisions import (
     MISSING,
     TIE,
     BoolArray,
     FloatArray,
     IntArray,
 )
-from unswayed.decisions.clusters import Clusters
-from unswayed.errors import ShapeError
-from unswayed.metrics.gold import GOLD_ONE, GOLD_SEVERAL, GOLD_TIE
-from unswayed.metrics.patterns import patterns_of_rows, unique_rows
-from unswayed.permutations import invert
-from unswayed.presentation import Presentation
+from unswayed.model.decisions.clusters import Clusters
+from unswayed.model.permutations import invert
+from unswayed.model.presentation import Presentation
 
 _CONTINUOUS: Final = ("probs", "label_mass", "human", "score", "scores", "places")
 _BY_ITEM: Final = ("choices", "gold", "gold_kind", "permutable", "tied", "weights", *_CONTINUOUS)

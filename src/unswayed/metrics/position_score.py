@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from unswayed.decisions import FloatArray
 from unswayed.metrics.metric import Metric, Need
 from unswayed.metrics.outcomes import Outcomes
+from unswayed.model.decisions import FloatArray
 
 
 def _by_position(outcomes: Outcomes) -> FloatArray:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Unpack
 
-from unswayed.errors import UsageError
+from unswayed.base.errors import UsageError
 from unswayed.metrics.accuracy import ACCURACY
 from unswayed.metrics.consistency import CONSISTENCY
 from unswayed.metrics.consistent_accuracy import CONSISTENT_ACCURACY

@@ -12,9 +12,9 @@ from typing import Final
 
 import numpy as np
 
-from unswayed.decisions import FloatArray
 from unswayed.metrics.metric import Metric, Need, correlation, item_means
 from unswayed.metrics.outcomes import Outcomes
+from unswayed.model.decisions import FloatArray
 
 _ROUNDING: Final = 1e-9
 """Scores that differ by less are tied: means over several orders round differently."""

@@ -14,12 +14,12 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from unswayed.decisions import FloatArray
-from unswayed.decisions.clusters import Clusters
+from unswayed.base.quantiles import student
 from unswayed.metrics.jackknife import GROUPS, jackknife
 from unswayed.metrics.metric import Ends
 from unswayed.metrics.uncertainty import TOO_FEW, alike_interval, paired_difference
-from unswayed.quantiles import student
+from unswayed.model.decisions import FloatArray
+from unswayed.model.decisions.clusters import Clusters
 
 Counts = NDArray[np.int64]
 """How often each row occurs."""

@@ -12,7 +12,6 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from unswayed.decisions import UNPARSED, FloatArray
 from unswayed.metrics.metric import (
     Ends,
     Metric,
@@ -24,6 +23,7 @@ from unswayed.metrics.metric import (
 )
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.rare import of_differences, of_shares
+from unswayed.model.decisions import UNPARSED, FloatArray
 
 
 def _with_total(outcomes: Outcomes, map_of_candidate: NDArray[np.intp]) -> FloatArray:

@@ -22,12 +22,12 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from unswayed.decisions import FloatArray
 from unswayed.metrics.gold import GOLD_ONE
 from unswayed.metrics.metric import Ends, Metric, Need, correlation, item_means
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.rare import of_differences, of_spread
 from unswayed.metrics.uncertainty import FEW, TOO_FEW
+from unswayed.model.decisions import FloatArray
 
 
 def _gold_and_hits(outcomes: Outcomes) -> FloatArray:

@@ -10,7 +10,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from unswayed.decisions import (
+from unswayed.base.errors import ShapeError
+from unswayed.metrics.gold import gold_of, human_of
+from unswayed.metrics.outcomes import Outcomes
+from unswayed.model.decisions import (
     MISSING,
     SCORE,
     Decision,
@@ -19,12 +22,9 @@ from unswayed.decisions import (
     criterion_places,
     value_of_choices,
 )
-from unswayed.decisions.clusters import Clusters
-from unswayed.errors import ShapeError
-from unswayed.items import Item
-from unswayed.metrics.gold import gold_of, human_of
-from unswayed.metrics.outcomes import Outcomes
-from unswayed.presentation import Presentation, canonical
+from unswayed.model.decisions.clusters import Clusters
+from unswayed.model.items import Item
+from unswayed.model.presentation import Presentation, canonical
 
 
 def outcomes_from_decisions(

@@ -13,10 +13,10 @@ import numpy as np
 from msgspec import UNSET, Struct, UnsetType
 from numpy.typing import NDArray
 
-from unswayed.decisions import MISSING, TIE, Estimate, FloatArray, IntArray
-from unswayed.decisions.clusters import Clusters
 from unswayed.metrics.rare import of_shares
 from unswayed.metrics.uncertainty import ONE, entries_of, mean_of_items
+from unswayed.model.decisions import MISSING, TIE, Estimate, FloatArray, IntArray
+from unswayed.model.decisions.clusters import Clusters
 
 FEWEST: Final = 2
 """Samples of one presentation that can be compared."""

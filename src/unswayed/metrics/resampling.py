@@ -13,8 +13,7 @@ from typing import Final, Literal, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from unswayed.decisions import Estimate, FloatArray
-from unswayed.errors import ShapeError, UsageError
+from unswayed.base.errors import ShapeError, UsageError
 from unswayed.metrics.jackknife import in_blocks
 from unswayed.metrics.metric import Ends, Limits, Metric
 from unswayed.metrics.moments import EXACT_UP_TO, FEWEST_EFFECTIVE, Moments, effective_items
@@ -24,6 +23,7 @@ from unswayed.metrics.uncertainty import (
     interval,
     resample_sums,
 )
+from unswayed.model.decisions import Estimate, FloatArray
 
 _WEIGHTED: Final = 4
 """Seed of the draws of weighted metrics; 0 and 1 are those of sums, 2 and 3 of comparisons."""

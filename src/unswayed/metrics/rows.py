@@ -8,13 +8,13 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from unswayed.decisions import MISSING, TIE, UNPARSED, Estimate
 from unswayed.metrics.consistency import CONSISTENCY
 from unswayed.metrics.gold import GOLD_NONE, GOLD_ONE, GOLD_SEVERAL, GOLD_TIE
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.rates import LABEL_RATE, POSITION_RATE
 from unswayed.metrics.resampling import Sample
 from unswayed.metrics.table import METRICS
+from unswayed.model.decisions import MISSING, TIE, UNPARSED, Estimate
 
 Rates = tuple[Estimate, ...]
 """The estimates of one metric: one, or one for each position or label."""

@@ -14,9 +14,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from unswayed.decisions import FloatArray, sd_of_rows
 from unswayed.metrics.metric import Metric, Need, item_means
 from unswayed.metrics.outcomes import Outcomes
+from unswayed.model.decisions import FloatArray, sd_of_rows
 
 
 def _deviations(outcomes: Outcomes) -> FloatArray:

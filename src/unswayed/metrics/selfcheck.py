@@ -17,8 +17,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from unswayed.decisions import UNPARSED
-from unswayed.errors import UnswayedError
+from unswayed.base.errors import UnswayedError
 from unswayed.metrics.accuracy import ACCURACY
 from unswayed.metrics.consistency import CONSISTENCY
 from unswayed.metrics.consistent_accuracy import CONSISTENT_ACCURACY
@@ -27,6 +26,7 @@ from unswayed.metrics.measure import measure
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.rows import Row
 from unswayed.metrics.table import METRICS
+from unswayed.model.decisions import UNPARSED
 
 _ROUNDING = 1e-9
 _TERMS = tuple(map(METRICS.name_of, (ACCURACY, CONSISTENCY, CONSISTENT_ACCURACY)))

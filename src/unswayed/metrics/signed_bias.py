@@ -17,9 +17,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from unswayed.decisions import FloatArray
 from unswayed.metrics.metric import Metric, Need
 from unswayed.metrics.outcomes import Outcomes
+from unswayed.model.decisions import FloatArray
 
 _FLOOR = 1e-10
 """Smallest probability: a label of probability 0 would be infinitely unlikely."""

@@ -21,16 +21,16 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from unswayed.decisions import Estimate, FloatArray
-from unswayed.decisions.clusters import Clusters
-from unswayed.errors import ShapeError
+from unswayed.base.errors import ShapeError
+from unswayed.base.quantiles import NORMAL, NORMAL_ONE_SIDED
 from unswayed.metrics.jackknife import jackknifed
 from unswayed.metrics.metric import Metric
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.resampling import GoldTies, prepared
 from unswayed.metrics.table import METRICS
 from unswayed.metrics.uncertainty import entries_of, mean_of_items
-from unswayed.quantiles import NORMAL, NORMAL_ONE_SIDED
+from unswayed.model.decisions import Estimate, FloatArray
+from unswayed.model.decisions.clusters import Clusters
 
 _DRAWS: Final = 20_000
 """Draws of the largest difference; they settle the critical value to about .01."""

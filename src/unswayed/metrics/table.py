@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from unswayed.base.registry import Registry
 from unswayed.metrics.metric import Metric
-from unswayed.registry import Registry
 
 BUILT_IN: Final = {
     "accuracy": "unswayed.metrics.accuracy:ACCURACY",

@@ -26,12 +26,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from unswayed.decisions import Estimate, FloatArray
-from unswayed.decisions.clusters import Clusters
+from unswayed.base.quantiles import NORMAL, TAIL, expanded_tail, student
 from unswayed.metrics.metric import Ends, Limits
 from unswayed.metrics.moments import EXACT_UP_TO
 from unswayed.metrics.patterns import unique_rows
-from unswayed.quantiles import NORMAL, TAIL, expanded_tail, student
+from unswayed.model.decisions import Estimate, FloatArray
+from unswayed.model.decisions.clusters import Clusters
 
 FEW: Final = 10.0
 """Items away from a limit below which quantiles of resamples are too coarse for a rate."""

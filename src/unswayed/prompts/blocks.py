@@ -12,11 +12,11 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from unswayed.items import Item, Text, turns_of
-from unswayed.permutations import Order
-from unswayed.presentation import Presentation, Substitution
+from unswayed.model.items import Item, Text, turns_of
+from unswayed.model.permutations import Order
+from unswayed.model.presentation import Presentation, Substitution
+from unswayed.model.tasks import TaskSpec
 from unswayed.prompts.spans import NO_CANDIDATE, Piece
-from unswayed.tasks import TaskSpec
 
 _RUN: Final = "====="
 _RUNS: Final = re.compile(r"={5,}")

@@ -10,17 +10,17 @@ from dataclasses import replace
 from itertools import chain
 from typing import Final
 
-from unswayed.errors import TemplateError
-from unswayed.items import Item, Task, encode_item, to_json, turns_of
-from unswayed.permutations import compose
-from unswayed.presentation import Ask, Presentation, canonical
+from unswayed.base.errors import TemplateError
+from unswayed.model.items import Item, Task, encode_item, to_json, turns_of
+from unswayed.model.permutations import compose
+from unswayed.model.presentation import Ask, Presentation, canonical
+from unswayed.model.tasks import points_of, task_of
 from unswayed.prompts.blocks import layout_of
 from unswayed.prompts.rendering import render, template_of
 from unswayed.prompts.settings import PromptSettings, label_set_of
 from unswayed.prompts.shots import gold_of_shot
 from unswayed.prompts.styles import PROMPTS
 from unswayed.prompts.template import Template
-from unswayed.tasks import points_of, task_of
 
 _QUESTION: Final = "qzquestionzq"
 _REFERENCE: Final = "qzreferencezq"

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Mapping
 from typing import Final
 
-from unswayed.errors import TemplateError
+from unswayed.base.errors import TemplateError
 
 SECONDS: Final = 5
 MEBIBYTES: Final = 512

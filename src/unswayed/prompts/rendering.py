@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Final
 
-from unswayed.errors import ShapeError, TemplateError
-from unswayed.items import Item, Message
-from unswayed.parsing import ReplySpec
-from unswayed.presentation import Ask, Presentation
+from unswayed.base.errors import ShapeError, TemplateError
+from unswayed.model.items import Item, Message
+from unswayed.model.parsing import ReplySpec
+from unswayed.model.presentation import Ask, Presentation
+from unswayed.model.tasks import TaskSpec, points_of, task_of
 from unswayed.prompts.blocks import (
     Layout,
     Outline,
@@ -24,7 +25,6 @@ from unswayed.prompts.shots import shot_presentations
 from unswayed.prompts.spans import Piece, Spans, spans_of
 from unswayed.prompts.styles import PROMPTS, Style, phrase, sentences
 from unswayed.prompts.template import Template, read_template
-from unswayed.tasks import TaskSpec, points_of, task_of
 
 Chat = tuple[Message, ...]
 

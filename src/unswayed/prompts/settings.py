@@ -13,10 +13,10 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
-from unswayed.arguments import Settings
-from unswayed.errors import TemplateError, UsageError
-from unswayed.items import Item, Message
-from unswayed.presentation import label_symbols
+from unswayed.base.arguments import Settings
+from unswayed.base.errors import TemplateError, UsageError
+from unswayed.model.items import Item, Message
+from unswayed.model.presentation import label_symbols
 from unswayed.prompts.blocks import Outline
 from unswayed.prompts.spans import Spans
 

@@ -12,9 +12,9 @@ import random
 from collections.abc import Sequence
 from typing import Final
 
-from unswayed.errors import TemplateError
-from unswayed.items import Item
-from unswayed.presentation import Presentation
+from unswayed.base.errors import TemplateError
+from unswayed.model.items import Item
+from unswayed.model.presentation import Presentation
 
 SHOT_SEED: Final = 0
 """Seed of the positions; fixed, so that the same examples always give the same prompt."""

@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from unswayed.errors import TemplateError
-from unswayed.parsing import LabelReply, ReplySpec
-from unswayed.registry import Registry
-from unswayed.tasks import TaskSpec
+from unswayed.base.errors import TemplateError
+from unswayed.base.registry import Registry
+from unswayed.model.parsing import LabelReply, ReplySpec
+from unswayed.model.tasks import TaskSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,16 +29,16 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from unswayed.errors import TemplateError
-from unswayed.files import read_whole
-from unswayed.items import Item, Message, Text, text_of
-from unswayed.parsing import ReplySpec
-from unswayed.presentation import Presentation
+from unswayed.base.errors import TemplateError
+from unswayed.base.files import read_whole
+from unswayed.base.registry import did_you_mean
+from unswayed.model.items import Item, Message, Text, text_of
+from unswayed.model.parsing import ReplySpec
+from unswayed.model.presentation import Presentation
 from unswayed.prompts.blocks import Layout, Outline
 from unswayed.prompts.limits import check_limits
 from unswayed.prompts.spans import Spans, mark_beside, marked, spans_of, unmarked
 from unswayed.prompts.styles import LABEL_ALONE, REASK, REASONED
-from unswayed.registry import did_you_mean
 
 if TYPE_CHECKING:
     import jinja2

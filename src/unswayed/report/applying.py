@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Final
 
 from unswayed.backends import LOCAL
-from unswayed.decisions import Evidence
 from unswayed.methods import METHODS
 from unswayed.methods.names import parse_method
+from unswayed.model.decisions import Evidence
 from unswayed.report.findings import Finding
 
 Asked = Mapping[str, str | int | float | bool | None]

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum, auto
 
-from unswayed.decisions import Estimate
 from unswayed.metrics.rows import Row
+from unswayed.model.decisions import Estimate
 from unswayed.report.findings import CONSISTENCY, Finding
 from unswayed.report.intervals import (
     above,

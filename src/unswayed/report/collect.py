@@ -13,7 +13,7 @@ from unswayed.auditing.comparison import changes, load_answers
 from unswayed.auditing.flips import FLIPS_FILE, Flips, flips_of
 from unswayed.auditing.records import Metrics, RunRecord, read_metrics, read_run
 from unswayed.auditing.run_directory import belongs, read_bytes, write_bytes, write_text
-from unswayed.errors import RunDirectoryError
+from unswayed.base.errors import RunDirectoryError
 from unswayed.methods import METHODS
 from unswayed.report.data import RunData
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from unswayed.auditing.flips import Flips
 from unswayed.auditing.records import Metrics, RunRecord
-from unswayed.decisions import Estimate
+from unswayed.model.decisions import Estimate
 
 
 @dataclass(frozen=True, slots=True)

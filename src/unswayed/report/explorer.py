@@ -12,12 +12,12 @@ import msgspec
 from msgspec import UNSET, Struct
 
 from unswayed.auditing.flips import FlippedItem, Shown
-from unswayed.decisions import Choice
+from unswayed.base.visible import one_line, visible
+from unswayed.model.decisions import Choice
 from unswayed.report.findings import Finding
 from unswayed.report.numerals import figure, percent
 from unswayed.report.parts import Part, cut, parts_of
 from unswayed.report.words import phrase, plain, sentence, spans
-from unswayed.visible import one_line, visible
 
 Number = Callable[[str], int]
 """The number of a text."""

@@ -6,10 +6,10 @@ import shlex
 from datetime import datetime
 from typing import NamedTuple
 
-from unswayed.redaction import HIDDEN, without_keys, without_secrets
+from unswayed.base.redaction import HIDDEN, without_keys, without_secrets
+from unswayed.base.visible import one_line, visible
 from unswayed.report.findings import Finding
 from unswayed.report.words import plain, say
-from unswayed.visible import one_line, visible
 
 WIDTH = 72
 

@@ -15,13 +15,14 @@ from typing import Final, Literal
 
 from unswayed.auditing.recommendation import FEWEST_UNITS, MOST_TIED, MOST_UNREAD, Recommendation
 from unswayed.auditing.records import Metrics
-from unswayed.decisions import Estimate
+from unswayed.base.visible import one_line
 from unswayed.methods import ALL_ORDERS as ALL_ORDERS
 from unswayed.methods import BASE
 from unswayed.metrics import METRICS, accuracy, answers, consistency, correlation, rates
 from unswayed.metrics.consistent_accuracy import CONSISTENT_ACCURACY as RIGHT_MOST_OFTEN
 from unswayed.metrics.repeats import Repeats
 from unswayed.metrics.rows import Rates, Row
+from unswayed.model.decisions import Estimate
 from unswayed.report.data import RunData
 from unswayed.report.intervals import (
     SlotFinding,
@@ -33,7 +34,6 @@ from unswayed.report.intervals import (
     widened,
 )
 from unswayed.report.numerals import two_digits_up
-from unswayed.visible import one_line
 
 ACCURACY: Final = METRICS.name_of(accuracy.ACCURACY)
 ACCURACY_FRACTIONAL: Final = METRICS.name_of(accuracy.FRACTIONAL)

@@ -12,13 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from unswayed.decisions import Estimate
+from unswayed.base.visible import one_line
 from unswayed.metrics.table import compared_metrics
+from unswayed.model.decisions import Estimate
 from unswayed.report.findings import ACCURACY, ACCURACY_FRACTIONAL, SPEARMAN, Finding
 from unswayed.report.labels import Box, Label, LabelBox, Spot, place
 from unswayed.report.numerals import calls_text, share
 from unswayed.report.words import plain, say
-from unswayed.visible import one_line
 
 LONGEST_NAME = 26
 TICK_GAP = 34

@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from unswayed.decisions import Estimate
+from unswayed.model.decisions import Estimate
 
 
 @dataclass(frozen=True, slots=True)

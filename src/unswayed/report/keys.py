@@ -6,7 +6,8 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from unswayed.decisions import Estimate
+from unswayed.base.visible import one_line
+from unswayed.model.decisions import Estimate
 from unswayed.report.findings import (
     ACCURACY_FRACTIONAL,
     CONSISTENT_ACCURACY,
@@ -17,7 +18,6 @@ from unswayed.report.findings import (
 from unswayed.report.numerals import number, share, signed
 from unswayed.report.plots import RHO, Axis, PlotBlock, PlotRow, PlotTable, no_bias
 from unswayed.report.words import plain, sentence
-from unswayed.visible import one_line
 
 MOST = 4
 POINTS = Axis(-1.0, write=signed, unit="")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from unswayed.decisions import Estimate
+from unswayed.model.decisions import Estimate
 
 MINUS = "\u2212"
 

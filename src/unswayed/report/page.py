@@ -11,7 +11,8 @@ from importlib import resources
 
 from markupsafe import Markup
 
-from unswayed.errors import UsageError
+from unswayed.base.errors import UsageError
+from unswayed.base.visible import one_line, visible
 from unswayed.metrics.table import METRICS
 from unswayed.report.applying import applications_of
 from unswayed.report.claims import changes_of, groups_of
@@ -32,7 +33,6 @@ from unswayed.report.sections import (
     table_section,
 )
 from unswayed.report.words import environment, joined, plain, say, sentence
-from unswayed.visible import one_line, visible
 
 
 def render_report(runs: Sequence[RunData], *, embed_mb: float = 4.0) -> str:

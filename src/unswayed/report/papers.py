@@ -11,8 +11,9 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unswayed.errors import UsageError
-from unswayed.registry import require
+from unswayed.base.errors import UsageError
+from unswayed.base.registry import require
+from unswayed.base.visible import one_line
 from unswayed.report.claims import groups_of
 from unswayed.report.data import RunData
 from unswayed.report.findings import Finding
@@ -21,7 +22,6 @@ from unswayed.report.heat import Heat
 from unswayed.report.page import named
 from unswayed.report.plots import PERCENT, PlotTable, bias_tables, cause_table, group_tables
 from unswayed.report.scores import level_heats, points_tables
-from unswayed.visible import one_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

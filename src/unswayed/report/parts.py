@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from unswayed.auditing.flips import Shown
+from unswayed.base.visible import visible
 from unswayed.report.numerals import count
-from unswayed.visible import visible
 
 LONGEST = 20_000
 """Characters of one text that are shown."""

@@ -10,16 +10,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, NamedTuple
 
-from unswayed.decisions import Estimate
+from unswayed.base.visible import one_line
 from unswayed.metrics import METRICS
 from unswayed.metrics.rows import Row
+from unswayed.model.decisions import Estimate
 from unswayed.report.claims import groups_of
 from unswayed.report.findings import ACCURACY, CONSISTENCY, POSITION_RATE, Finding
 from unswayed.report.intervals import above, below
 from unswayed.report.numerals import calls_text, figure, number, ordinal, plural, share, whole
 from unswayed.report.numerals import expected as expected_text
 from unswayed.report.words import plain, say
-from unswayed.visible import one_line
 
 WORDS_UP_TO = 4
 """Positions are named in words up to this many candidates, above by number."""

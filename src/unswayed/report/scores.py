@@ -12,12 +12,13 @@ from markupsafe import Markup
 from msgspec import UNSET
 
 from unswayed.auditing.records import LevelChoices
-from unswayed.decisions import Estimate
+from unswayed.base.visible import one_line
 from unswayed.methods.bias_cost import bias_cost, cheapest, cheapest_of_all, position_shares
 from unswayed.metrics import METRICS, correlation, position_score, rank_stability, score_spread
 from unswayed.metrics.improvements import Improvements
 from unswayed.metrics.rows import Rates, Row
-from unswayed.permutations import Exposure, Order, balanced
+from unswayed.model.decisions import Estimate
+from unswayed.model.permutations import Exposure, Order, balanced
 from unswayed.report.findings import SPEARMAN, Finding
 from unswayed.report.heat import Heat, exposure_heat, share_heat
 from unswayed.report.intervals import SlotFinding, above, below, widened
@@ -35,7 +36,6 @@ from unswayed.report.plots import (
 )
 from unswayed.report.sections import Claim, Section, claim, joint_claim
 from unswayed.report.words import plain, sentence
-from unswayed.visible import one_line
 
 KENDALL: Final = METRICS.name_of(correlation.KENDALL)
 PEARSON: Final = METRICS.name_of(correlation.PEARSON)

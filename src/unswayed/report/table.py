@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from unswayed.decisions import Estimate
 from unswayed.metrics.metric import Metric, Need
 from unswayed.metrics.rows import Row
 from unswayed.metrics.table import compared_metrics, load_metrics
+from unswayed.model.decisions import Estimate
 from unswayed.report.findings import (
     ACCURACY,
     ACCURACY_FRACTIONAL,

@@ -15,8 +15,8 @@ from typing import Final
 from jinja2 import BytecodeCache
 from jinja2.bccache import Bucket
 
-from unswayed.files import whole_file
-from unswayed.version import VERSION
+from unswayed.base.files import whole_file
+from unswayed.base.version import VERSION
 
 SEAL_BYTES: Final = 32
 

@@ -8,13 +8,13 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
+from unswayed.base.visible import one_line, visible
 from unswayed.report.applying import Application, applications_of
 from unswayed.report.data import RunData
 from unswayed.report.findings import Finding
 from unswayed.report.scores import lede_of, uneven_orders
 from unswayed.report.table import Cell, MetricsTable, main_table
 from unswayed.report.words import plain, say, sentence, spans
-from unswayed.visible import one_line, visible
 
 FEWEST_COLUMNS = 2
 UNLIMITED = 10_000

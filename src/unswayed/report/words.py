@@ -16,10 +16,10 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from unswayed.base.visible import one_line
 from unswayed.report import findings, numerals
 from unswayed.report.intervals import above, below
 from unswayed.report.template_code import KeptCode
-from unswayed.visible import one_line
 
 _TAG = re.compile(r"(</?b>)|</?bdi>")
 _BREAK_BEFORE = re.compile(r"[ \n]*\n[ \n]*(?=[.,;:)])")

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import IO
 
-from unswayed.errors import RunDirectoryError
+from unswayed.base.errors import RunDirectoryError
 
 if sys.platform != "win32":
     import fcntl

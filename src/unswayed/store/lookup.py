@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from unswayed.calls import Response
-from unswayed.errors import StoreError
+from unswayed.base.errors import StoreError
+from unswayed.model.calls import Response
 from unswayed.store.index import KeyIndex
 from unswayed.store.records import Recorded, decode_whole_responses, is_whole
 from unswayed.store.schema import all_or_nothing, explained

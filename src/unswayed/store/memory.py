@@ -11,8 +11,8 @@ from typing import Final, Self
 
 import msgspec
 
-from unswayed.calls import Failure, Request, Response
-from unswayed.items import ItemSet
+from unswayed.model.calls import Failure, Request, Response
+from unswayed.model.items import ItemSet
 from unswayed.store.records import Recorded, Totals, written
 
 ENTRY_BYTES: Final = 220

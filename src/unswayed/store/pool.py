@@ -11,10 +11,10 @@ from typing import Final, Self
 
 import msgspec
 
-from unswayed.calls import Failure, Request, Response
-from unswayed.errors import ItemError, RunDirectoryError, StoreError
-from unswayed.items import ItemSet, decode_item, encode_item
-from unswayed.parsing import READER
+from unswayed.base.errors import ItemError, RunDirectoryError, StoreError
+from unswayed.model.calls import Failure, Request, Response
+from unswayed.model.items import ItemSet, decode_item, encode_item
+from unswayed.model.parsing import READER
 from unswayed.store.lock import WriterLock
 from unswayed.store.lookup import NOTE, Lookup
 from unswayed.store.records import CallFailure, RecordedCall, Totals, decode, encode

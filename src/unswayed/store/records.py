@@ -9,8 +9,8 @@ from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 
-from unswayed.calls import Failure, Request, Response, TokenLogprob
-from unswayed.errors import StoreError
+from unswayed.base.errors import StoreError
+from unswayed.model.calls import Failure, Request, Response, TokenLogprob
 
 COMPRESS_FROM: Final = 8192
 """Bytes of JSON from which a record is compressed. zlib level 1 costs about 25 CPU-us per kB and

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from unswayed.errors import RunDirectoryError, StoreError, UnswayedError
+from unswayed.base.errors import RunDirectoryError, StoreError, UnswayedError
 from unswayed.store.records import sealed
 
 APPLICATION_ID: Final = 0x756E7377  # "unsw": tells our files from any other SQLite file

@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 
-from unswayed.benchmarks import Benchmark, Place
-from unswayed.decisions import check_decision
-from unswayed.importers import IMPORTERS, Importer
-from unswayed.importers.protocol import Source
-from unswayed.items import BadFieldError, Item
-from unswayed.tasks import task_of
+from unswayed.data.benchmarks import Benchmark, Place
+from unswayed.data.importers import IMPORTERS, Importer
+from unswayed.data.importers.protocol import Source
+from unswayed.model.decisions import check_decision
+from unswayed.model.items import BadFieldError, Item
+from unswayed.model.tasks import task_of
 from unswayed.testing.rules import hold, refuses
 
 Record = Mapping[str, Any]

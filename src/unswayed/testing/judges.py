@@ -9,11 +9,11 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from unswayed.decisions import Decision, DecisionTable, Evidence, FloatArray
-from unswayed.items import Item, Task, blind
 from unswayed.methods.protocol import Method
-from unswayed.permutations import Order, invert
-from unswayed.presentation import Ask, presentations, settled, through
+from unswayed.model.decisions import Decision, DecisionTable, Evidence, FloatArray
+from unswayed.model.items import Item, Task, blind
+from unswayed.model.permutations import Order, invert
+from unswayed.model.presentation import Ask, presentations, settled, through
 
 Judge = Callable[[Item, Ask], Decision]
 

@@ -12,15 +12,23 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from unswayed.decisions import MISSING, TIE, UNPARSED, Decision, DecisionTable, Evidence, choice_of
-from unswayed.errors import NeedsLogprobs
-from unswayed.items import Task, blind
+from unswayed.base.errors import NeedsLogprobs
 from unswayed.methods.estimation import MethodWarning
-from unswayed.methods.files import from_json, to_json
+from unswayed.methods.fitted_file import from_json, to_json
 from unswayed.methods.names import parse_method, spec_name
 from unswayed.methods.protocol import Method, is_fitted, learned_fields, unlearned, why_not
-from unswayed.presentation import canonical, presentations
-from unswayed.tasks import tasks_giving
+from unswayed.model.decisions import (
+    MISSING,
+    TIE,
+    UNPARSED,
+    Decision,
+    DecisionTable,
+    Evidence,
+    choice_of,
+)
+from unswayed.model.items import Task, blind
+from unswayed.model.presentation import canonical, presentations
+from unswayed.model.tasks import tasks_giving
 from unswayed.testing import judges
 from unswayed.testing.judges import answer, fitted, make_items, pool, replies, table_of
 from unswayed.testing.rules import hold, refuses

@@ -8,12 +8,12 @@ from typing import Final
 
 import numpy as np
 
-from unswayed.decisions import MISSING, TIE, UNPARSED, Estimate, FloatArray
 from unswayed.metrics import METRICS, Metric, Need, Outcomes, difference, measure
 from unswayed.metrics.answers import UNPARSED_RATE
 from unswayed.metrics.gold import GOLD_ONE
 from unswayed.metrics.simultaneous import contrasts
-from unswayed.presentation import presentations
+from unswayed.model.decisions import MISSING, TIE, UNPARSED, Estimate, FloatArray
+from unswayed.model.presentation import presentations
 from unswayed.testing.rules import hold
 
 SIZES: Final = (2, 3)

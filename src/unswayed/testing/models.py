@@ -10,9 +10,9 @@ from typing import Final
 
 from unswayed.backends import Backend, BackendSettings
 from unswayed.backends.protocol import Answer
-from unswayed.calls import Failure, Query, Request, Response
-from unswayed.items import Item
-from unswayed.presentation import Ask, canonical
+from unswayed.model.calls import Failure, Query, Request, Response
+from unswayed.model.items import Item
+from unswayed.model.presentation import Ask, canonical
 from unswayed.prompts import PromptSettings, render
 from unswayed.testing.rules import hold
 from unswayed.tiny.items import judge_items

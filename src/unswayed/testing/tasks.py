@@ -9,14 +9,14 @@ from typing import Any, Final
 
 import msgspec
 
-from unswayed.calls import Response
-from unswayed.decisions import Decision, Evidence
-from unswayed.errors import ItemError
-from unswayed.items import Item, Task, blind, items_of
-from unswayed.permutations import compose, invert
-from unswayed.presentation import Ask, Presentation, canonical, presentations
+from unswayed.base.errors import ItemError
+from unswayed.model.calls import Response
+from unswayed.model.decisions import Decision, Evidence
+from unswayed.model.items import Item, Task, blind, items_of
+from unswayed.model.permutations import compose, invert
+from unswayed.model.presentation import Ask, Presentation, canonical, presentations
+from unswayed.model.tasks import TaskSpec, task_of
 from unswayed.prompts import PROMPTS, PromptSettings, Style, render
-from unswayed.tasks import TaskSpec, task_of
 from unswayed.testing.rules import hold, refuses
 
 LABEL_SETS: Final = (

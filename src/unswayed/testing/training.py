@@ -8,13 +8,13 @@ from typing import Final, get_args
 import msgspec
 import numpy as np
 
-from unswayed.errors import UnswayedError
-from unswayed.items import Task
-from unswayed.reward_settings import Reward, RewardSettings
+from unswayed.base.errors import UnswayedError
+from unswayed.model.items import Task
 from unswayed.testing.rules import hold
 from unswayed.training.card import PARTIAL
 from unswayed.training.protocol import Engine, Objective
 from unswayed.training.recipe_parts import Layouts, Recipe
+from unswayed.training.reward_settings import Reward, RewardSettings
 from unswayed.training.sampling import Split
 
 RECIPE: Final = Recipe("recipe", Task.PAIRWISE)

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from unswayed.items import Task
+from unswayed.model.items import Task
 from unswayed.tiny.items import (
     CONTENT_FREE,
     LEVELS,

@@ -20,10 +20,10 @@ from unswayed.backends.local_jobs import label_response
 from unswayed.backends.model_folders import locate
 from unswayed.backends.own_prompts import OwnPrompt
 from unswayed.backends.protocol import Answer, Backend, too_long
-from unswayed.calls import Query, Request, Response
-from unswayed.errors import UnknownNameError, UsageError
-from unswayed.items import Item, text_of
-from unswayed.registry import did_you_mean
+from unswayed.base.errors import UnknownNameError, UsageError
+from unswayed.base.registry import did_you_mean
+from unswayed.model.calls import Query, Request, Response
+from unswayed.model.items import Item, text_of
 from unswayed.tiny import sets_of
 from unswayed.tiny.formats import FORMATS, Format
 from unswayed.tiny.forward import TinyModel, read_model

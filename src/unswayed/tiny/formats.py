@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from unswayed.items import Task
+from unswayed.model.items import Task
 from unswayed.tiny.items import LABELS, RUBRIC_LABELS, RUBRIC_VOCABULARY, VOCABULARY
 
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from unswayed.errors import UsageError
+from unswayed.base.errors import UsageError
 
 FloatArray = NDArray[np.float32]
 IntArray = NDArray[np.int64]

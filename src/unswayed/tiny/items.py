@@ -19,9 +19,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from unswayed.errors import UnknownNameError, UsageError
-from unswayed.items import Item, ItemSet, Task
-from unswayed.registry import did_you_mean
+from unswayed.base.errors import UnknownNameError, UsageError
+from unswayed.base.registry import did_you_mean
+from unswayed.model.items import Item, ItemSet, Task
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

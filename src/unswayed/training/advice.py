@@ -17,13 +17,13 @@ from typing import Final
 
 import numpy as np
 
-from unswayed.decisions import Estimate
-from unswayed.errors import UsageError
-from unswayed.items import Item
+from unswayed.base.errors import UsageError
 from unswayed.metrics.uncertainty import exact_interval
-from unswayed.rewards import FloatArray
-from unswayed.training.data import usable_items
+from unswayed.model.decisions import Estimate
+from unswayed.model.items import Item
+from unswayed.training.groups import usable_items
 from unswayed.training.recipe_parts import DataTable, PromptTable
+from unswayed.training.rewards import FloatArray
 from unswayed.training.targets import compared, questions, wrong_gold
 
 CLEAN: Final = 0.10

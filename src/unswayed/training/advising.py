@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from unswayed.items import Item
+from unswayed.model.items import Item
 from unswayed.training.advice import Advice, advise
 from unswayed.training.base_answers import ask_base
 from unswayed.training.own_labels import DISTILL

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from unswayed.errors import UsageError
+from unswayed.base.errors import UsageError
 from unswayed.training.recipe_parts import Recipe
 from unswayed.training.trainer_arguments import lora_config
 

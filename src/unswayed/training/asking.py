@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from unswayed.backends import Backend
-from unswayed.decisions import Decision
-from unswayed.items import ItemSet
+from unswayed.calls import Caller, Progress, Question, RunCounts, RunSettings, stop_on_interrupt
+from unswayed.model.decisions import Decision
+from unswayed.model.items import ItemSet
 from unswayed.prompts import PromptSettings
-from unswayed.runner import Caller, Progress, Question, RunCounts, RunSettings, stop_on_interrupt
 from unswayed.store import CallStore
 
 

@@ -16,18 +16,18 @@ import numpy as np
 from unswayed.backends import BackendSettings
 from unswayed.backends.huggingface import HuggingFaceBackend
 from unswayed.backends.model_folders import locate
-from unswayed.decisions import Decision, DecisionTable
-from unswayed.errors import BackendError
-from unswayed.items import Item, ItemSet, blind
-from unswayed.presentation import Ask, Presentation, presentations
-from unswayed.rewards import FloatArray
-from unswayed.runner import Question, RunCounts
-from unswayed.sync import run_sync
+from unswayed.base.errors import BackendError
+from unswayed.base.sync import run_sync
+from unswayed.calls import Question, RunCounts
+from unswayed.model.decisions import Decision, DecisionTable
+from unswayed.model.items import Item, ItemSet, blind
+from unswayed.model.presentation import Ask, Presentation, presentations
 from unswayed.training.asking import ask_recorded
-from unswayed.training.data import prompt_settings
 from unswayed.training.devices import computed_in, on_cpu
+from unswayed.training.groups import prompt_settings
 from unswayed.training.plan import Plan
 from unswayed.training.processes import on_main
+from unswayed.training.rewards import FloatArray
 
 ANSWERS: Final = "base_answers"
 """Directory of the recorded calls within a run's folder."""

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unswayed.backends.local_chats import ChatWriter, may_think
-from unswayed.errors import UsageError, first_line
-from unswayed.items import Message
+from unswayed.base.errors import UsageError, first_line
+from unswayed.model.items import Message
 from unswayed.prompts import Rendered
 
 if TYPE_CHECKING:

@@ -6,12 +6,12 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from unswayed.errors import UnknownNameError, UsageError
-from unswayed.items import Item
-from unswayed.registry import did_you_mean, require
+from unswayed.base.errors import UnknownNameError, UsageError
+from unswayed.base.registry import did_you_mean, require
+from unswayed.model.items import Item
 from unswayed.training.architecture import Architecture
 from unswayed.training.chats import ChatTokens
-from unswayed.training.data import Groups
+from unswayed.training.groups import Groups
 from unswayed.training.recipe_parts import Recipe
 
 TRL_VERSIONS: Final = ((1, 8), (2, 0))

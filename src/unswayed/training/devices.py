@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple
 
-from unswayed.errors import UsageError
+from unswayed.base.errors import UsageError
 from unswayed.training.recipe_parts import Recipe
 
 Precision = Literal["float32", "bfloat16"]

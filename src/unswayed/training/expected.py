@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from unswayed.reward_settings import REWARDS, RewardSettings
-from unswayed.rewards import BoolArray, FloatArray
+from unswayed.training.reward_settings import REWARDS, RewardSettings
+from unswayed.training.rewards import BoolArray, FloatArray
 
 if TYPE_CHECKING:
     import torch

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Final
 
 from unswayed.backends import Backend
-from unswayed.decisions import Choice, Decision
-from unswayed.items import Item, ItemSet, blind, by_criterion, expanded, text_of
-from unswayed.presentation import Ask, presentations
+from unswayed.calls import Question, RunCounts
+from unswayed.model.decisions import Choice, Decision
+from unswayed.model.items import Item, ItemSet, blind, by_criterion, expanded, text_of
+from unswayed.model.presentation import Ask, presentations
 from unswayed.prompts import PromptSettings
-from unswayed.runner import Question, RunCounts
 from unswayed.training.asking import ask_recorded
 
 FATES: Final = ("evaluation", "incomplete", "kept", "unparsed", "consistent")

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from unswayed.errors import UsageError
-from unswayed.reward_settings import Advantage
+from unswayed.base.errors import UsageError
 from unswayed.training.plan import Plan
 from unswayed.training.processes import process_count
 from unswayed.training.recipe_parts import Recipe
+from unswayed.training.reward_settings import Advantage
 from unswayed.training.sampling import Split
 from unswayed.training.trainer_arguments import load_arguments, lora_config, trainer_arguments
 

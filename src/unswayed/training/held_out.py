@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from unswayed.decisions import Decision
-from unswayed.digests import drawn
-from unswayed.items import Item, blind
+from unswayed.base.digests import drawn
 from unswayed.metrics import METRICS, measure, outcomes_from_decisions
 from unswayed.metrics.accuracy import ACCURACY
 from unswayed.metrics.answers import UNPARSED_RATE
 from unswayed.metrics.consistency import CONSISTENCY
-from unswayed.presentation import Ask
+from unswayed.model.decisions import Decision
+from unswayed.model.items import Item, blind
+from unswayed.model.presentation import Ask
 from unswayed.prompts import render
-from unswayed.training.data import prompt_settings
+from unswayed.training.groups import prompt_settings
 from unswayed.training.plan import Plan
 from unswayed.training.responses import reader
 

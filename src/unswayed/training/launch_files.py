@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from unswayed.errors import UnknownNameError
-from unswayed.registry import did_you_mean
+from unswayed.base.errors import UnknownNameError
+from unswayed.base.registry import did_you_mean
 
 FOLDER: Final = Path(__file__).with_name("launch")
 

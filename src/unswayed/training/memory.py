@@ -42,8 +42,8 @@ from importlib.util import find_spec
 from typing import Any, Final, NamedTuple
 
 from unswayed.training.architecture import Architecture
-from unswayed.training.data import Groups
 from unswayed.training.devices import BYTES, Device, computed_in, device_of, loaded_in
+from unswayed.training.groups import Groups
 from unswayed.training.processes import Sharding
 from unswayed.training.recipe_parts import Recipe
 

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from unswayed.backends.local_chats import LabelTokens
-from unswayed.rewards import BoolArray, FloatArray
 from unswayed.training.plan import Plan
 from unswayed.training.processes import everyone
+from unswayed.training.rewards import BoolArray, FloatArray
 from unswayed.training.run_folder import SETTLED
 from unswayed.training.sampling import GroupSampler
 

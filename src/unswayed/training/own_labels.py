@@ -28,14 +28,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from unswayed.errors import UsageError
-from unswayed.parsing import LABEL
-from unswayed.reward_settings import REWARDS, Advantage, RewardSettings
-from unswayed.rewards import right_mask
-from unswayed.tasks import task_of
+from unswayed.base.errors import UsageError
+from unswayed.model.parsing import LABEL
+from unswayed.model.tasks import task_of
 from unswayed.training.base_answers import ask_base, balanced
 from unswayed.training.chats import ChatTokens
-from unswayed.training.data import Groups
 from unswayed.training.expected import (
     distillation_loss,
     expected_reward,
@@ -43,11 +40,14 @@ from unswayed.training.expected import (
     variance_over_presentations,
 )
 from unswayed.training.given_answers import given_answers_trainer, refuse_reward, split_given
+from unswayed.training.groups import Groups
 from unswayed.training.memory import Pass
 from unswayed.training.one_token import Example, LabelBatch, Loss, OneToken, collate, prompts_of
 from unswayed.training.plan import Plan
 from unswayed.training.processes import process_count
 from unswayed.training.recipe_parts import Layouts, Recipe
+from unswayed.training.reward_settings import REWARDS, Advantage, RewardSettings
+from unswayed.training.rewards import right_mask
 from unswayed.training.sampling import Split
 from unswayed.training.targets import (
     estimated_noise,
@@ -60,7 +60,7 @@ from unswayed.training.targets import (
 if TYPE_CHECKING:
     import torch
 
-    from unswayed.rewards import FloatArray
+    from unswayed.training.rewards import FloatArray
 
 OWN_REWARD: Final = "inv"
 

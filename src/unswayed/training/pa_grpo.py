@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unswayed.errors import UsageError
-from unswayed.reward_settings import Advantage, RewardSettings
+from unswayed.base.errors import UsageError
 from unswayed.training.chats import ChatTokens
-from unswayed.training.data import Groups
+from unswayed.training.groups import Groups
 from unswayed.training.memory import Pass
 from unswayed.training.plan import Plan
 from unswayed.training.recipe_parts import Layouts, Recipe
+from unswayed.training.reward_settings import Advantage, RewardSettings
 from unswayed.training.scoring import GroupScorer
 from unswayed.training.shared_prompts import SharedPrompts
 from unswayed.training.trainer_arguments import (

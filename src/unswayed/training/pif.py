@@ -22,22 +22,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from unswayed.errors import UsageError
-from unswayed.items import text_of
-from unswayed.parsing import LABEL
-from unswayed.reward_settings import Advantage, RewardSettings
-from unswayed.tasks import task_of
+from unswayed.base.errors import UsageError
+from unswayed.model.items import text_of
+from unswayed.model.parsing import LABEL
+from unswayed.model.tasks import task_of
 from unswayed.training.chats import ChatTokens
-from unswayed.training.data import Groups, Row
 from unswayed.training.given_answers import (
     given_answers_trainer,
     refuse_reward,
     split_given,
 )
+from unswayed.training.groups import GroupRow, Groups
 from unswayed.training.memory import Pass
 from unswayed.training.plan import Plan
 from unswayed.training.processes import process_count
 from unswayed.training.recipe_parts import Layouts, Pif, Recipe
+from unswayed.training.reward_settings import Advantage, RewardSettings
 from unswayed.training.sampling import Split
 
 if TYPE_CHECKING:
@@ -229,7 +229,7 @@ def split_examples(recipe: Recipe, groups: Groups) -> Split:
     return split_given(recipe, total, sequences=sequences)
 
 
-def _negatives(row: Row, n: int, wanted: int, seed: int) -> list[tuple[int, int]]:
+def _negatives(row: GroupRow, n: int, wanted: int, seed: int) -> list[tuple[int, int]]:
     wrong = [candidate for candidate in range(n) if candidate not in row.gold]
     pairs = list(itertools.product(range(n), wrong))
     draw = random.Random(f"{seed}\x00{row.item_id}\x00{row.presentation}")

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from unswayed.backends.own_prompts import OwnPrompt
-from unswayed.reward_settings import RewardSettings
 from unswayed.training.chats import ChatTokens
-from unswayed.training.data import Groups
+from unswayed.training.groups import Groups
 from unswayed.training.memory import Demand, described
 from unswayed.training.provenance import Record
 from unswayed.training.recipe_parts import Recipe
+from unswayed.training.reward_settings import RewardSettings
 from unswayed.training.sampling import Split
 
 

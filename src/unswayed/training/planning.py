@@ -12,22 +12,22 @@ import msgspec
 from unswayed.backends import BACKENDS
 from unswayed.backends.model_folders import locate
 from unswayed.backends.own_prompts import OwnPrompt
-from unswayed.errors import ItemError, UsageError
-from unswayed.items import Item, blind
-from unswayed.presentation import Ask, canonical
+from unswayed.base.errors import ItemError, UsageError
+from unswayed.model.items import Item, blind
+from unswayed.model.presentation import Ask, canonical
 from unswayed.prompts import PromptSettings, Rendered, check_prompts, prompt_fingerprint, render
-from unswayed.reward_settings import Advantage
 from unswayed.training import checks
 from unswayed.training.architecture import build_skeleton, check_quantised, shape_of
 from unswayed.training.chats import load_chat
 from unswayed.training.checks import check_loggers
-from unswayed.training.data import build_groups, prompt_settings
 from unswayed.training.devices import check_device
+from unswayed.training.groups import build_groups, prompt_settings
 from unswayed.training.memory import Demand, advice, demand_of, estimate_memory
 from unswayed.training.plan import Plan
 from unswayed.training.processes import sharding_of
 from unswayed.training.provenance import run_record
 from unswayed.training.recipe_parts import Recipe
+from unswayed.training.reward_settings import Advantage
 from unswayed.training.rollout_checks import check_rollout
 from unswayed.training.sampling import Split, check_step
 from unswayed.training.table import ENGINES, OBJECTIVES

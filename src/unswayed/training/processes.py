@@ -15,8 +15,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from unswayed.errors import RunDirectoryError, UsageError
-from unswayed.runner.interrupts import SIGNALS, catch_interrupt
+from unswayed.base.errors import RunDirectoryError, UsageError
+from unswayed.calls.interrupts import SIGNALS, catch_interrupt
 from unswayed.training.devices import on_cpu
 from unswayed.training.recipe_parts import Recipe
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from logging import LogRecord
 from typing import Any
 
-from unswayed.errors import UsageError, first_line
+from unswayed.base.errors import UsageError, first_line
 from unswayed.training.alarms import Alarms, steps_before_alarm
 from unswayed.training.plan import Plan
 from unswayed.training.processes import any_process, everyone, is_main

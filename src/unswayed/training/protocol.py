@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from unswayed.reward_settings import Advantage, RewardSettings
 from unswayed.training.chats import ChatTokens
-from unswayed.training.data import Groups
+from unswayed.training.groups import Groups
 from unswayed.training.memory import Pass
 from unswayed.training.plan import Plan
 from unswayed.training.recipe_parts import Layouts, Recipe
+from unswayed.training.reward_settings import Advantage, RewardSettings
 from unswayed.training.run_folder import RunFolder
 from unswayed.training.sampling import Split
 

@@ -6,11 +6,11 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, Final
 
-from unswayed.items import Task, fingerprint
-from unswayed.reward_settings import RewardSettings
-from unswayed.training.data import Groups
+from unswayed.base.version import versions_of
+from unswayed.model.items import Task, fingerprint
+from unswayed.training.groups import Groups
 from unswayed.training.recipe_parts import Recipe
-from unswayed.version import versions_of
+from unswayed.training.reward_settings import RewardSettings
 
 _PACKAGES: Final = (
     "unswayed",

@@ -12,9 +12,9 @@ from typing import Final
 import msgspec
 from msgspec.inspect import DataclassType, StructType, UnionType, type_info
 
-from unswayed.errors import UnknownNameError, UsageError, field_and_reason
-from unswayed.files import read_whole
-from unswayed.registry import did_you_mean
+from unswayed.base.errors import UnknownNameError, UsageError, field_and_reason
+from unswayed.base.files import read_whole
+from unswayed.base.registry import did_you_mean
 from unswayed.training.recipe_parts import Recipe
 
 FOLDER: Final = Path(__file__).with_name("recipes")

@@ -15,8 +15,8 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from unswayed.items import Task
-from unswayed.reward_settings import RewardSettings
+from unswayed.model.items import Task
+from unswayed.training.reward_settings import RewardSettings
 
 Count = Annotated[int, Meta(ge=0, lt=2**31)]
 Positive = Annotated[int, Meta(ge=1, lt=2**31)]

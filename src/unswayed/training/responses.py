@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from unswayed.calls import Response
-from unswayed.decisions import Decision, Evidence
-from unswayed.items import Item, Task
-from unswayed.parsing import LABEL
-from unswayed.parsing.labels import parse_label
-from unswayed.presentation import Ask, canonical
-from unswayed.tasks import TaskSpec, task_of
+from unswayed.model.calls import Response
+from unswayed.model.decisions import Decision, Evidence
+from unswayed.model.items import Item, Task
+from unswayed.model.parsing import LABEL
+from unswayed.model.parsing.labels import parse_label
+from unswayed.model.presentation import Ask, canonical
+from unswayed.model.tasks import TaskSpec, task_of
 from unswayed.training.recipe_parts import PromptTable
 
 

@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from typing import Final
 from urllib.parse import urlsplit
 
-from unswayed.errors import MissingExtraError, UsageError
+from unswayed.base.errors import MissingExtraError, UsageError
 from unswayed.training.recipe_parts import Recipe, Rollout
 
 LEAST_SAMPLES: Final = 2

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from unswayed.errors import RunDirectoryError
+from unswayed.base.errors import RunDirectoryError
 from unswayed.training.card import Origin, model_card, name_base
-from unswayed.training.data import Counts
+from unswayed.training.groups import Counts
 from unswayed.training.plan import Plan
 from unswayed.training.processes import is_main, joined, on_main
 from unswayed.training.protocol import Report, Stop

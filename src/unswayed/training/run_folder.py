@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from unswayed.errors import RunDirectoryError
-from unswayed.files import lock, whole_file
+from unswayed.base.errors import RunDirectoryError
+from unswayed.base.files import lock, whole_file
 from unswayed.training.checkpoints import (
     RECORD,
     checkpoint_defect,

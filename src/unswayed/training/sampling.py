@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unswayed.errors import UsageError
+from unswayed.base.errors import UsageError
 from unswayed.training.recipe_parts import Recipe
 
 

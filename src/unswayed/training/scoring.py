@@ -9,10 +9,13 @@ from typing import Final
 
 import numpy as np
 
-from unswayed.decisions import UNPARSED
-from unswayed.errors import ShapeError
-from unswayed.reward_settings import RewardSettings
-from unswayed.rewards import (
+from unswayed.base.errors import ShapeError
+from unswayed.model.decisions import UNPARSED
+from unswayed.training.groups import Groups
+from unswayed.training.recipe_parts import Recipe
+from unswayed.training.responses import Reader, Reading, reader
+from unswayed.training.reward_settings import RewardSettings
+from unswayed.training.rewards import (
     BoolArray,
     FloatArray,
     IntArray,
@@ -22,9 +25,6 @@ from unswayed.rewards import (
     right_mask,
     score,
 )
-from unswayed.training.data import Groups
-from unswayed.training.recipe_parts import Recipe
-from unswayed.training.responses import Reader, Reading, reader
 
 PARTS: Final = ("accuracy", "length", "format", "consistency")
 """The reward's parts, as they are logged: `rewards/accuracy/mean`, ..."""

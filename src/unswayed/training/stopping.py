@@ -37,7 +37,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from unswayed.runner.interrupts import INTERRUPTED, SIGNALS, catch_interrupt, signal_stream
+from unswayed.calls.interrupts import INTERRUPTED, SIGNALS, catch_interrupt, signal_stream
 from unswayed.training.checkpoints import rng_file
 from unswayed.training.plan import Plan
 from unswayed.training.processes import any_process, is_main, process_count

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from unswayed.registry import Registry
+from unswayed.base.registry import Registry
 
 if TYPE_CHECKING:
     from unswayed.training.protocol import Engine, Objective

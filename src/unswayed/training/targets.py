@@ -9,12 +9,12 @@ from typing import Final, NamedTuple
 import numpy as np
 from scipy.special import log_softmax, softmax
 
-from unswayed.decisions import Estimate
-from unswayed.errors import ShapeError
-from unswayed.items import Item, units_of
-from unswayed.quantiles import NORMAL
-from unswayed.rewards import FloatArray, IntArray, right_mask
-from unswayed.tasks import task_of
+from unswayed.base.errors import ShapeError
+from unswayed.base.quantiles import NORMAL
+from unswayed.model.decisions import Estimate
+from unswayed.model.items import Item, units_of
+from unswayed.model.tasks import task_of
+from unswayed.training.rewards import FloatArray, IntArray, right_mask
 
 TEMPERATURES: Final = (0.35, 0.5, 0.7, 1.0, 1.4, 2.0)
 """Temperatures tried for the model's own average."""

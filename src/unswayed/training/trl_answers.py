@@ -13,7 +13,7 @@ import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from unswayed.errors import first_line
+from unswayed.base.errors import first_line
 from unswayed.training.plan import Plan
 from unswayed.training.processes import everyone
 from unswayed.training.protocol import AnswerError

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from unswayed.reward_settings import RewardSettings
 from unswayed.training import checks
 from unswayed.training.fsdp2 import save_whole, settle_sharding
 from unswayed.training.held_out import measure_held_out
@@ -16,6 +15,7 @@ from unswayed.training.processes import everyone
 from unswayed.training.progress import RunHooks, check_weights, quiet
 from unswayed.training.protocol import Report, Stop
 from unswayed.training.recipe_parts import Recipe
+from unswayed.training.reward_settings import RewardSettings
 from unswayed.training.run_folder import RunFolder
 from unswayed.training.sampling import Split, split_step
 from unswayed.training.stopping import NothingLeft, StopHooks, Stopped, stoppable

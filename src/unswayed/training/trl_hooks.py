@@ -7,7 +7,7 @@ four methods, each but the second calling `super()`, and copies none of trl's co
 - `_tokenize_prompts`: the token ids of prompts as an audit of the model would send them; the
   dataset holds them rendered.
 - `_calculate_rewards`: gathers what every process read, checks that each block of P * N samples is
-  one whole group, and computes all rewards and advantages with `unswayed.rewards`.
+  one whole group, and computes all rewards and advantages with `unswayed.training.rewards`.
 - `_generate_and_score_completions`: puts this process's slice of the advantages in place.
 
 `num_generations` stays N: with P * N, trl would sample everything from the first presentation

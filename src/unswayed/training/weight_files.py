@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from unswayed.errors import UsageError
+from unswayed.base.errors import UsageError
 
 WEIGHTS: Final = ("model.safetensors", "adapter_model.safetensors")
 INDEX: Final = "model.safetensors.index.json"

@@ -1,0 +1,1 @@
+"""What stands on nothing of ours: errors, arguments, files, digests, the registry."""

@@ -1,9 +1,0 @@
-"""Published benchmarks by name: fetched, checked, and turned into items; one file per benchmark."""
-
-from __future__ import annotations
-
-from unswayed.benchmarks.benchmark import Benchmark, Place
-from unswayed.benchmarks.loading import is_benchmark, load_benchmark
-from unswayed.benchmarks.table import BENCHMARKS
-
-__all__ = ["BENCHMARKS", "Benchmark", "Place", "is_benchmark", "load_benchmark"]

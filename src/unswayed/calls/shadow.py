@@ -1,0 +1,90 @@
+"""A shadow: a share of the judged questions is asked again, to see whether the judge has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from unswayed.base.digests import digest
+from unswayed.base.errors import MethodError, UsageError
+from unswayed.calls import Question
+from unswayed.methods import Method
+from unswayed.methods.drift import drift
+from unswayed.methods.estimation import FEW_ITEMS
+from unswayed.methods.fitted_file import FittedFile
+from unswayed.model.decisions import Decision
+from unswayed.model.items import Item, unit_of, units_of
+
+
+class Shadow:
+    """Items asked again in every presentation that a fitted method has learned from.
+
+    They are a share of the questions, drawn by a hash, each with all its items. Judging the items of the fitted
+    file is told of as well.
+    """
+
+    def __init__(self, method: Method, share: float, file: FittedFile | None = None) -> None:
+        if not 0 <= share <= 1:
+            raise UsageError(f"shadow {share}: give a share from 0 to 1, such as 0.02.")
+        if share and not method.fitted_from:
+            raise UsageError(f"{method.name} learns nothing, so there is no drift to check.")
+        self._method = method
+        self._share = share
+        self._file = file
+        self._fitted_on: dict[str, None] = {}
+        self._items: dict[str, Item] = {}
+        self._decisions: list[Decision] = []
+
+    def draws(self, item: Item) -> bool:
+        """Whether an item is of the share that is asked again."""
+        drawn = int.from_bytes(digest("shadow", unit_of(item))[:6], "big") < self._share * 2**48
+        return item.permutable and drawn
+
+    def draw(self, items: Sequence[Item]) -> list[Item]:
+        """Return the judged items that are drawn and were not asked again yet."""
+        if self._file is not None:
+            self._fitted_on.update(dict.fromkeys(self._file.overlap(items)))
+        if not self._share:
+            return []
+        return [item for item in items if item.id not in self._items and self.draws(item)]
+
+    def questions(self, items: Sequence[Item]) -> list[Question]:
+        """Return what asking items again asks."""
+        return [Question(item, ask) for item, ask in self._method.plan_fit(items)]
+
+    def add(self, items: Iterable[Item], decisions: Iterable[Decision]) -> None:
+        """Take note of items asked again, with the answers to their questions."""
+        self._items.update({item.id: item for item in items})
+        self._decisions.extend(decisions)
+
+    def report(self) -> list[str]:
+        """What the judged items tell about the fitted file: all its numbers are one test at 5%."""
+        overlap = []
+        if self._fitted_on:
+            overlap.append(
+                f"{len(self._fitted_on)} judged items (such as {next(iter(self._fitted_on))}) were "
+                "used to fit the method; figures on them flatter it."
+            )
+        return overlap + (self._drift() if self._share else [])
+
+    def _drift(self) -> list[str]:
+        items = list(self._items.values())
+        count = len(set(units_of(items)[0]))
+        if count < FEW_ITEMS:
+            return [
+                f"drift not checked: {count} questions were asked again, "
+                f"{FEW_ITEMS} are needed. Raise --shadow or judge more items."
+            ]
+        try:
+            compared = drift(self._method, self._method.estimation_tables(items, self._decisions))
+        except MethodError as error:  # the verdicts are good all the same
+            return [f"drift not checked: {error}"]
+        tested = [number for number in compared if number.score is not None]
+        if not tested:
+            return [f"drift not checked: what {self._method.name} learns has no interval."]
+        numbers = "1 number" if len(tested) == 1 else f"{len(tested)} numbers"
+        basis = f"{count} questions asked again, one test at 5% of {numbers}"
+        moved = sorted((n for n in tested if n.moved), key=lambda n: -(n.score or 0))
+        if not moved:
+            return [f"no drift: the judge answers as when it was calibrated ({basis})."]
+        changed = f"the judge has changed since it was calibrated ({basis}): calibrate again."
+        return [changed, *map(str, moved)]

@@ -1,0 +1,1 @@
+"""Items and recorded decisions from outside."""

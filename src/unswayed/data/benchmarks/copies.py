@@ -1,0 +1,267 @@
+"""The files of a benchmark: fetched from where it is published or found in a folder, and read.
+
+Hugging Face keeps its own cache and takes `HF_TOKEN` from the environment; files of GitHub are kept
+beside it. Only data files are read (Parquet, JSON, CSV): no code of a data set ever runs.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from unswayed.base.errors import ItemError, UsageError, first_line
+from unswayed.base.files import whole_file
+from unswayed.base.redaction import without_keys
+from unswayed.base.registry import require
+from unswayed.data.benchmarks.benchmark import Benchmark
+from unswayed.data.importers.protocol import Record
+from unswayed.data.importers.reading import records_of, whole
+from unswayed.model.items import BadFieldError, batches_of, is_parquet, open_parquet
+
+SUFFIXES: Final = (".parquet", ".jsonl", ".json", ".csv")
+"""In which a local copy may be; each but the first also as `.gz`."""
+TIMEOUT_S: Final = 60.0
+LONGEST_S: Final = 3600.0
+"""Seconds for all files of a part."""
+LARGEST: Final = 1_000_000_000
+"""Most bytes of a downloaded file."""
+RAW: Final = "https://raw.githubusercontent.com"
+_APART: Final = """
+import pickle, sys
+sys.path, most = pickle.load(sys.stdin.buffer)
+fault_of, sys.stdout, out = pickle.load(sys.stdin.buffer), sys.stderr, sys.stdout
+try:
+    import resource
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+except (ImportError, ValueError):  # none on this system, or a lower one
+    pass
+out.buffer.write(fault_of().encode())
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """The files of a benchmark on this machine."""
+
+    files: Mapping[str, tuple[Path, ...]]  # by part
+    commit: str | None  # the commit that was fetched, or None if it is not told
+    place: str | None  # the folder of a local copy as it was given, or None if it was fetched
+
+
+def files_of(
+    name: str, benchmark: Benchmark[Any], parts: Sequence[str], data_dir: str | Path | None
+) -> Copy:
+    """Fetch the files of some parts, or find them in a folder."""
+    wanted = {part: benchmark.files[part] for part in parts}
+    if data_dir is not None:
+        folder = Path(data_dir)
+        if not folder.is_dir():
+            raise UsageError(f"--data-dir {data_dir} is no folder.")
+        own = {part: _local(folder, patterns) for part, patterns in wanted.items()}
+        there = [f"{name}:{part}" for part, files in own.items() if files]
+        for part, files in own.items():
+            if not files:
+                alone = f"; or take what is there: {' or '.join(there)}" if there else ""
+                raise UsageError(
+                    f"{name}: {data_dir} has no file {wanted[part][0]}, nor one of this name without its "
+                    f"folders, as {', '.join(SUFFIXES[1:])} or .gz. Put there the files of "
+                    f"{_at(benchmark)} ({benchmark.address}), under the same names{alone}."
+                )
+        if len(set(own.values())) < len(own):
+            raise UsageError(
+                f"{name}: {data_dir} has one file, {next(iter(own.values()))[0].name}, for several parts. "
+                f"Put them into the folders of {benchmark.address}, or say which it is: {there[0]}, …"
+            )
+        return Copy(own, None, str(data_dir))
+    paths = {part: patterns[0] for part, patterns in wanted.items()}
+    if benchmark.hub == "github":
+        kept = {part: (_github(name, benchmark, path),) for part, path in paths.items()}
+        return Copy(kept, benchmark.revision if benchmark.is_pinned else None, None)
+    folder = _snapshot(name, benchmark, tuple(paths.values()))
+    fetched = {part: tuple(sorted(folder.glob(path))) for part, path in paths.items()}
+    for part, files in fetched.items():
+        if not files:
+            raise UsageError(
+                f"{name}: {_at(benchmark)} has no file {paths[part]}: the data set was moved or "
+                f"changed; {_copy(paths.values())}"
+            )
+    return Copy(fetched, folder.name, None)
+
+
+def _at(benchmark: Benchmark[Any]) -> str:
+    return f"{benchmark.repository} at revision {benchmark.revision}"
+
+
+def _copy(paths: Iterable[str]) -> str:
+    return f"give a copy of {', '.join(paths)} with --data-dir FOLDER."
+
+
+def _local(folder: Path, patterns: Sequence[str]) -> tuple[Path, ...]:
+    for pattern in patterns:
+        path = Path(pattern)
+        for own in (path, Path(path.name)):
+            for form in (own, *(own.with_suffix(suffix) for suffix in SUFFIXES)):
+                for written in (str(form), f"{form}.gz"):
+                    if files := tuple(sorted(folder.glob(written))):
+                        return files
+    return ()
+
+
+def _snapshot(name: str, benchmark: Benchmark[Any], patterns: Sequence[str]) -> Path:
+    """The folder of the hub's cache with these files; it is called after the commit.
+
+    What is pinned and cached is taken without asking the hub.
+    """
+    require("huggingface_hub", extra="benchmarks", feature=name)
+    from huggingface_hub import errors, snapshot_download
+
+    fetch = partial(
+        snapshot_download,
+        benchmark.repository,
+        repo_type="dataset",
+        revision=benchmark.revision,
+        allow_patterns=list(patterns),
+    )
+    if benchmark.is_pinned:
+        with suppress(errors.LocalEntryNotFoundError):
+            folder = Path(fetch(local_files_only=True))
+            if all(any(folder.glob(pattern)) for pattern in patterns):
+                return folder
+    fault = _apart(fetch)
+    if not fault:
+        with suppress(errors.LocalEntryNotFoundError):
+            return Path(fetch(local_files_only=True))
+        fault = "it has none of the files"
+    if fault.startswith("GatedRepoError"):
+        raise UsageError(
+            f"{name}: {_at(benchmark)} is gated. Ask for access at {benchmark.address} and set "
+            f"HF_TOKEN to a token of your account, or {_copy(patterns)}"
+        )
+    if fault.startswith(("RepositoryNotFoundError", "RevisionNotFoundError")):
+        raise UsageError(f"{name}: the hub has no {_at(benchmark)} ({fault}); {_copy(patterns)}")
+    raise _unreachable(name, benchmark, patterns, fault)
+
+
+def _unreachable(
+    name: str, benchmark: Benchmark[Any], paths: Sequence[str], fault: str
+) -> UsageError:
+    return UsageError(
+        f"{name}: {_at(benchmark)} is not cached and cannot be fetched from {benchmark.address} "
+        f"({fault}). Connect, or {_copy(paths)}"
+    )
+
+
+def _apart(fetch: Callable[[], object]) -> str:
+    """Run a download in its own process, limited to `LARGEST` bytes per file and `LONGEST_S` seconds.
+
+    Returns:
+        The fault, as text; empty if the download succeeded.
+    """
+    try:
+        done = subprocess.run(
+            [sys.executable, "-P", "-c", _APART],
+            input=pickle.dumps((sys.path, LARGEST)) + pickle.dumps(partial(_fault, fetch)),
+            stdout=subprocess.PIPE,
+            timeout=LONGEST_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return f"the download takes longer than {LONGEST_S / 60:g} minutes"
+    return done.stdout.decode() if done.returncode == 0 else f"exit code {done.returncode}"
+
+
+def _fault(fetch: Callable[[], object]) -> str:
+    """Run a download and return its fault, as text; empty if it succeeded."""
+    try:
+        fetch()
+    except Exception as error:  # whatever the hub's transport raises, offline among it
+        if isinstance(error, OSError) and error.errno == errno.EFBIG:
+            return f"a file is larger than {LARGEST / 1e9:g} GB"
+        return f"{type(error).__name__}: {without_keys(first_line(error))}"
+    return ""
+
+
+def _save(address: str, file: Path) -> None:
+    with urllib.request.urlopen(address, timeout=TIMEOUT_S) as answer, whole_file(file) as kept:
+        shutil.copyfileobj(answer, kept)
+
+
+def _github(name: str, benchmark: Benchmark[Any], path: str) -> Path:
+    """One file of a repository: a pinned one is fetched once, another each time it can be."""
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "unswayed"
+    kept = base / "benchmarks" / benchmark.repository / benchmark.revision / path
+    if benchmark.is_pinned and kept.is_file():
+        return kept
+    try:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(
+            f"cannot write {kept}: {error.strerror or error}. Set XDG_CACHE_HOME to another folder."
+        ) from None
+    fault = _apart(
+        partial(_save, f"{RAW}/{benchmark.repository}/{benchmark.revision}/{path}", kept)
+    )
+    if fault.startswith("HTTPError"):
+        raise UsageError(
+            f"{name}: {_at(benchmark)} has no file {path} ({fault}): it was moved or changed; "
+            f"{_copy([path])}"
+        )
+    if fault and not kept.is_file():  # of a revision that moves the newest that could be had
+        raise _unreachable(name, benchmark, [path], fault)
+    return kept
+
+
+def rows_of(name: str, benchmark: Benchmark[Any], file: Path) -> Iterator[Record | BadFieldError]:
+    """The rows of a file, its columns checked before the first."""
+    fields = msgspec.structs.fields(benchmark.schema)
+    needed = [field.encode_name for field in fields if field.required]
+    republished = benchmark.republished
+    check = partial(_check, name, benchmark, needed, file)
+    if is_parquet(file):
+        rows = _parquet(name, file, [field.encode_name for field in fields], check)
+        yield from rows if republished is None else map(republished, rows)
+        return
+    for number, (_, record) in enumerate(map(whole, records_of(str(file)))):
+        if isinstance(record, BadFieldError):
+            yield record
+            continue
+        row = record if republished is None else republished(record)
+        if number == 0:
+            check(row.keys())
+        yield row
+
+
+def _check(
+    name: str, benchmark: Benchmark[Any], needed: Sequence[str], file: Path, names: Iterable[str]
+) -> None:
+    there = list(names)
+    missing = [field for field in needed if field not in there]
+    if missing:
+        raise ItemError(
+            f"{name}: {_at(benchmark)} has no field {missing[0]!r} in {file.name}, which has "
+            f"{', '.join(there) or 'none'}. The data set was changed, or this is another one."
+        )
+
+
+def _parquet(
+    name: str, file: Path, columns: Sequence[str], check: Callable[[Iterable[str]], None]
+) -> Iterator[Record]:
+    feature = f"{name}, a Parquet file,"
+    with open_parquet(file, extra="benchmarks", feature=feature) as table:
+        there = table.schema_arrow.names
+        check(there)
+        for batch in batches_of(table, file, [name for name in columns if name in there]):
+            yield from batch.to_pylist()

@@ -1,0 +1,281 @@
+"""From foreign files to items and decisions: read, convert, check, count."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from unswayed.base.errors import ItemError, UsageError
+from unswayed.base.registry import did_you_mean
+from unswayed.data.importers.decisions_file import question_key
+from unswayed.data.importers.jsonl import read_mapped
+from unswayed.data.importers.mapping import FieldMap
+from unswayed.data.importers.protocol import Entry, Importer, Judged, Record, Source
+from unswayed.data.importers.reading import peeked, records_of, whole
+from unswayed.data.importers.table import IMPORTERS
+from unswayed.model.decisions import Decision, check_decision
+from unswayed.model.items import BadFieldError, BadLine, Item, check_item
+from unswayed.model.parsing import ending
+
+Convert = Callable[[Record, Source], Judged]
+
+LEFT_OUT: Final = "left_out: "
+OWN_FIELDS: Final = frozenset(("item_id", "order", "labels"))
+FIELDS_SHOWN: Final = 12
+OWN_LOG: Final = (
+    "for a log of your own, say what its fields mean: unswayed import jsonl FILE "
+    "--map id=...,verdict=...,order=... (docs/own-logs.md)."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What foreign files hold."""
+
+    items: tuple[Item, ...]  # in order of appearance; empty where the format only names them
+    # in order of appearance; empty where the records are items alone
+    decisions: tuple[Decision, ...]
+    # records, items, decisions, unparsed, ties, bad_records, `left_out: <reason>`, and what else
+    # must be known about the decisions
+    counts: Mapping[str, int]
+    bad_records: tuple[BadLine, ...] = ()  # records left out with `on_bad_item="skip"`
+
+
+@dataclass(slots=True)
+class _Collected:
+    """Growing state of one import."""
+
+    items: dict[str, tuple[Item, Source]] = field(default_factory=dict)
+    decisions: list[Decision] = field(default_factory=list)
+    asked: dict[object, Source] = field(default_factory=dict)
+    remarks: Counter[str] = field(default_factory=Counter)
+    records: int = 0
+    bad: list[BadLine] = field(default_factory=list)
+    names: dict[str, None] = field(default_factory=dict)
+
+    def add(self, judged: Judged, source: Source) -> None:
+        """Keep one record's item and decisions, all or nothing."""
+        if judged.item is not None:
+            self._check(judged.item)
+        for decision in judged.decisions:
+            try:
+                check_decision(decision)
+            except ItemError as error:
+                raise BadFieldError("decision", str(error)) from None
+        keys = [question_key(decision) for decision in judged.decisions]
+        for decision, key in zip(judged.decisions, keys, strict=True):
+            if key in self.asked:
+                raise BadFieldError(
+                    "item",
+                    f"{decision.item_id!r} in order {list(decision.order)} was answered at "
+                    f"{self.asked[key]} already (same model and sample)",
+                )
+        if judged.item is not None:
+            self.items.setdefault(judged.item.id, (judged.item, source))
+        self.asked.update((key, source) for key in keys)
+        self.decisions.extend(judged.decisions)
+        if judged.left_out:
+            self.remarks[f"{LEFT_OUT}{judged.left_out}"] += 1
+        self.remarks.update(judged.remarks)
+
+    def _check(self, item: Item) -> None:
+        check_item(item)
+        earlier, place = self.items.get(item.id, (item, None))
+        for name, before, now in (
+            ("task", earlier.task, item.task),
+            ("prompt", earlier.prompt, item.prompt),
+            ("candidates", earlier.candidates, item.candidates),
+            ("gold", earlier.gold, item.gold),
+        ):
+            if before != now:
+                raise BadFieldError(name, f"of item {item.id!r} is another one at {place}")
+
+
+def import_files(
+    kind: str,
+    files: Sequence[str | Path],
+    *,
+    on_bad_item: Literal["stop", "skip"] = "stop",
+    fields: FieldMap | None = None,
+) -> Imported:
+    """Read recorded outputs of another tool.
+
+    Several files are joined: the same item may occur in all of them (other judges, other orders),
+    the same question answered twice by one model is refused. Formats that keep questions and
+    answers apart need all their files.
+
+    Args:
+        kind: A registered importer, or "auto" to tell it from each file's first record.
+        files: JSON Lines, a JSON array or object, `.csv` or `.tsv`, plain or `.gz`; `-` for standard
+            input; what the format has of its own (`.eval`).
+        on_bad_item: "stop" at the first bad record, or "skip" and count them.
+        fields: For kind "jsonl": the map of a foreign log's fields.
+
+    Raises:
+        ItemError: If a record is bad, no decision is left, or none of the answers could be read.
+        UnknownNameError: If there is no such importer.
+        UsageError: If a file cannot be read or its format cannot be told, or the map does not fit.
+    """
+    if fields is not None and kind not in ("jsonl", "auto"):
+        raise UsageError(f"--map is for jsonl; {kind} knows its own fields.")
+    if not files:
+        raise UsageError("no files to import.")
+    collected = _Collected()
+    for convert, entries in _readings(kind, [str(file) for file in files], fields):
+        for source, record in entries:
+            collected.records += 1
+            try:
+                if isinstance(record, BadFieldError):
+                    raise record
+                collected.names.update(dict.fromkeys(record))
+                collected.add(convert(record, source), source)
+            except BadFieldError as error:
+                problem = BadLine(source.file, source.number, error.field, error.reason)
+                if on_bad_item == "stop":
+                    raise ItemError(
+                        f"{problem}. Mend the record, or leave bad ones out with "
+                        "--on-bad-item skip."
+                    ) from None
+                collected.bad.append(problem)
+    return _imported(collected, files, fields)
+
+
+def _readings(
+    kind: str, files: Sequence[str], fields: FieldMap | None
+) -> Iterator[tuple[Convert, Iterator[Entry]]]:
+    """Every file with what reads it; those of a format spread over files as one, at the end."""
+    joined: dict[str, list[tuple[str, Iterator[Entry]]]] = {}
+    for file in files:
+        if fields is not None:
+            yield partial(read_mapped, fields), map(whole, records_of(file))
+            continue
+        name, entries = _opened(kind, file)
+        importer = IMPORTERS.load(name)
+        entries = _unfolded(importer, entries)
+        if importer.join is not None:
+            joined.setdefault(name, []).append((file, entries))
+        else:
+            yield importer.convert, entries
+    for name, parts in joined.items():
+        importer = IMPORTERS.load(name)
+        assert importer.join is not None
+        yield importer.convert, importer.join(parts)
+
+
+def _opened(kind: str, file: str) -> tuple[str, Iterator[Entry]]:
+    if kind == "auto":
+        kind = _kind_of_name(file) or kind
+    opened = None if kind == "auto" else IMPORTERS.load(kind).opened
+    if opened is not None and _kind_of_name(file) == kind:
+        return kind, opened(file)
+    entries = records_of(file)
+    if kind not in ("auto", "jsonl"):
+        return kind, entries
+    record, entries = peeked(entries)
+    if kind == "jsonl" and record is not None and not record.keys() & OWN_FIELDS:
+        raise UsageError(
+            f"{file}: no decisions file of unswayed: the fields are "
+            f"{_names(record)}. {OWN_LOG[0].upper()}{OWN_LOG[1:]}"
+        )
+    if kind == "jsonl" or record is None:
+        return "jsonl", entries
+    return _kind_of(record, file), entries
+
+
+def _kind_of_name(file: str) -> str | None:
+    for name in IMPORTERS:
+        suffix = IMPORTERS.load(name).suffix
+        if suffix is not None and file.lower().endswith(suffix):
+            return name
+    return None
+
+
+def _unfolded(importer: Importer[Any], entries: Iterator[Entry]) -> Iterator[Entry]:
+    """The records of entries, each of which may hold many."""
+    for entry in entries:
+        source, record = entry
+        if importer.unfold is None or isinstance(record, BadFieldError):
+            yield whole(entry)
+            continue
+        try:
+            yield from map(whole, importer.unfold(record, source))
+        except BadFieldError as error:
+            yield source, error
+
+
+def _imported(
+    collected: _Collected, files: Sequence[str | Path], fields: FieldMap | None
+) -> Imported:
+    decisions, bad = collected.decisions, collected.bad
+    unread = [decision for decision in decisions if decision.choice is None]
+    ended = [d.finish_reason or "" for d in unread if not ending(d.finish_reason).is_read]
+    collected.remarks.update(f"unparsed for finish reason {word}" for word in ended)
+    reasons = [f"{n:,} {why.removeprefix(LEFT_OUT)}" for why, n in collected.remarks.items()]
+    reasons += [f"{len(bad):,} bad records left out, the first: {bad[0]}"] if bad else []
+    counted = "; ".join(reasons) or f"{collected.records:,} records"
+    names = ", ".join(str(file) for file in files)
+    left_out = any(why.startswith(LEFT_OUT) for why in collected.remarks)
+    if not decisions and (left_out or not collected.items):
+        raise ItemError(f"{names}: no decisions ({counted}).")
+    absent = {} if fields is None else fields.absent(collected.names)
+    for part, name in absent.items():
+        raise ItemError(
+            f"{names}: no record has the field {name!r}, which --map gives as {part}. "
+            f"{did_you_mean(name, collected.names)}"
+        )
+    if decisions and len(unread) == len(decisions):
+        texts = dict.fromkeys(f"{decision.text:.60}" for decision in decisions if decision.text)
+        said = f" They begin with {', '.join(map(repr, list(texts)[:3]))}." if texts else ""
+        remedy = f"Name another format; or, {OWN_LOG}"
+        if len(ended) == len(unread):
+            remedy = "docs/formats.md#finish-reasons has those of replies that are read."
+        elif fields is not None:
+            where = fields.verdict or "|".join(fields.scores) or fields.ranking or fields.text
+            words = f"{'|'.join(fields.labels)} or {'|'.join(fields.tie)}"
+            remedy = f"No value of {where!r} is one of {words}. Fix labels= or tie= in --map."
+        raise ItemError(
+            f"{names}: none of the {len(unread):,} answers could be read ({counted}).{said} {remedy}"
+        )
+    counts = {
+        "records": collected.records,
+        "items": len(collected.items),
+        "decisions": len(decisions),
+        "unparsed": len(unread),
+        "ties": sum(decision.choice == "tie" for decision in decisions),
+        "bad_records": len(bad),
+        **collected.remarks,
+    }
+    items = tuple(item for item, _ in collected.items.values())
+    return Imported(items, tuple(decisions), counts, tuple(bad))
+
+
+def detect(file: str | Path) -> str:
+    """The importer that a file's first record is for."""
+    named = _kind_of_name(str(file))
+    if named is not None:
+        return named
+    for source, record in records_of(str(file)):
+        if isinstance(record, BadFieldError):
+            raise UsageError(f"{source}: {record}.")
+        return _kind_of(record, str(file))
+    raise UsageError(f"{file}: no records.")
+
+
+def _kind_of(record: Record, file: str) -> str:
+    for name in IMPORTERS:
+        if IMPORTERS.load(name).detects(record):
+            return name
+    raise UsageError(
+        f"{file}: the format cannot be told from the fields {_names(record)}. "
+        f"Name one of {', '.join(IMPORTERS)}; or, {OWN_LOG} Items without a judge's answers are "
+        "none of these: give their file, or a benchmark's name, to audit."
+    )
+
+
+def _names(record: Record) -> str:
+    more = f" and {len(record) - FIELDS_SHOWN} more" if len(record) > FIELDS_SHOWN else ""
+    return f"{', '.join(sorted(record)[:FIELDS_SHOWN])}{more}"

@@ -1,0 +1,145 @@
+"""Inspect's `.eval` files: a zip of one JSON per sample, read one by one and never unpacked.
+
+A zip says how large its members are and where they lie, and can lie about both. So before anything
+is read, its table is checked against the file. Names that lead elsewhere, members that overlap or are encrypted, and
+archives that expand too far are refused. No more than a member's stated size is ever read from it.
+Members are deflated or Zstandard (method 93, which Python's own zipfile reads from 3.14 on).
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
+from typing import Final
+
+import msgspec
+
+from unswayed.base.errors import UsageError
+from unswayed.base.files import open_file
+from unswayed.base.registry import require
+from unswayed.data.importers.protocol import Entry, Record, Source, object_of
+from unswayed.model.items import BadFieldError, expands
+
+EVALUATION: Final = "unswayed_eval"
+"""Under which the evaluation that a sample belongs to is given beside its own fields."""
+LARGEST: Final = 256 * 2**20
+"""Bytes of one sample; Inspect keeps large attachments once per sample, far below."""
+_ZSTANDARD: Final = 93
+_HEADER: Final = struct.Struct("<4s5H3L2H")
+"""Of a member: after it come its name and extra field, whose lengths are the last two."""
+_METHODS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, _ZSTANDARD)
+"""Of others Python expands a whole block at once, whatever the member says it holds."""
+_DAMAGED: Final = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    OSError,
+    ValueError,
+    NotImplementedError,
+    struct.error,
+)
+_ENCRYPTED: Final = 0x1
+_STARTS: Final = ("header.json", "_journal/start.json")
+"""Where a log says what was evaluated; a run that was cut off has only the second."""
+
+
+def samples_of(file: str) -> Iterator[Entry]:
+    """The samples of a log with the evaluation they belong to, one in memory at a time."""
+    try:
+        with open_file(file) as packed, zipfile.ZipFile(packed) as archive:
+            members = archive.infolist()
+            _check(file, members, packed.seek(0, os.SEEK_END))
+            yield from _samples(file, archive, {member.filename: member for member in members})
+    except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
+        raise UsageError(f"{file}: no .eval log: {error}.") from None
+    except OSError as error:
+        raise UsageError(f"cannot read {file}: {error.strerror or error}.") from None
+
+
+def _samples(
+    file: str, archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo]
+) -> Iterator[Entry]:
+    start = next((members[name] for name in _STARTS if name in members), None)
+    head = _decoded(archive, start) if start is not None else {}
+    evaluation = head if isinstance(head, BadFieldError) else head.get("eval", {})
+    if isinstance(evaluation, BadFieldError):
+        raise UsageError(f"{file}: {evaluation}.")
+    named = (name for name in members if name.startswith("samples/") and name.endswith(".json"))
+    for number, name in enumerate(named, start=1):
+        sample = _decoded(archive, members[name])
+        if not isinstance(sample, BadFieldError):
+            sample = {**sample, EVALUATION: evaluation}
+        yield Source(file, number), sample
+
+
+def _decoded(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Record | BadFieldError:
+    try:
+        content = _content(archive, member)
+    except _DAMAGED as error:
+        return BadFieldError(member.filename, f"is damaged ({error})")
+    return object_of(msgspec.Raw(content), member.filename)
+
+
+def _content(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
+    if member.compress_type != _ZSTANDARD:
+        with archive.open(member) as stored:
+            return stored.read(member.file_size)
+    require("pyarrow", extra="parquet", feature="Reading logs of Inspect in Zstandard")
+    import pyarrow as pa
+
+    file = archive.fp
+    assert file is not None
+    file.seek(member.header_offset)
+    fields = _HEADER.unpack(file.read(_HEADER.size))
+    file.seek(sum(fields[-2:]), 1)
+    packed = pa.BufferReader(file.read(member.compress_size))
+    with pa.CompressedInputStream(packed, "zstd") as stream:
+        content = bytearray()
+        while len(content) < member.file_size:
+            part = stream.read(min(member.file_size - len(content), 2**20))
+            if not part:
+                break
+            content += part
+    if zlib.crc32(content) != member.CRC:
+        raise zipfile.BadZipFile("its checksum differs")
+    return bytes(content)
+
+
+def _check(file: str, members: list[zipfile.ZipInfo], size: int) -> None:
+    """Refuse what no program that writes logs would write."""
+    if not any(member.filename.startswith("samples/") for member in members):
+        raise UsageError(f"{file}: no .eval log: the zip has no samples/.")
+    if sum(member.compress_size for member in members) > size:
+        raise UsageError(
+            f"{file}: refused: its members overlap, they claim more than the file has."
+        )
+    if expands(size, whole := sum(member.file_size for member in members)):
+        raise UsageError(f"{file}: refused: its {size:,} bytes expand to {whole:,}.")
+    names = set()
+    for member in members:
+        reason = _reason(member)
+        if member.filename in names:
+            reason = "occurs twice"
+        if reason is not None:
+            raise UsageError(f"{file}: refused: {member.filename!r:.100} {reason}.")
+        names.add(member.filename)
+
+
+def _reason(member: zipfile.ZipInfo) -> str | None:
+    """Why a member is refused; None if it is not."""
+    path = PurePosixPath(member.orig_filename)
+    if path.is_absolute() or ".." in path.parts or member.orig_filename[1:2] == ":":
+        return "leads out of the archive"
+    if {"\\", "\0"} & set(member.orig_filename):
+        return "is no name of a member"
+    if member.flag_bits & _ENCRYPTED:
+        return "is encrypted"
+    if member.compress_type not in _METHODS:
+        return f"is compressed by method {member.compress_type}; logs are deflated or Zstandard"
+    if member.file_size > LARGEST:
+        return f"has {member.file_size:,} bytes; the most for one sample is {LARGEST:,}"
+    return None

@@ -1,0 +1,255 @@
+"""Logs of Inspect (`.eval`, or `.json`): our own decisions, a permuted run, or any multiple-choice run.
+
+A sample is read as the first that it is: (1) a score whose metadata has our decisions; (2) a sample whose
+metadata has our mark (item, order, gold), the letter in `scores.<scorer>.answer` being displayed; (3) an
+ordinary multiple-choice sample, in its own order only. `shuffle_choices` permutes `choices` and `target`
+and forgets what was first: of several logs of one data set the first one read says what the own order
+is, and options are matched by their text; where two are equal they cannot be, left out. Epochs are
+repetitions. A sample with `error` is a failed call, not a decision. As in Inspect, every letter of a target is right
+(`["A", "C"]`, `AC`). A sample with several right letters asks for a set, which no decision can name: left out.
+
+Source: Inspect AI's log format (`inspect_ai.log`, versions 2): header, samples/<id>_epoch_<n>.json.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from string import ascii_uppercase
+from typing import Any, Final
+
+import msgspec
+
+from unswayed.data.importers.eval_archive import EVALUATION, samples_of
+from unswayed.data.importers.protocol import (
+    MARK,
+    Entry,
+    Importer,
+    Judged,
+    Mark,
+    Record,
+    Source,
+    decision,
+    decoded,
+    mark_of,
+    object_of,
+    parts_of,
+)
+from unswayed.model.decisions import Choice, Decision
+from unswayed.model.items import BadFieldError, Gold, Item, Task
+from unswayed.model.permutations import Order, invert
+
+FAILED: Final = "a sample that failed (error)"
+NO_CHOICES: Final = "a sample without choices: no multiple choice"
+EQUAL: Final = "two options have the same text: a shuffled order cannot be told"
+NO_ANSWER: Final = "a sample that was not scored"
+SEVERAL: Final = "several right answers (letters of the target), but a decision names one option"
+
+_BASE: Final = "unswayed_base"
+_SCORER: Final = "choice"
+"""Inspect's own scorer of letters; of others the first with an answer is read."""
+
+
+class _Score(msgspec.Struct):
+    answer: Any = None
+    metadata: dict[str, Any] | None = None
+
+
+class _Completion(msgspec.Struct):
+    stop_reason: str | None = None
+
+
+class _Output(msgspec.Struct):
+    choices: list[_Completion] = []
+
+
+class _Evaluation(msgspec.Struct):
+    model: str | None = None
+    task: str | None = None
+
+
+class _Sample(msgspec.Struct):
+    id: int | str
+    epoch: int = 1
+    input: Any = None
+    choices: list[str] | None = None
+    target: str | list[str] = ""
+    metadata: dict[str, Any] | None = None
+    scores: dict[str, _Score] | None = None
+    output: _Output | None = None
+    error: Any = None
+    evaluation: _Evaluation = msgspec.field(name=EVALUATION, default_factory=_Evaluation)
+    base: list[str] | None = msgspec.field(name=_BASE, default=None)
+
+
+def _read(sample: _Sample, source: Source) -> Judged:
+    if sample.error:
+        return Judged(None, (), left_out=FAILED)
+    scores = sample.scores or {}
+    for score in scores.values():
+        own = (score.metadata or {}).get(MARK)
+        if isinstance(own, Mapping) and isinstance(own.get("decisions"), list):
+            return _own(own, sample)
+    if not sample.choices or len(sample.choices) < 2:
+        return Judged(None, (), left_out=NO_CHOICES)
+    if not scores:
+        return Judged(None, (), left_out=NO_ANSWER)
+    return _choice_of(sample, scores)
+
+
+def _own(own: Mapping[str, Any], sample: _Sample) -> Judged:
+    try:
+        decisions = msgspec.convert(own["decisions"], tuple[Decision, ...])
+        gold = msgspec.convert(own.get("gold"), Gold)
+    except msgspec.ValidationError as error:
+        raise BadFieldError("scores.metadata.unswayed", str(error)) from None
+    if len({decision.item_id for decision in decisions}) != 1:
+        raise BadFieldError("scores.metadata.unswayed.decisions", "are not about one item")
+    n = len(decisions[0].order)
+    item = Item(
+        id=decisions[0].item_id,
+        task=Task.PAIRWISE if n == 2 else Task.MCQ,
+        prompt=_text(sample.input),
+        candidates=("",) * n,
+        gold=gold,
+    )
+    return Judged(item, decisions)
+
+
+def _choice_of(sample: _Sample, scores: Mapping[str, _Score]) -> Judged:
+    """A multiple-choice sample: its letter, through the order in which options were shown."""
+    shown = sample.choices or []
+    n = len(shown)
+    if n > len(ascii_uppercase):
+        raise BadFieldError("choices", f"{n} options have no letters")
+    mark = mark_of(sample.metadata, field="metadata")
+    order = _order(sample, mark)
+    if order is None:
+        return Judged(None, (), left_out=EQUAL)
+    if sorted(order) != list(range(n)):
+        raise BadFieldError("metadata.unswayed.order", f"{list(order)} is no order of {n} options")
+    gold = _gold(sample.target, order) if mark is None or mark.gold is None else mark.gold
+    right = [gold] if isinstance(gold, int) else gold
+    if len(right) > 1:
+        return Judged(None, (), left_out=SEVERAL)
+    name = str(sample.id if mark is None else mark.item)
+    task = sample.evaluation.task
+    item = Item(
+        id=name if task is None else f"{task}/{name}",
+        task=Task.MCQ,
+        prompt=_text(sample.input),
+        candidates=tuple(shown[place] for place in invert(order)),
+        gold=right[0] if right else None,
+        permutable=True if mark is None else mark.permutable,
+    )
+    labels = tuple(ascii_uppercase[:n])
+    completions = sample.output.choices if sample.output else []
+    call = decision(
+        item,
+        order,
+        labels,
+        sample=sample.epoch - 1,
+        choice=_letter(_answer(scores), order),
+        model=sample.evaluation.model,
+        finish_reason=completions[0].stop_reason if completions else None,
+    )
+    return Judged(item, (call,))
+
+
+def _order(sample: _Sample, mark: Mark | None) -> Order | None:
+    """The candidate at each place; None where equal texts hide it."""
+    shown = sample.choices or []
+    if mark is not None:
+        return mark.order
+    if sample.base is None or sample.base == shown:
+        return tuple(range(len(shown)))
+    if len(set(shown)) < len(shown):
+        return None
+    if sorted(sample.base) != sorted(shown):
+        raise BadFieldError("choices", "are other options than in the log read before")
+    return tuple(sample.base.index(text) for text in shown)
+
+
+def _answer(scores: Mapping[str, _Score]) -> str:
+    named = scores.get(_SCORER)
+    score = named or next((s for s in scores.values() if isinstance(s.answer, str)), None)
+    return score.answer if score is not None and isinstance(score.answer, str) else ""
+
+
+def _letter(answer: str, order: Order) -> Choice:
+    """The candidate that a displayed letter names; several letters or none: unparsed."""
+    letters = [part.strip() for part in answer.split(",") if part.strip()]
+    if len(letters) != 1 or len(letters[0]) != 1:
+        return None
+    place = ascii_uppercase.find(letters[0])
+    return order[place] if 0 <= place < len(order) else None
+
+
+def _gold(target: str | list[str], order: Order) -> list[int]:
+    """The candidates whose displayed letters are right; none where they are not letters."""
+    places = {ascii_uppercase.find(letter) for part in target for letter in part.strip()}
+    if not all(0 <= place < len(order) for place in places):
+        return []
+    return sorted(order[place] for place in places)
+
+
+def _text(given: object) -> str:
+    if isinstance(given, str):
+        return given
+    if not isinstance(given, list):
+        return ""
+    texts = [
+        message["content"]
+        for message in given
+        if isinstance(message, Mapping)
+        and message.get("role") == "user"
+        and isinstance(message.get("content"), str)
+    ]
+    return "\n\n".join(texts)
+
+
+def _unfold(record: Record, source: Source) -> Iterator[Entry]:
+    """The samples of a log in JSON, each with its evaluation; a sample by itself stays."""
+    samples = record.get("samples")
+    if EVALUATION in record or samples is None:
+        yield source, record
+        return
+    evaluation = decoded(record.get("eval", {}), "eval")
+    for number, part in enumerate(parts_of(samples, "samples"), start=1):
+        place = Source(source.file, number)
+        sample = object_of(part, "samples")
+        if isinstance(sample, BadFieldError):
+            yield place, sample
+        else:
+            yield place, {**sample, EVALUATION: evaluation}
+
+
+def _join(files: Sequence[tuple[str, Iterator[Entry]]]) -> Iterator[Entry]:
+    """All samples; those of a question that was read before know its own order."""
+    own: dict[tuple[str, str], object] = {}
+    for _, entries in files:
+        for source, record in entries:
+            if isinstance(record, BadFieldError) or not isinstance(record.get("choices"), list):
+                yield source, record
+                continue
+            evaluation = record.get(EVALUATION)
+            task = evaluation.get("task") if isinstance(evaluation, Mapping) else None
+            base = own.setdefault((str(task), str(record.get("id"))), record["choices"])
+            yield source, {**record, _BASE: base}
+
+
+def _detects(record: Record) -> bool:
+    evaluation = record.get("eval")
+    log = isinstance(evaluation, msgspec.Raw | Mapping) and "samples" in record
+    return log and {"version", "status", "plan"} & record.keys() != set()
+
+
+INSPECT: Final = Importer(
+    title="Inspect logs (.eval, .json): our decisions, permuted runs, multiple choice in its own order.",
+    detects=_detects,
+    schema=_Sample,
+    read=_read,
+    join=_join,
+    unfold=_unfold,
+    suffix=".eval",
+    opened=samples_of,
+)

@@ -1,0 +1,308 @@
+"""JSON Lines: our own decisions file, or any log whose fields are named by a map."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from math import isfinite, nan
+from typing import Final
+
+import msgspec
+
+from unswayed.data.importers.mapping import FieldMap, Meaning, look_up
+from unswayed.data.importers.protocol import Judged, Record, Source, importer
+from unswayed.model.calls import Response
+from unswayed.model.decisions import Choice, Decision
+from unswayed.model.items import BadFieldError, Item, Task
+from unswayed.model.permutations import Order, invert
+from unswayed.model.tasks import task_of
+from unswayed.model.tasks.listwise import best_candidate
+
+OWN_DECISIONS: Final = importer(
+    "Our own decisions.jsonl; with --map any log of one judge call per line.",
+    Decision,
+    lambda decision, source: (decision,),  # which brings no item
+)
+
+
+def read_mapped(fields: FieldMap, record: Record, source: Source) -> Judged:
+    """One call of a foreign log and, as far as the map names its parts, its item."""
+    return _MappedRecord(fields, record).judged()
+
+
+@dataclass(frozen=True, slots=True)
+class _MappedRecord:
+    """One record, read through a map."""
+
+    fields: FieldMap
+    record: Record
+
+    def judged(self) -> Judged:
+        """The call and its item."""
+        fields = self.fields
+        name = self._at(fields.id)
+        if not isinstance(name, str | int) or isinstance(name, bool) or name == "":
+            raise BadFieldError(fields.id, f"{name!r} is not an id")
+        written, names = self._candidates(), self._names()
+        order = self._order(written, names)
+        symbols = fields.labels[: len(order)]
+        if len(symbols) < len(order):
+            raise BadFieldError("labels", f"{len(fields.labels)} given for {len(order)} candidates")
+        own_names = tuple(sorted(names))
+        if (names or fields.candidates_are == "shown") and len(written) == len(order):
+            written = tuple(written[position] for position in invert(order))
+        item = Item(
+            id=";".join((str(name), *own_names)),
+            prompt=self._text(fields.prompt) or "",
+            candidates=written or ("",) * len(order),
+            task=self._task(len(order)),
+            gold=self._gold(order, own_names),
+            values=self._values(len(order)),
+            response=(self._text(fields.response) or "") if fields.values else None,
+            group=self._text(fields.group),
+            unit=self._text(fields.unit),
+            meta={"names": list(own_names)} if own_names else {},
+        )
+        labels = tuple(symbols[c] for c in order) if fields.label_is_value else symbols
+        text, model = self._text(fields.text), self._text(fields.model)
+        decision = Decision(
+            item_id=item.id,
+            order=order,
+            labels=labels,
+            label_set=symbols,
+            sample=self._sample(),
+            text=text,
+            model=model,
+            finish_reason=self._text(fields.finish_reason),
+        )
+        return Judged(item, (self._answered(item, decision, own_names),))
+
+    def _answered(self, item: Item, decision: Decision, names: tuple[str, ...]) -> Decision:
+        fields, order = self.fields, decision.order
+        if fields.scores or fields.ranking:
+            scores, ranking = self._scores(order), self._ranking(order, names)
+            stated = (
+                self._choice(fields.verdict, order, names, fields.verdict_is)
+                if fields.verdict
+                else best_candidate(scores or (None,), ranking)
+            )
+            return msgspec.structs.replace(decision, choice=stated, scores=scores, ranking=ranking)
+        if fields.verdict:
+            choice = self._choice(fields.verdict, order, names, fields.verdict_is)
+            return msgspec.structs.replace(decision, choice=choice)
+        read = task_of(item.task).reply.read(
+            item,
+            decision.ask,
+            decision.label_set,
+            Response(text=decision.text or "", finish_reason=decision.finish_reason or "stop"),
+            model=decision.model or "",
+            answer_only=False,
+        )
+        return msgspec.structs.replace(
+            decision,
+            choice=read.choice,
+            scores=read.scores,
+            ranking=read.ranking,
+            flags=read.flags,
+        )
+
+    def _task(self, n: int) -> Task:
+        fields = self.fields
+        if fields.task is not None:
+            return Task(fields.task)
+        if fields.values:
+            return Task.RUBRIC
+        if fields.scores or fields.ranking:
+            return Task.LISTWISE
+        return Task.PAIRWISE if n == 2 else Task.MCQ
+
+    def _values(self, n: int) -> tuple[float, ...] | None:
+        """The values of the levels; None for a task without."""
+        values = self.fields.values
+        if values and len(values) != n:
+            raise BadFieldError("values", f"{len(values)} given for {n} levels")
+        return tuple(map(float, values)) or None
+
+    def _scores(self, order: Order) -> tuple[float | None, ...] | None:
+        """Scores by candidate; None where none is given."""
+        paths = self.fields.scores
+        cells = [_decoded(self._at(path)) for path in paths]
+        if len(cells) == 1 and isinstance(cells[0], dict):
+            cells = [cells[0].get(symbol) for symbol in self.fields.labels[: len(order)]]
+        elif len(cells) == 1 and isinstance(cells[0], list):
+            cells = cells[0]
+        if not paths or all(cell is None for cell in cells):
+            return None
+        if len(cells) != len(order):
+            raise BadFieldError("|".join(paths), f"{len(cells)} scores for {len(order)} candidates")
+        scores = [_score(cell, "|".join(paths)) for cell in cells]
+        return tuple(scores[place] for place in self._places(order))
+
+    def _ranking(self, order: Order, names: tuple[str, ...]) -> tuple[int, ...] | None:
+        """Candidates, best first; None where the record names not all of them once."""
+        path = self.fields.ranking
+        symbols = _decoded(self._at(path))
+        if not isinstance(symbols, list | str):
+            return None
+        meaning = self.fields.verdict_is
+        choices = [self._meant(str(symbol), order, names, meaning) for symbol in symbols]
+        ranking = tuple(choice for choice in choices if isinstance(choice, int))
+        return ranking if sorted(ranking) == sorted(order) and len(choices) == len(order) else None
+
+    def _places(self, order: Order) -> Order:
+        by_candidate = self.fields.verdict_is == "candidate" or self.fields.label_is_value
+        return tuple(range(len(order))) if by_candidate else invert(order)
+
+    def _at(self, path: str | None) -> object:
+        return None if path is None else look_up(self.record, path)
+
+    def _text(self, path: str | None) -> str | None:
+        value = self._at(path)
+        return None if value is None else str(value)
+
+    def _candidates(self) -> tuple[str, ...]:
+        paths = self.fields.candidates
+        texts = [self._at(path) for path in paths]
+        if len(texts) == 1 and isinstance(texts[0], list):
+            texts = texts[0]
+        if paths and (len(texts) < 2 or not all(isinstance(text, str) for text in texts)):
+            raise BadFieldError("|".join(paths), "needs at least two texts")
+        return tuple(str(text) for text in texts)
+
+    def _names(self) -> tuple[str, ...]:
+        names = tuple(self._text(path) or "" for path in self.fields.names)
+        if "" in names or len({name.casefold() for name in names}) < len(names):
+            raise BadFieldError("|".join(self.fields.names), f"{list(names)} are not two names")
+        return names
+
+    def _order(self, written: tuple[str, ...], names: tuple[str, ...]) -> Order:
+        n = len(written) or len(self.fields.labels)
+        if names:
+            if written and len(written) != len(names):
+                raise BadFieldError("candidates", f"{len(written)} for {len(names)} names")
+            return _ranks(names)
+        if self.fields.order is not None:
+            return self._order_in(self.fields.order, n)
+        if not written or self.fields.candidates_are == "own":
+            return tuple(range(n))
+        if len(set(written)) < len(written):
+            paths = "|".join(self.fields.candidates)
+            raise BadFieldError(paths, "are equal texts, which tell no order; give order=")
+        return _ranks(written)
+
+    def _order_in(self, path: str, n: int) -> Order:
+        value, labels = _decoded(self._at(path)), self.fields.labels
+        if isinstance(value, list) and all(type(candidate) is int for candidate in value):
+            order = tuple(value)
+        elif isinstance(value, str) and sorted(value) == sorted(labels[: len(value)]):
+            order = tuple(labels.index(symbol) for symbol in value)
+        elif (flag := _flag(value)) is not None and n == 2:
+            order = (1, 0) if flag else (0, 1)
+        else:
+            raise BadFieldError(
+                path,
+                f"{value!r} is not an order: give a list of candidates, a string such as BCDA, or "
+                "(two candidates) true where they were swapped",
+            )
+        if sorted(order) != list(range(len(order))) or (self.fields.candidates and len(order) != n):
+            raise BadFieldError(path, f"{value!r} is not a permutation of 0..{n - 1}")
+        return order
+
+    def _gold(self, order: Order, names: tuple[str, ...]) -> int | float | str | None:
+        path = self.fields.gold
+        value = self._at(path)
+        if path is None or value is None or value == "":
+            return None
+        if self.fields.values:
+            return _score(value, path)
+        gold = self._choice(path, order, names, self.fields.gold_is)
+        if gold is None and (index := _number(value)) is not None and index < len(order):
+            return index  # where the symbols are no numbers
+        if gold is None:
+            raise BadFieldError(path, f"{value!r} names no candidate and no tie")
+        return gold
+
+    def _choice(self, path: str, order: Order, names: tuple[str, ...], meaning: Meaning) -> Choice:
+        """The candidate that a symbol or name means, "tie", or None where it means nothing."""
+        value = self._at(path)
+        if value is None or isinstance(value, list | dict):
+            return None
+        return self._meant(str(value), order, names, meaning)
+
+    def _meant(self, word: str, order: Order, names: tuple[str, ...], meaning: Meaning) -> Choice:
+        """The candidate that a word means, "tie", or None where it means nothing."""
+        word = word.strip().casefold()
+        if word in {tie.casefold() for tie in self.fields.tie}:
+            return "tie"
+        symbols = names if meaning == "name" else self.fields.labels[: len(order)]
+        folded = [symbol.casefold() for symbol in symbols]
+        if self.fields.label_is_value:
+            word, folded, meaning = _plain(word), list(map(_plain, folded)), "candidate"
+        if word not in folded:
+            return None
+        place = folded.index(word)
+        return order[place] if meaning == "label" else place
+
+    def _sample(self) -> int:
+        path = self.fields.sample
+        value = self._at(path)
+        if path is None or value is None or value == "":
+            return 0
+        number = _number(value)
+        if number is None:
+            raise BadFieldError(path, f"{value!r} is not a number")
+        return number
+
+
+def _ranks(shown: tuple[str, ...]) -> Order:
+    """`order[p]` where the own order is the alphabet's."""
+    own = sorted(shown)
+    return tuple(own.index(text) for text in shown)
+
+
+def _number(value: object) -> int | None:
+    """A whole number from 0, also where a table holds it as text."""
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        return None
+    if isinstance(value, int):
+        return value if value >= 0 else None
+    text = value.strip()
+    return int(text) if re.fullmatch(r"[0-9]{1,18}", text) else None
+
+
+def _score(value: object, path: str) -> float | None:
+    """A finite number, also where a table holds it as text; None where there is none."""
+    if value is None or value == "":
+        return None
+    try:
+        number = float(value) if isinstance(value, int | float | str) else nan
+    except (ValueError, OverflowError):
+        number = nan
+    if isinstance(value, bool) or not isfinite(number):
+        raise BadFieldError(path, f"{value!r} is not a number")
+    return number
+
+
+def _plain(symbol: str) -> str:
+    """A number as it is written shortest ("3" for "3.0"); other text as it is."""
+    try:
+        return f"{float(symbol):g}"
+    except ValueError:
+        return symbol
+
+
+def _decoded(value: object) -> object:
+    """The list or object that a table's cell holds as JSON; any other value as it is."""
+    if not isinstance(value, str) or not value.lstrip().startswith(("[", "{")):
+        return value
+    try:
+        return msgspec.json.decode(value)
+    except (msgspec.DecodeError, RecursionError):
+        return value
+
+
+def _flag(value: object) -> bool | None:
+    if isinstance(value, bool):
+        return value
+    words = {"true": True, "false": False, "1": True, "0": False, "yes": True, "no": False}
+    return words.get(str(value).strip().lower())

@@ -1,0 +1,51 @@
+"""Levels of a scale, counted by value and position: what was chosen, and what could have been."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unswayed.base.errors import ShapeError
+from unswayed.model.decisions.codes import BoolArray, FloatArray, IntArray
+
+
+def level_ranks(values: FloatArray) -> NDArray[np.intp]:
+    """The level that each candidate is, the lowest value first.
+
+    Args:
+        values: By candidate, shape (I, n).
+
+    Returns:
+        `[i, c]` = rank of candidate c's value among those of item i, shape (I, n).
+    """
+    if np.isnan(values).any():
+        raise ShapeError("levels without values cannot be ranked")
+    ranks: NDArray[np.intp] = values.argsort(axis=1, kind="stable").argsort(axis=1, kind="stable")
+    return ranks
+
+
+def level_counts(
+    choices: IntArray, levels: NDArray[np.intp], positions: NDArray[np.intp], cells: BoolArray
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """How often each level was chosen at each position, and how often it could have been.
+
+    Counted are answers that name a level: unparsed ones, ties and missing calls are in no cell.
+    Chosen over shown are rates.
+
+    Args:
+        choices: Candidate or a code, shape (I, T).
+        levels: `level_ranks`, shape (I, n).
+        positions: `[t, c]` = position of candidate c in column t, shape (T, n).
+        cells: Calls counted, shape (I, T).
+
+    Returns:
+        Chosen and shown, shape (I, n, n) each: level, position.
+    """
+    n = levels.shape[1]
+    chosen, shown = np.zeros((2, len(choices), n, n), dtype=np.int32)
+    rows, columns = np.nonzero(cells & (choices >= 0))
+    named = choices[rows, columns]
+    np.add.at(chosen, (rows, levels[rows, named], positions[columns, named]), 1)
+    for candidate in range(n):
+        np.add.at(shown, (rows, levels[rows, candidate], positions[columns, candidate]), 1)
+    return chosen, shown

@@ -1,0 +1,162 @@
+"""Items from files and from records in memory: one way in, the same checks."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final, Literal, TypeVar
+
+from unswayed.base.errors import ItemError
+from unswayed.model.items.item import BadLine, Item, Task, decode_item, item_of
+from unswayed.model.items.lines import is_parquet, iter_objects, read_parquet, read_table
+from unswayed.model.items.sets import ItemSet
+from unswayed.model.items.tables import BadFieldError, is_table, typed_cells, typed_values
+
+MOST_BAD: Final = 10_000
+"""Most bad lines counted before a file is refused."""
+
+
+def load_items(
+    path: str | Path,
+    *,
+    task: Task | str | None = None,
+    on_bad_item: Literal["stop", "skip"] = "stop",
+    limit: int | None = None,
+) -> ItemSet:
+    """Read items from a file.
+
+    Args:
+        path: JSON Lines, one JSON array, or a table (`.csv`, `.tsv`), plain or `.gz`; `.parquet`;
+            `-` for JSON on standard input.
+        task: Keep the items of this task only.
+        on_bad_item: "stop" where a line is bad, or "skip" and count bad lines.
+        limit: Keep the first `limit` items.
+
+    Raises:
+        ItemError: If lines are bad, an id is repeated, tasks are mixed, or nothing is left.
+        UsageError: If the file cannot be read.
+    """
+    name = re.sub(
+        r"(\.jsonl|\.json|\.csv|\.tsv|\.parquet)?(\.gz)?$", "", Path(path).name, flags=re.IGNORECASE
+    )
+    collect = partial(
+        _collect,
+        source=str(path),
+        name="stdin" if str(path) == "-" else name,
+        task=task,
+        on_bad_item=on_bad_item,
+        limit=limit,
+    )
+    if is_table(path):
+        return collect(read_table(path), _item_of_row)
+    if is_parquet(path):
+        return collect(read_parquet(path), lambda row: item_of(typed_values(row)))
+    return collect(iter_objects(path), decode_item)
+
+
+def items_of(
+    records: Iterable[Mapping[str, object]],
+    *,
+    name: str = "items",
+    task: Task | str | None = None,
+    on_bad_item: Literal["stop", "skip"] = "stop",
+    limit: int | None = None,
+) -> ItemSet:
+    """Items from records in memory, read and checked as the objects of a JSON Lines file are.
+
+    Args:
+        records: One mapping per item, by the fields of `formats.md` or with candidates in columns.
+        name: What to call the set; errors say `name:3` for its third record.
+        task: As for `load_items`.
+        on_bad_item: As for `load_items`.
+        limit: As for `load_items`.
+
+    Raises:
+        ItemError: If records are bad, an id is repeated, tasks are mixed, or nothing is left.
+    """
+    return _collect(
+        enumerate(records, start=1),
+        item_of,
+        source=name,
+        name=name,
+        task=task,
+        on_bad_item=on_bad_item,
+        limit=limit,
+    )
+
+
+def _item_of_row(row: Mapping[str, str] | BadFieldError) -> Item:
+    if isinstance(row, BadFieldError):
+        raise row
+    return item_of(typed_cells(row))
+
+
+T = TypeVar("T")
+
+
+def _collect(
+    entries: Iterable[tuple[int, T]],
+    read: Callable[[T], Item],
+    *,
+    source: str,
+    name: str,
+    task: Task | str | None,
+    on_bad_item: Literal["stop", "skip"],
+    limit: int | None,
+) -> ItemSet:
+    kept: list[Item] = []
+    bad: list[BadLine] = []
+    seen: dict[str, int] = {}
+    others: Counter[str] = Counter()
+    for number, entry in entries:
+        try:
+            item = read(entry)
+            if item.id in seen:
+                raise BadFieldError("id", f"{item.id!r} was used on line {seen[item.id]} already")
+        except BadFieldError as error:
+            bad.append(BadLine(source, number, error.field, error.reason))
+            if on_bad_item == "stop" and len(bad) == MOST_BAD:
+                break
+            continue
+        seen[item.id] = number
+        if task is None or item.task == task:
+            kept.append(item)
+        else:
+            others[item.task.value] += 1
+        if limit is not None and len(kept) >= limit:
+            break
+    if bad and on_bad_item == "stop":
+        raise ItemError(_refusal(source, bad))
+    if not kept:
+        counts = ", ".join(f"{count} {other}" for other, count in others.most_common())
+        why = f" of task {task} ({counts})" if counts else ""
+        left_out = f" ({len(bad)} bad lines left out, the first: {bad[0]})" if bad else ""
+        remedy = " The task of an item stands in its field (or column) task." if counts else ""
+        raise ItemError(f"{source}: no items{why}{left_out}.{remedy}")
+    return ItemSet.of(kept, name=name, bad_lines=bad)
+
+
+def _refusal(source: str, bad: Sequence[BadLine]) -> str:
+    way_out = "or leave bad lines out with --on-bad-item skip."
+    if len(bad) == 1:
+        return f"{bad[0]}. Mend the line, {way_out}"
+    faults: dict[tuple[str, str], list[BadLine]] = {}
+    for problem in bad:
+        faults.setdefault((problem.field, problem.reason), []).append(problem)
+    alike = list(faults.values())
+    shown = "\n".join(f"  {lines[0]}{_others(lines[1:])}" for lines in alike[:5])
+    rest = sum(map(len, alike[5:]))
+    more = f"\n  and {rest:,} more" if rest else ""
+    least = "at least " if len(bad) == MOST_BAD else ""
+    return f"{source}: {least}{len(bad):,} bad lines:\n{shown}{more}\nMend them, {way_out}"
+
+
+def _others(lines: Sequence[BadLine]) -> str:
+    if not lines:
+        return ""
+    numbers = ", ".join(f"{line.line:,}" for line in lines[:4])
+    more = f" and {len(lines) - 4:,} more" if len(lines) > 4 else ""
+    return f" (so it is on line {numbers}{more})"

@@ -1,0 +1,114 @@
+"""Which reward and which advantage, with every number of both; the table of rewards. No numpy here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, get_args
+
+from unswayed.base.errors import UsageError
+from unswayed.base.registry import Registry, did_you_mean
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class Reward:
+    """A consistency reward.
+
+    Attributes:
+        about: What it pays for, in a sentence.
+        sampled: From choices of shape (..., P, N) and what is right, shape (..., n), to a value for
+            each sample.
+        expected: From the probabilities of the candidates, shape (..., P, n), and what is right to
+            the expectation of the reward of a sample that names a candidate, shape (..., P, n), over
+            all other samples; None where there is none to compute.
+        unparsed: Value of an answer that names no candidate.
+    """
+
+    about: str
+    sampled: Callable[[NDArray[np.int64], NDArray[np.bool_]], NDArray[np.float64]]
+    expected: Callable[[NDArray[np.float64], NDArray[np.bool_]], NDArray[np.float64]] | None = None
+    unparsed: float = -1.0
+
+    def expectation(self, p: NDArray[np.float64], right: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """`expected`, where there is one.
+
+        Raises:
+            UsageError: Where there is none.
+        """
+        if self.expected is None:
+            raise UsageError(f"this reward has no expectation to compute: {self.about}")
+        return self.expected(p, right)
+
+
+REWARDS: Registry[Reward] = Registry(
+    "reward",
+    {
+        "columnwise": "unswayed.training.rewards.columnwise:COLUMNWISE",
+        "con": "unswayed.training.rewards.con:CON",
+        "inv": "unswayed.training.rewards.inv:INV",
+        "joint": "unswayed.training.rewards.joint:JOINT",
+        "mode": "unswayed.training.rewards.mode:MODE",
+        "none": "unswayed.training.rewards.none:NONE",
+        "pair": "unswayed.training.rewards.pair:PAIR",
+        "probability-weighted": "unswayed.training.rewards.probability_weighted:PROBABILITY_WEIGHTED",
+    },
+    like="unswayed.training.reward_settings:Reward",
+)
+
+Advantage = Literal["group", "prompt"]
+"""What a sample is compared with: its whole permutation group, or its own presentation."""
+ADVANTAGES: Final[tuple[Advantage, ...]] = get_args(Advantage)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewardSettings:
+    """Every number of the reward and of the advantage; the table `reward` of a recipe.
+
+    Attributes:
+        consistency: Name of the consistency reward that is added. None: the objective's own, and
+            PA-GRPO's, con, where it has none.
+        advantage: What a sample is compared with. None: likewise, and group.
+        lam: Weight of the consistency reward.
+        epsilon: Added to the standard deviation.
+        delta: A group whose standard deviation is below this gets advantage 0.
+        ddof: 1 for the sample standard deviation, 0 for the population's.
+        format_size, length_size: Size of these rewards; accuracy is +1 or -1.
+        length_band: Shortest and longest rewarded reasoning in characters; None for prompts
+            without reasoning, whose parsed answers get 0.
+    """
+
+    consistency: str | None = None
+    advantage: Advantage | None = None
+    lam: float = 1.0
+    epsilon: float = 1e-6
+    delta: float = 1e-6
+    ddof: int = 1
+    format_size: float = 0.3
+    length_size: float = 0.1
+    length_band: tuple[int, int] | None = None
+
+    def __post_init__(self) -> None:
+        if self.consistency is not None and self.consistency not in REWARDS:
+            raise UsageError(
+                f"reward {self.consistency!r} does not exist. "
+                f"{did_you_mean(self.consistency, REWARDS)}"
+            )
+        if self.advantage is not None and self.advantage not in ADVANTAGES:
+            raise UsageError(
+                f"advantage {self.advantage!r} does not exist. Known: {', '.join(ADVANTAGES)}."
+            )
+        if self.ddof not in (0, 1):
+            raise UsageError(f"ddof is {self.ddof}; it is 1 (sample) or 0 (population).")
+        for name in ("lam", "epsilon", "delta", "format_size", "length_size"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value >= 0):
+                raise UsageError(f"{name} is {value}; it must be a finite number, 0 or more.")
+        if self.length_band is not None and not 0 <= self.length_band[0] <= self.length_band[1]:
+            raise UsageError(
+                f"length_band is {list(self.length_band)}; it must be [shortest, longest] in characters."
+            )

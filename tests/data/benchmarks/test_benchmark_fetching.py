@@ -1,0 +1,399 @@
+"""Where files come from: the hub's cache, GitHub, a folder; and what is said where they do not come."""
+
+from __future__ import annotations
+
+import contextlib
+import http.server
+import socketserver
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import huggingface_hub
+import pytest
+from huggingface_hub import errors
+from published_rows import ROWS, write
+
+import unswayed as us
+from unswayed.base.errors import UnknownNameError, UsageError
+from unswayed.data.benchmarks import BENCHMARKS, is_benchmark
+from unswayed.data.benchmarks import copies as files
+from unswayed.model.items import ItemSet
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+Download = Callable[..., str]
+APART = files._apart
+"""What a test that has a server puts back."""
+
+
+@pytest.fixture(autouse=True)
+def in_this_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Downloads without a process of their own, so that a test can stand in for a server."""
+    if "address" not in request.fixturenames:
+        monkeypatch.setattr(files, "_apart", files._fault)
+
+
+def hub(monkeypatch: pytest.MonkeyPatch, download: Download) -> None:
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
+
+
+def refusal(kind: type[Exception]) -> Download:
+    """A hub that answers every request with this error."""
+
+    def download(*arguments: Any, local_files_only: bool = False, **options: Any) -> str:
+        if local_files_only:
+            raise errors.LocalEntryNotFoundError("not cached")
+        if issubclass(kind, errors.HfHubHTTPError):
+            raise kind("no", response=SimpleNamespace(headers={}, request=None))
+        raise kind("no route")
+
+    return download
+
+
+def test_the_pinned_files_are_asked_for_and_the_commit_that_came_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[dict[str, Any]] = []
+
+    def download(repository: str, *, local_files_only: bool = False, **options: Any) -> str:
+        if local_files_only and not asked:
+            raise errors.LocalEntryNotFoundError("not cached")
+        asked.append({**options, "repository": repository})
+        return str(write(tmp_path / "snapshots" / COMMIT, ROWS["mmlu"]))
+
+    hub(monkeypatch, download)
+    items = us.load_data("mmlu")
+    assert asked[0] == {
+        "repository": "cais/mmlu",
+        "repo_type": "dataset",
+        "revision": BENCHMARKS.load("mmlu").revision,
+        "allow_patterns": ["all/test-*.parquet"],
+    }
+    assert items.origin["commit"] == COMMIT
+    assert items.origin["revision"] == BENCHMARKS.load("mmlu").revision
+
+
+def test_what_is_pinned_and_cached_is_taken_without_asking_the_hub(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write(tmp_path / "snapshots" / COMMIT, ROWS["mmlu"])
+
+    def download(repository: str, *, local_files_only: bool = False, **options: Any) -> str:
+        if not local_files_only:
+            raise ConnectionError("no route")
+        return str(folder)
+
+    hub(monkeypatch, download)
+    assert len(us.load_data("mmlu")) == 1
+    with pytest.raises(UsageError, match="not cached"):
+        us.load_data("mmlu:dev")  # another part of the same snapshot
+    with pytest.raises(UsageError, match="not cached"):
+        us.load_data("tiny-mmlu")  # not pinned: the newest is asked for
+
+
+def test_a_gated_set_says_where_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+    hub(monkeypatch, refusal(errors.GatedRepoError))
+    with pytest.raises(UsageError) as refused:
+        us.load_data("gpqa")
+    for part in ("https://huggingface.co/datasets/Idavidrein/gpqa", "HF_TOKEN", "--data-dir"):
+        assert part in str(refused.value)
+
+
+@pytest.mark.parametrize("kind", [errors.RepositoryNotFoundError, errors.RevisionNotFoundError])
+def test_a_moved_set_names_id_and_revision(
+    kind: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub(monkeypatch, refusal(kind))
+    with pytest.raises(UsageError, match=r"hub has no cais/mmlu at revision c30699e") as refused:
+        us.load_data("mmlu")
+    assert "all/test-*.parquet" in str(refused.value)
+
+
+def test_a_set_without_the_file_was_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub(monkeypatch, lambda *_, **__: str(tmp_path))
+    with pytest.raises(UsageError, match=r"has no file all/test-\*.parquet: .* moved or changed"):
+        us.load_data("mmlu")
+
+
+def test_set_without_files_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    def download(*arguments: Any, local_files_only: bool = False, **options: Any) -> str:
+        if local_files_only:
+            raise errors.LocalEntryNotFoundError("not cached")
+        return "nowhere"
+
+    hub(monkeypatch, download)
+    with pytest.raises(UsageError, match=r"cannot be fetched .*\(it has none of the files\)"):
+        us.load_data("mmlu")
+
+
+@pytest.mark.parametrize("kind", [errors.LocalEntryNotFoundError, ConnectionError, OSError])
+def test_without_a_network_it_says_id_revision_and_what_to_do(
+    kind: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub(monkeypatch, refusal(kind))
+    with pytest.raises(UsageError) as refused:
+        us.load_data("arc-challenge")
+    for part in ("allenai/ai2_arc", "210d026faf", "not cached", "--data-dir FOLDER"):
+        assert part in str(refused.value)
+
+
+def test_a_hub_that_repeats_the_token_does_not_bring_it_into_the_message(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def download(*arguments: Any, local_files_only: bool = False, **options: Any) -> str:
+        if local_files_only:
+            raise errors.LocalEntryNotFoundError("not cached")
+        raise OSError("403 Forbidden: your token Bearer hf_abcdefgh12345678 is bad")
+
+    hub(monkeypatch, download)
+    with pytest.raises(UsageError, match=r"your token \[key hidden\] is bad"):
+        us.load_data("mmlu")
+
+
+def test_the_hub_s_own_offline_mode_ends_in_the_same_message(tmp_path: Path) -> None:
+    code = (
+        "import unswayed as us\nfrom unswayed.base.errors import UsageError\n"
+        "try:\n    us.load_data('mmlu')\nexcept UsageError as error:\n    print(error)"
+    )
+    environment = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path), "PATH": "/usr/bin"}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**environment, "PYTHONPATH": str(Path(us.__file__).parents[1])},
+    )
+    assert done.stdout.startswith("mmlu: cais/mmlu at revision c30699e")
+    assert "is not cached and cannot be fetched" in done.stdout
+
+
+def test_files_of_github_are_fetched_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    source = write(tmp_path / "published", ROWS["auto-j"])
+    addresses: list[str] = []
+
+    def urlopen(address: str, timeout: float) -> Any:
+        addresses.append(address)
+        return (source / address.partition("83b/")[2]).open("rb")
+
+    monkeypatch.setattr("urllib.request.urlopen", urlopen)
+    first, second = us.load_data("auto-j"), us.load_data("auto-j")
+    assert first.items == second.items
+    assert addresses == [
+        "https://raw.githubusercontent.com/GAIR-NLP/auto-j/"
+        "2ae17a3965d933232e9cd50302aa0f176249c83b/data/test/testdata_pairwise.jsonl"
+    ]
+    assert first.origin["commit"] == BENCHMARKS.load("auto-j").revision
+
+
+def test_a_revision_that_moves_is_fetched_anew_and_without_a_network_taken_from_the_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    source = write(tmp_path / "published", ROWS["vicuna-bench"])
+    addresses: list[str] = []
+
+    def urlopen(address: str, timeout: float) -> Any:
+        addresses.append(address)
+        if len(addresses) > 2:
+            raise ConnectionError("no route")
+        return (source / address.partition("main/")[2]).open("rb")
+
+    monkeypatch.setattr("urllib.request.urlopen", urlopen)
+    loaded = [us.load_data("vicuna-bench") for _ in range(3)]
+    assert len(addresses) == 3
+    assert loaded[0].items == loaded[2].items
+    assert "commit" not in loaded[0].origin
+
+
+@pytest.mark.parametrize("error", [ConnectionResetError("gone"), TimeoutError("slow")])
+def test_github_out_of_reach_says_what_to_do(
+    error: OSError, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def urlopen(address: str, timeout: float) -> Any:
+        raise error
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr("urllib.request.urlopen", urlopen)
+    with pytest.raises(
+        UsageError, match=r"hanna: dig-team/.* cannot be fetched .*--data-dir FOLDER"
+    ):
+        us.load_data("hanna")
+
+
+def test_a_copy_may_lie_flat_in_another_format_and_compressed(tmp_path: Path) -> None:
+    import gzip
+    import json
+
+    (rows,) = ROWS["mmlu"].values()
+    text = "".join(f"{json.dumps(row)}\n" for row in rows).encode()
+    (tmp_path / "test-0.jsonl.gz").write_bytes(gzip.compress(text))
+    assert us.load_data("mmlu", data_dir=tmp_path)[0].gold == 3
+
+
+def test_a_folder_that_is_none_and_data_that_are_no_benchmark_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is no folder"):
+        us.load_data("mmlu", data_dir=tmp_path / "nowhere")
+    with pytest.raises(UsageError, match="--data-dir goes with a benchmark; tiny-mcq is none"):
+        us.load_data("tiny-mcq", data_dir=tmp_path)
+
+
+def test_an_unknown_part_or_name_is_told_what_there_is(tmp_path: Path) -> None:
+    folder = write(tmp_path, ROWS["judgebench"])
+    with pytest.raises(
+        UsageError, match=r"no part, group or criterion 'Codign'. Did you mean 'Coding'"
+    ):
+        us.load_data("judgebench:Codign", data_dir=folder)
+    with pytest.raises(UsageError, match="Did you mean 'mmlu'"):
+        us.load_data("mmlux")
+    assert not is_benchmark("mmlu.jsonl")
+    assert not is_benchmark("./mmlu")
+    assert not is_benchmark(None)
+    with pytest.raises(UnknownNameError):
+        BENCHMARKS.load("mmlux")
+
+
+def ids_of(items: ItemSet) -> list[str]:
+    return [item.id for item in items]
+
+
+def test_a_sample_is_drawn_by_seed_and_id_and_stays_the_same_in_other_company() -> None:
+    items = us.load_data("tiny-mcq")
+    drawn = us.load_data("tiny-mcq", sample=50, seed=3)
+    assert len(drawn) == 50
+    assert ids_of(drawn) == [name for name in ids_of(items) if name in set(ids_of(drawn))]
+    assert set(ids_of(us.load_data("tiny-mcq", sample=20, seed=3))) <= set(ids_of(drawn))
+    assert set(ids_of(us.load_data("tiny-mcq", sample=50, seed=4))) != set(ids_of(drawn))
+    turned = us.load_data(list(reversed(items.items)), sample=50, seed=3)
+    assert set(ids_of(turned)) == set(ids_of(drawn))
+    assert len(us.load_data("tiny-mcq", sample=50, limit=7)) == 7
+    with pytest.raises(UsageError, match="sample 0"):
+        us.load_data("tiny-mcq", sample=0)
+
+
+def test_nothing_of_the_hub_is_loaded_by_the_package_its_list_or_a_table_of_names() -> None:
+    code = (
+        "import sys\nimport unswayed\nfrom unswayed.cli import main\n"
+        "assert main(['list', 'benchmarks']) == 0\nunswayed.load_data('tiny-mcq')\n"
+        "print('loaded', *sorted({'huggingface_hub', 'pyarrow', 'torch'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "loaded"
+
+
+def test_a_copy_of_one_part_says_how_to_take_it(tmp_path: Path) -> None:
+    file = "Dataset/LLMBar/Natural/dataset.json"
+    write(tmp_path, {file: ROWS["llmbar"][file]})
+    said = r"has no file Dataset/LLMBar/Adversarial/Neighbor/dataset\.json.*\.jsonl.*llmbar:Natural"
+    with pytest.raises(UsageError, match=said):
+        us.load_data("llmbar", data_dir=tmp_path)
+    assert len(us.load_data("llmbar:Natural", data_dir=tmp_path)) == 1
+
+
+def test_one_bare_file_is_not_every_part(tmp_path: Path) -> None:
+    rows = [{"input": f"Do {k}.", "output_1": "a", "output_2": "b", "label": 1} for k in range(2)]
+    write(tmp_path, {"dataset.json": rows})
+    with pytest.raises(UsageError, match=r"one file, dataset\.json, for .*llmbar:Natural"):
+        us.load_data("llmbar", data_dir=tmp_path)
+    assert len(us.load_data("llmbar:Natural", data_dir=tmp_path)) == 2
+
+
+# --- downloads in a process of their own -------------------------------------------------------
+
+
+def test_files_are_fetched_in_separate_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "_apart", APART)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    revision = BENCHMARKS.load("auto-j").revision
+    write(tmp_path / "GAIR-NLP" / "auto-j" / revision, ROWS["auto-j"])
+    serve = partial(http.server.SimpleHTTPRequestHandler, directory=str(tmp_path))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), serve) as server:
+        monkeypatch.setattr(files, "RAW", f"http://127.0.0.1:{server.server_port}")
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        assert len(us.load_data("auto-j"))
+        with pytest.raises(
+            UsageError, match=r"has no file .* \(HTTPError: HTTP Error 404.*moved or"
+        ):
+            us.load_data("hanna")
+        server.shutdown()
+        thread.join()
+    assert len(us.load_data("auto-j"))  # it is kept
+
+
+@pytest.fixture
+def address(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A server that answers every request with bytes that never end, some at a time."""
+    beginning, part, pause_s = request.param
+    ended = threading.Event()
+
+    class Endless(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            self.rfile.readline()
+            with contextlib.suppress(OSError):
+                self.wfile.write(beginning)
+                while not ended.wait(pause_s):
+                    self.wfile.write(part)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Endless) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        ended.set()
+        server.shutdown()
+        thread.join()
+
+
+HEAD = b"HTTP/1.1 200 OK\r\nX-Repo-Commit: 0\r\nContent-Type: application/json\r\n"
+DRIPS = [
+    pytest.param((HEAD, b"X", 0.1), id="head"),
+    pytest.param((HEAD + b"\r\n", b"x", 0.1), id="body"),
+]
+
+
+@pytest.mark.parametrize("address", DRIPS, indirect=True)
+@pytest.mark.parametrize("name", ["auto-j", "arc-challenge"])
+def test_slow_server_is_given_up(
+    name: str, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "LONGEST_S", 1.5)
+    monkeypatch.setattr(files, "RAW", address)
+    monkeypatch.setenv("HF_ENDPOINT", address)
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.raises(
+        UsageError, match=rf"{name}: .* \(the download takes longer than .*--data-dir FOLDER"
+    ):
+        us.load_data(name)
+    assert not [file for file in tmp_path.rglob("*.jsonl") if file.is_file()]
+
+
+@pytest.mark.parametrize(
+    "address", [pytest.param((HEAD + b"\r\n", b"x" * 65536, 0.0), id="endless")], indirect=True
+)
+def test_endless_file_is_given_up(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "LARGEST", 500_000)
+    monkeypatch.setattr(files, "RAW", address)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.raises(UsageError, match=r"auto-j: .* cannot be fetched .*\(a file is larger than"):
+        us.load_data("auto-j")
+    assert not [file for file in tmp_path.rglob("*") if file.is_file()]
+
+
+def test_hub_file_size_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "LARGEST", 1000)
+    written = tmp_path / "file"
+    assert APART(partial(written.write_bytes, b"x" * 1000)) == ""
+    assert "larger than" in APART(partial(written.write_bytes, b"x" * 1001))
+    assert written.stat().st_size == 1000

@@ -1,0 +1,313 @@
+"""What rows of each benchmark mean, quirk by quirk, on rows made in their layout."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from published_rows import (
+    ROWS,
+    Rows,
+    arc,
+    battle,
+    chosen,
+    gpqa,
+    listed,
+    pair,
+    preferred,
+    question,
+    rated,
+    scored,
+    vote,
+    write,
+)
+
+from unswayed.base.errors import ItemError, UsageError
+from unswayed.data.benchmarks.benchmark import shuffled
+from unswayed.data.benchmarks.reward_bench import SECTIONS, section_scores
+from unswayed.model.items import ItemSet, Message
+from unswayed.sources import load_data
+
+
+def loaded(name: str, folder: Path, rows: Rows, **options: Any) -> ItemSet:
+    (file, *_) = ROWS[name.partition(":")[0]]
+    return load_data(name, data_dir=write(folder, {file: rows}), **options)
+
+
+class TestMTBench:
+    def test_votes_in_both_orders_are_one_item_and_more_than_half_of_them_is_gold(
+        self, tmp_path: Path
+    ) -> None:
+        votes = [
+            vote("b", "a", "model_a"),  # b
+            vote("a", "b", "model_b"),  # b
+            vote("a", "b", "tie"),
+        ]
+        (item,) = loaded("mt-bench", tmp_path, votes)
+        assert item.id == "81;1;a;b"
+        assert item.candidates == ("a one", "b one")
+        assert item.gold == 1
+        assert item.meta["votes"] == [0, 2, 1]
+        assert item.group == "writing"
+
+    @pytest.mark.parametrize(
+        ("winners", "gold"),
+        [
+            (["model_a", "model_b"], "tie"),
+            (["model_a", "model_a", "model_b", "tie"], "tie"),  # half is no majority
+            (["tie", "tie", "model_a"], "tie"),
+            (["model_a", "model_a", "model_b"], 0),
+        ],
+    )
+    def test_without_a_majority_it_is_a_tie(
+        self, winners: list[str], gold: int | str, tmp_path: Path
+    ) -> None:
+        (item,) = loaded("mt-bench", tmp_path, [vote("a", "b", winner) for winner in winners])
+        assert item.gold == gold
+
+    def test_turns_are_items_of_their_own_and_the_second_shows_the_conversation(
+        self, tmp_path: Path
+    ) -> None:
+        rows = [vote("a", "b", "model_a", turn=turn, question=141) for turn in (1, 2)]
+        first, second = loaded("mt-bench", tmp_path, rows)
+        assert (first.id, second.id) == ("141;1;a;b", "141;2;a;b")
+        assert second.prompt == "Q1"
+        assert second.candidates[0] == (
+            Message("assistant", "a one"),
+            Message("user", "Q2"),
+            Message("assistant", "a two"),
+        )
+        assert second.group == "stem"
+
+    def test_a_winner_of_another_name_is_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(ItemError, match="winner: 'a' is not model_a"):
+            loaded("mt-bench", tmp_path, [vote("a", "b", "a")])
+
+
+class TestMultipleChoice:
+    def test_an_answer_is_a_number_or_a_letter_and_equal_texts_stay_apart(
+        self, tmp_path: Path
+    ) -> None:
+        rows = [question(["same", "same", "x", "y"], 1), question(["a", "b", "c", "d"], 3)]
+        first, second = loaded("mmlu", tmp_path, rows)
+        assert (first.gold, first.candidates[:2]) == (1, ("same", "same"))
+        assert (second.gold, second.group) == (3, "anatomy")
+        folder = write(tmp_path / "own", {"test-own.jsonl": [question(["a", "b", "c", "d"], "C")]})
+        assert load_data("mmlu", data_dir=folder)[0].gold == 2
+
+    @pytest.mark.parametrize(
+        ("option", "permutable"),
+        [
+            ("All of the above", False),
+            ("None of these.", False),
+            ("both A and B", False),
+            ("neither (a) nor (b)", False),
+            ("A, B, and C only", False),
+            ("B & D", False),
+            ("(c) and (d)", False),
+            ("Both of them are correct", False),
+            ("both A and B are correct; either would do", False),
+            ("Core", True),
+            ("A and B must be exclusive", True),
+            ("None of the other answers", False),
+            ("all of its mass", True),
+            ("above average", True),
+            ("a and then b", True),
+            ("Both parties", True),
+            ("A", True),
+            ("vitamin A and B", True),
+            ("I and II", True),
+        ],
+    )
+    def test_options_that_speak_of_others_keep_their_order(
+        self, option: str, permutable: bool, tmp_path: Path
+    ) -> None:
+        (item,) = loaded("mmlu", tmp_path, [question(["x", "y", "z", option])])
+        assert item.permutable is permutable
+
+    @pytest.mark.parametrize(
+        ("labels", "key", "gold"), [("ABC", "C", 2), ("ABCDE", "E", 4), ("1234", "2", 1)]
+    )
+    def test_arc_has_three_to_five_options_and_labels_of_two_kinds(
+        self, labels: str, key: str, gold: int, tmp_path: Path
+    ) -> None:
+        (item,) = loaded("arc-challenge", tmp_path, [arc(labels, key, "a")])
+        assert (item.n, item.gold) == (len(labels), gold)
+
+    def test_a_key_that_is_no_label_of_its_item_is_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(ItemError, match="answerKey: 'A' is not one of 1, 2, 3, 4"):
+            loaded("arc-challenge", tmp_path, [arc("1234", "A", "a")])
+
+    def test_the_authors_own_arc_layout_means_the_same(self, tmp_path: Path) -> None:
+        (row,) = ROWS["arc-challenge"]["ARC-Challenge/test-00000-of-00001.parquet"]
+        texts, labels = row["choices"]["text"], row["choices"]["label"]
+        choices = [{"text": t, "label": k} for t, k in zip(texts, labels, strict=True)]
+        older = {**row, "question": {"stem": row["question"], "choices": choices}}
+        del older["choices"]
+        folder = write(tmp_path / "older", {"ARC-Challenge-Test.jsonl": [older]})
+        published = loaded("arc-challenge", tmp_path / "hub", [row])
+        assert tuple(load_data("arc-challenge", data_dir=folder)) == tuple(published)
+
+    def test_the_right_answer_of_gpqa_is_not_told_by_its_place(self, tmp_path: Path) -> None:
+        items = loaded("gpqa", tmp_path, [gpqa(number) for number in range(200)])
+        places = Counter(item.gold for item in items)
+        assert set(places) == {0, 1, 2, 3}
+        assert max(places.values()) < 80
+        for item in items:
+            assert isinstance(item.gold, int)
+            assert item.candidates[item.gold] == "right"
+        assert items.origin["order_seed"] == 0
+        assert "Do not publish" in str(items.origin["note"])
+
+    def test_the_order_of_an_item_does_not_depend_on_the_others(self, tmp_path: Path) -> None:
+        many = loaded("gpqa", tmp_path / "many", [gpqa(number) for number in range(9)])
+        (alone,) = loaded("gpqa", tmp_path / "one", [gpqa(8)])
+        assert many[8] == alone
+
+    def test_gpqa_reads_the_main_set_unless_a_part_is_named(self, tmp_path: Path) -> None:
+        write(tmp_path, {"gpqa_main.csv": [gpqa(1), gpqa(2)], "gpqa_diamond.csv": [gpqa(2)]})
+        assert len(load_data("gpqa", data_dir=tmp_path)) == 2
+        diamond = load_data("gpqa:diamond", data_dir=tmp_path)
+        assert [item.id for item in diamond] == ["rec2"]
+        assert diamond.name == "gpqa-diamond"
+
+
+class TestPairsAndLists:
+    def test_judgebench_reads_labels_and_buckets_and_both_files(self, tmp_path: Path) -> None:
+        items = load_data("judgebench", data_dir=write(tmp_path, ROWS["judgebench"]))
+        assert [(item.gold, item.group) for item in items] == [(0, "Knowledge"), (1, "Coding")]
+        for name in ("judgebench:claude", "judgebench:Coding"):
+            assert [item.id for item in load_data(name, data_dir=tmp_path)] == ["p2"]
+        rows = [pair(3, "livebench-math", "A=B")]
+        assert loaded("judgebench:gpt", tmp_path, rows)[0].gold == "tie"
+
+    def test_reward_bench_does_not_tell_gold_by_its_place(self, tmp_path: Path) -> None:
+        items = loaded("reward-bench", tmp_path, [chosen(number) for number in range(200)])
+        places = Counter(item.gold for item in items)
+        assert set(places) == {0, 1}
+        assert min(places.values()) > 70
+        for item in items:
+            assert isinstance(item.gold, int)
+            assert item.candidates[item.gold] == "good"
+            assert item.meta["models"][item.gold] == "m-good"
+            assert item.meta["section"] == "Reasoning"
+
+    def test_sections_weigh_their_subsets_as_published(self) -> None:
+        assert sum(map(len, SECTIONS.values())) == 23
+        accuracy = {subset: 0.0 for subsets in SECTIONS.values() for subset in subsets}
+        accuracy |= {"math-prm": 1.0, "mt-bench-easy": 1.0}
+        scores = section_scores(accuracy)
+        assert scores["Reasoning"] == pytest.approx(984 / (984 + 6 * 164))  # as much as all code
+        assert scores["Chat"] == pytest.approx(28 / 358)
+        assert scores["Safety"] == 0
+        del accuracy["donotanswer"]
+        with pytest.raises(UsageError, match="there is no donotanswer"):
+            section_scores(accuracy)
+
+    def test_reward_bench_2_has_one_right_of_four_and_ties_several_of_many(
+        self, tmp_path: Path
+    ) -> None:
+        rows = [listed(1, 3, "Factuality", "7"), listed(26, 12, "Ties", "tied:1")]
+        four, many = loaded("reward-bench-2", tmp_path, rows)
+        assert (four.task, four.n, four.group) == ("listwise", 4, "Factuality")
+        assert isinstance(four.gold, int)
+        assert four.candidates[four.gold] == "right 0"
+        assert many.n == 38
+        assert isinstance(many.gold, tuple)
+        assert many.gold != tuple(range(26))
+        assert {many.candidates[c] for c in many.gold} == {f"right {k}" for k in range(26)}
+        (factual,) = load_data("reward-bench-2:Factuality", data_dir=tmp_path)
+        assert factual == four
+
+    def test_several_right_answers_outside_of_ties_are_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(ItemError, match="chosen: has 2 answers outside of Ties"):
+            loaded("reward-bench-2", tmp_path, [listed(2, 2, "Math")])
+        with pytest.raises(ItemError, match="num_correct: is 3, but there are 1"):
+            loaded("reward-bench-2", tmp_path, [{**listed(1, 3, "Math"), "num_correct": 3}])
+
+    @pytest.mark.parametrize(
+        ("winner", "gold"),
+        [("model_a", 0), ("model_b", 1), ("tie", "tie"), ("tie (bothbad)", "tie")],
+    )
+    def test_the_arena_has_two_kinds_of_ties(
+        self, winner: str, gold: int | str, tmp_path: Path
+    ) -> None:
+        (item,) = loaded("chatbot-arena", tmp_path, [battle(winner, 1)])
+        assert (item.gold, item.meta["both_bad"]) == (gold, winner == "tie (bothbad)")
+        assert (item.prompt, item.candidates) == ("Why?", ("Left.", "Right."))
+
+    def test_several_turns_of_the_arena_are_messages(self, tmp_path: Path) -> None:
+        (item,) = loaded("chatbot-arena", tmp_path, [battle("tie", 1, "And?", "So.")])
+        assert item.candidates[1] == (
+            Message("assistant", "Right."),
+            Message("user", "And?"),
+            Message("assistant", "So."),
+        )
+
+    def test_the_criterion_of_preference_bench_stands_in_the_question(self, tmp_path: Path) -> None:
+        (item,) = loaded("preference-bench", tmp_path, [preferred("B")])
+        assert (item.gold, item.reference) == (1, "Dear you.")
+        assert "Is it kind?" in str(item.prompt)
+
+    def test_llmbar_and_auto_j_are_the_items_of_their_importers(self, tmp_path: Path) -> None:
+        from unswayed.data.importers import IMPORTERS
+        from unswayed.data.importers.protocol import Source
+
+        items = load_data("llmbar", data_dir=write(tmp_path, ROWS["llmbar"]))
+        assert [item.group for item in items][:2] == ["Natural", "Adversarial/Neighbor"]
+        row = {**ROWS["llmbar"]["Dataset/LLMBar/Natural/dataset.json"][0], "results": [{}]}
+        imported = IMPORTERS.load("llmbar").convert(row, Source("result.json", 1)).item
+        assert imported is not None
+        assert (items[0].id, items[0].gold) == (imported.id, 1)
+        (tied,) = load_data("auto-j", data_dir=write(tmp_path / "j", ROWS["auto-j"]))
+        assert (tied.id, tied.gold, tied.group) == ("testdata_pairwise-1", "tie", "chat")
+
+
+class TestScores:
+    def test_three_raters_of_hanna_are_one_story(self, tmp_path: Path) -> None:
+        rows = [rated(7, [1, 2, 3, 4, 5, last]) for last in (1, 1, 3)]
+        (story,) = loaded("hanna", tmp_path, rows)
+        assert story.criteria is not None
+        assert len(story.criteria) == 6
+        assert isinstance(story.gold, dict)
+        assert story.gold["Complexity"] == pytest.approx(5 / 3)
+        assert story.meta["ratings"]["Complexity"] == [1, 1, 3]
+        assert (story.meta["system"], story.response) == (
+            "GPT-2",
+            'Story "7",\nwith a second line.',
+        )
+
+    def test_a_story_with_two_ratings_or_two_texts_is_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(ItemError, match="7 has 2 ratings, not 3"):
+            loaded("hanna", tmp_path, [rated(7, [1] * 6)] * 2)
+        rows: Rows = [*[rated(7, [1] * 6)] * 2, {**rated(7, [1] * 6), "Story": "Another."}]
+        with pytest.raises(ItemError, match="are of several texts"):
+            loaded("hanna", tmp_path, rows)
+        with pytest.raises(ItemError, match=r"Empathy: .* are not scores of 1 to 5"):
+            loaded("hanna", tmp_path, [rated(7, [1, 1, 6, 1, 1, 1])] * 3)
+
+    def test_an_article_of_summeval_is_as_many_items_as_it_has_summaries(
+        self, tmp_path: Path
+    ) -> None:
+        items = loaded("summeval", tmp_path, [scored("d1", [1.0, 7 / 3])])
+        assert [item.id for item in items] == ["d1;0", "d1;1"]
+        assert isinstance(items[1].gold, dict)
+        assert items[1].gold["coherence"] == pytest.approx(7 / 3)
+        assert {item.meta["article"] for item in items} == {"d1"}
+        one = load_data("summeval:coherence", data_dir=tmp_path)[0]
+        assert (one.criteria, one.gold) == (("coherence",), {"coherence": 1.0})
+        with pytest.raises(ItemError, match="fluency: 1 scores of 2 summaries"):
+            loaded("summeval", tmp_path, [{**scored("d1", [1.0, 2.0]), "fluency": [5.0]}])
+
+    def test_vicuna_bench_has_a_scale_for_each_question(self, tmp_path: Path) -> None:
+        (item,) = load_data("vicuna-bench", data_dir=write(tmp_path, ROWS["vicuna-bench"]))
+        assert (item.id, item.values) == ("vicuna_eval-1-m", (1.0, 2.0, 3.0, 4.0, 5.0))
+        assert item.meta["criterion"] == "Is it clear?"
+
+
+def test_an_order_of_our_own_is_a_permutation_told_by_the_name_alone() -> None:
+    assert shuffled("a", 5) == shuffled("a", 5)
+    assert sorted(shuffled("a", 38)) == list(range(38))
+    assert len({shuffled(str(k), 4) for k in range(200)}) == 24

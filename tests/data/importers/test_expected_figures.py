@@ -1,0 +1,519 @@
+"""Every field of `expected/*.json`: through the importers, from `unswayed audit` where it has the figure.
+
+What a file states without its own figure being computable here is named in `ABSENT` with the reason.
+"""
+
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+from statistics import fmean, pstdev
+from typing import Any
+
+import numpy as np
+import pytest
+from pair_figures import figures, pairs_of, symbol
+from recorded_data import DATA, expected, needs_data
+
+from unswayed.cli import main
+from unswayed.data.importers import Imported, import_files, parse_map
+from unswayed.metrics.correlation import Pairs, kendall, pearson, spearman
+from unswayed.model.decisions import Decision
+from unswayed.model.items import Item, iter_objects
+
+pytestmark = needs_data
+
+PUBLISHED = ("repo_", "paper_", "published_", "pagrpo_")
+"""Beginnings of fields that restate somebody's own figure: docs/published.md."""
+ABSENT = {
+    "file": "where the rows lie",
+    "matches_repo_statistics": "compares two published figures",
+    "matches_paper_2dp": "compares two published figures",
+    "tie_rule": "a sentence",
+}
+MAP = (
+    "id=extra_info.original_question_id,order=extra_info.permutation,"
+    "verdict=extra_info.model_answer,gold=reward_model.ground_truth,gold_is=label"
+)
+ARENA_FILE = DATA / "pagrpo_train" / "chatbot_arena_filter_2perm_think_dev.jsonl.gz"
+
+JUDGEBENCH = expected("judgebench_recorded_judges.json").get("judges", {})
+LLMBAR = expected("llmbar_recorded_judges.json").get("judges", {})
+MTBENCH = expected("mtbench_position_bias_judges.json").get("judges", {})
+REPEATED = expected("mtbench_repetition_judges.json").get("judges", {})
+RUBRICS = expected("prometheus_rubric_gpt4_scores.json").get("sets", {})
+HANNA = expected("hanna_llm_vs_human.json").get("splits", {}).get("dev", {})
+
+
+def assert_same(got: Mapping[str, Any], want: Mapping[str, Any], where: str = "") -> None:
+    """Every field that is wanted is there and equal; one that is neither is named."""
+    for name, value in want.items():
+        if name.startswith(PUBLISHED) or name in ABSENT:
+            continue
+        assert name in got, f"{where}{name} is not computed"
+        if isinstance(value, Mapping):
+            assert_same(got[name], value, f"{where}{name}.")
+        elif value is None:
+            assert got[name] is None, f"{where}{name}"
+        else:
+            assert got[name] == pytest.approx(value, rel=1e-9, abs=1e-9), f"{where}{name}"
+
+
+def audited(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], files: Sequence[Path], *options: str
+) -> Any:
+    """`metrics.json` of `import auto` and `audit --decisions`."""
+    decisions, items = str(tmp_path / "decisions.jsonl"), str(tmp_path / "items.jsonl")
+    mapped = ("jsonl", "--map", MAP) if files[0] == ARENA_FILE else ("auto",)
+    command = ["import", mapped[0], *map(str, files), *mapped[1:]]
+    assert main([*command, "--out", decisions, "--items", items]) == 0
+    capsys.readouterr()
+    run = ["--out", str(tmp_path / "run"), "--resamples", "100", "--methods", "direct"]
+    assert main(["audit", items, "--decisions", decisions, "--json", *run, *options]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+AUDITED: dict[str, Callable[[Mapping[str, Any]], object]] = {
+    "n_pairs": lambda row: row["counts"]["items"],
+    "consistency_strict": lambda row: row["consistency"]["value"],
+    "first_position_rate": lambda row: row["position_rate"][0]["value"],
+    "order_level_accuracy": lambda row: row["accuracy"]["value"],
+    "consistent_accuracy": lambda row: row["consistent_accuracy"]["value"],
+    "rstd": lambda row: row["rstd"]["value"],
+}
+"""The fields that an audit prints; all others are counted from the decisions."""
+
+
+def with_audit(counted: dict[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
+    """The figures with those of the audit in place of the counted ones."""
+    own = {name: read(row) for name, read in AUDITED.items() if name in counted}
+    totals = {"tie": row["counts"]["ties"], "unparsed": row["counts"]["unparsed"]}
+    return {**counted, **own, "verdicts_total": {**counted["verdicts_total"], **totals}}
+
+
+RECORDED = (
+    "alpaca_eval/*.gz",
+    "autoj/*.gz",
+    "hanna/hanna_scores_*.gz",
+    "judgebench/outputs_*.gz",
+    "llmbar/*_NoRules.json.gz",
+    "llmbar/*_CoT.json.gz",
+    "llmbar/*_Vanilla.json.gz",
+    "mtbench/position_bias_*.gz",
+    "mtbench/repetition*.gz",
+    "mtbench_rubric/*.gz",
+    "pagrpo_train/*.gz",
+    "pandalm/*.gz",
+    "vicuna_bench/*.gz",
+)
+
+
+@pytest.mark.parametrize("pattern", RECORDED)
+def test_every_recorded_file_loads_without_naming_its_format(pattern: str) -> None:
+    files = sorted(DATA.glob(pattern))
+    assert files
+    for file in files:
+        made = import_files("auto", [file])
+        assert made.items or made.decisions, file
+        assert made.counts["bad_records"] == 0
+
+
+# pairs with gold
+
+
+def net_votes(items: Sequence[Item], decisions: Iterable[Decision]) -> dict[str, Any]:
+    """JudgeBench's own accuracy: pairs whose two verdicts, +1 or -1 each, favour the label."""
+    gold = {item.id: item.gold for item in items}
+    votes: Counter[str] = Counter(dict.fromkeys(gold, 0))
+    first = 0
+    for decision in decisions:
+        if decision.item_id in gold and decision.choice in (0, 1):
+            right = decision.choice == gold[decision.item_id]
+            votes[decision.item_id] += 1 if right else -1
+            first += right and decision.order == (0, 1)
+    n = len(gold)
+    right, wrong = (sum(sign * vote > 0 for vote in votes.values()) for sign in (1, -1))
+    return {
+        "jb_n_correct": right,
+        "jb_n_incorrect": wrong,
+        "jb_n_tie": n - right - wrong,
+        "jb_accuracy_pct_independent": 100 * right / n,
+        "jb_accuracy_pct_repo_code": 100 * right / n,
+        "jb_single_order_pct_repo_code": 100 * first / n,
+    }
+
+
+def score_notes(decisions: Iterable[Decision]) -> dict[str, Any]:
+    """A reward model's scores: equal ones, and what the order changed."""
+    by_item: dict[str, list[tuple[float | None, ...]]] = defaultdict(list)
+    for decision in decisions:
+        assert decision.scores is not None
+        by_item[decision.item_id].append(decision.scores)
+    differences = [
+        abs((a or 0.0) - (b or 0.0))
+        for own, other in by_item.values()
+        for a, b in zip(own, other, strict=True)
+    ]
+    ties = sum(own[0] == own[1] for own, _ in by_item.values())
+    return {"exact_ties_order1": ties, "max_abs_score_diff_between_orders": max(differences)}
+
+
+@pytest.mark.parametrize("judge", sorted(JUDGEBENCH))
+def test_judgebench(judge: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    want = JUDGEBENCH[judge]
+    file = DATA / want["file"]
+    made = import_files("auto", [file])
+    metrics = audited(tmp_path, capsys, [file])
+    rows = {bucket: group["direct"] for bucket, group in metrics["groups"].items()}
+    rows["Overall"] = metrics["methods"]["direct"]
+    assert set(rows) == set(want["buckets"])
+    got: dict[str, Any] = {"n": len(made.items), "buckets": {}}
+    if "score_notes" in want:
+        got["score_notes"] = score_notes(made.decisions)
+    for bucket, row in rows.items():
+        items = [item for item in made.items if bucket in ("Overall", item.group)]
+        counted = figures(items, made.decisions) | net_votes(items, made.decisions)
+        got["buckets"][bucket] = with_audit(counted, row)
+    assert_same(got, want)
+
+
+@pytest.mark.parametrize("judge", sorted(LLMBAR))
+def test_llmbar(judge: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    want = LLMBAR[judge]
+    file = DATA / want["file"]
+    made = import_files("auto", [file])
+    counted = figures(made.items, made.decisions)
+    by_item: dict[str, set[object]] = defaultdict(set)
+    for decision in made.decisions:
+        by_item[decision.item_id].add(decision.choice)
+    counted["n_equal_repo_definition"] = sum(len(choices) == 1 for choices in by_item.values())
+    assert_same(with_audit(counted, audited(tmp_path, capsys, [file])["methods"]["direct"]), want)
+
+
+def test_autoj(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    want = expected("autoj_recorded.json")["dev"]
+    file = DATA / "autoj" / "pairs_with_judge_dev.jsonl.gz"
+    made = import_files("auto", [file])
+    row = audited(tmp_path, capsys, [file])["methods"]["direct"]
+    got = with_audit(figures(made.items, made.decisions), row)
+    gold = {item.id: item.gold for item in made.items}
+    agreed: Counter[tuple[int, ...]] = Counter(
+        d.order for d in made.decisions if d.choice == gold[d.item_id]
+    )
+    n = len(made.items)
+    classed = audited(tmp_path / "classed", capsys, [file], "--gold-ties", "class")
+    got["autoj_agreement_with_human_incl_ties_order1"] = agreed[0, 1] / n
+    got["autoj_agreement_order2"] = agreed[1, 0] / n
+    ties = classed["methods"]["direct"]
+    got["autoj_both_correct_incl_ties"] = ties["consistent_accuracy"]["value"]
+    assert ties["accuracy"]["value"] == pytest.approx(sum(agreed.values()) / (2 * n))
+    got["autoj_consistency"] = row["consistency"]["value"]
+    labels = Counter("2" if value == "tie" else str(value) for value in gold.values())
+    got["labels"] = dict(labels)
+    assert row["counts"]["gold_tie"] == labels["2"]
+    assert_same(got, want)
+
+
+def test_chatbot_arena(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    want = expected("pagrpo_chatbot_arena_recorded.json")["dev"]
+    made = import_files("jsonl", [ARENA_FILE], fields=parse_map(MAP))
+    row = audited(tmp_path, capsys, [ARENA_FILE])["methods"]["direct"]
+    got = with_audit(figures(made.items, made.decisions), row)
+    # the released rows as items, by their own importer: the displayed letter flips with the order
+    items = import_files("auto", [ARENA_FILE]).items
+    gold = {item.id.removeprefix("arena/"): item.gold for item in items}
+    assert {item.id: item.gold for item in made.items} == gold
+    letters: dict[str, dict[int, tuple[str, str]]] = defaultdict(dict)
+    for _, text in iter_objects(ARENA_FILE):
+        record = json.loads(bytes(text))
+        extra = record["extra_info"]
+        displayed = record["reward_model"]["ground_truth"], extra["winner"]
+        letters[extra["original_question_id"]][extra["permutation"]] = displayed
+    flips = [own[0][0] != own[1][0] for own in letters.values()]
+    got["gold_flips"] = sum(flips)
+    got["winner"] = dict(Counter(own[0][1] for own in letters.values()))
+    agree = [(own[0][0] == "A") == (own[0][1] == "model_a") for own in letters.values()]
+    got["gold_A_iff_winner_model_a_in_perm0"] = sum(agree)
+    assert_same(got, want)
+
+
+# pairs without gold
+
+
+@pytest.mark.parametrize("judge", sorted(MTBENCH))
+def test_mt_bench(judge: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    want = MTBENCH[judge]
+    file = DATA / want["file"]
+    made = import_files("auto", [file])
+    row = audited(tmp_path, capsys, [file])["methods"]["direct"]
+    overall = with_audit(figures(made.items, made.decisions), row)
+    letters = Counter(symbol(decision) for decision in made.decisions)
+    tags = [set(re.findall(r"\[\[([A-D])\]\]", decision.text or "")) for decision in made.decisions]
+    pairs = pairs_of(made.decisions)
+    overall["rows"] = len(made.decisions)
+    overall["pairs_missing_swap"] = row.get("incomplete", 0)
+    overall["verdict_letters"] = {
+        "A": letters["A"],
+        "B": letters["B"],
+        "C": letters["T"],
+        "None": letters["None"],
+    }
+    overall["rows_with_several_different_verdict_tags"] = sum(len(own) > 1 for own in tags)
+    overall["lone_parsed_rows_counted_consistent_by_repo"] = sum(
+        (own == "None") != (other == "None") for own, other in pairs.values()
+    )
+    got = {"overall": overall, "per_model": {}}
+    for model in want["per_model"]:
+        items = [item for item in made.items if item.meta["models"][1] == model]
+        counted = figures(items, made.decisions)
+        both = counted["raw_pair_counts"]
+        mine, reference = both.get("B|A", 0), both.get("A|B", 0)
+        draws = counted["n_pairs"] - mine - reference
+        got["per_model"][model] = counted | {
+            "model_wins_consistent": mine,
+            "ref_wins_consistent": reference,
+            "winrate_inconsistent_as_tie": (mine + draws / 2) / counted["n_pairs"],
+        }
+    assert_same(got, want)
+
+
+def repetition(judge: str, k: int) -> list[Path]:
+    return list(DATA.glob(f"mtbench/repetition{k}_{judge}_*.tsv.gz"))
+
+
+@pytest.mark.parametrize(
+    ("judge", "k"), [(judge, k) for judge in sorted(REPEATED) for k in (1, 2, 3)]
+)
+def test_repetitions(
+    judge: str, k: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = repetition(judge, k)
+    if not files:
+        pytest.skip(f"no rows of repetition {k} of {judge} are in shared/data")
+    made = import_files("auto", files)
+    got = figures(made.items, made.decisions)
+    if k == 1:
+        got = with_audit(got, audited(tmp_path, capsys, files)["methods"]["direct"])
+    got["rows"] = len(made.decisions)
+    got["missing_swap"] = len(made.items) - got["n_pairs"]
+    assert_same(got, REPEATED[judge][f"repetition{k}"])
+
+
+def test_repetitions_together() -> None:
+    checked = 0
+    for judge, want in REPEATED.items():
+        files = [file for k in (1, 2, 3) for file in repetition(judge, k)]
+        if len(files) < 3:
+            continue  # gpt-3.5-turbo-0125: only its first repetition is in shared/data
+        made = import_files("auto", files)
+        answers: dict[object, list[object]] = defaultdict(list)
+        for decision in made.decisions:
+            answers[decision.item_id, decision.order].append(decision.choice)
+        most = [Counter(own).most_common(1)[0][1] / 3 for own in answers.values()]
+        got = {
+            "n_presentations_in_all_3": len(answers),
+            "repetition_all3_same": fmean(share == 1 for share in most),
+            "repetition_majority_share_mean": fmean(most),
+        }
+        assert_same(got, {name: value for name, value in want.items() if name in got})
+        checked += 1
+    assert checked > 0
+
+
+# scores
+
+
+def test_alpaca_eval(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for model, want in expected("alpaca_eval_logprob_judge.json")["models"].items():
+        (file,) = DATA.glob(f"alpaca_eval/*_{model}.jsonl.gz")
+        made = import_files("auto", [file])
+        row = audited(tmp_path, capsys, [file])["methods"]["direct"]
+        rows = [json.loads(bytes(text)) for _, text in iter_objects(file)]
+        first = [d.probs[d.order[0]] for d in made.decisions if d.probs]
+        second = [row["preference"] - 1 for row in rows]
+        orders = Counter(decision.order for decision in made.decisions)
+        got = {
+            "n_rows": made.counts["items"],
+            "n_with_logprobs": made.counts["decisions"],
+            "n_preference_null": made.counts.get("left_out: no preference was recorded", 0),
+            "order_inferred": {
+                "switched": orders[1, 0],
+                "not_switched": orders[0, 1],
+                "no_logprob": made.counts["records"] - made.counts["decisions"],
+            },
+            "reconstruction_mismatch": made.counts["bad_records"],
+            "first_position_rate": row["position_rate"][0]["value"],
+            "mean_p_first": fmean(first),
+            "mean_p_generator2": fmean(second),
+            "win_rate_generator2_pct": 100 * fmean(second),
+        }
+        # the importer's probabilities are the label tokens' own: preference has ten digits
+        assert got["mean_p_first"] == pytest.approx(want["mean_p_first"], abs=1e-6)
+        assert_same(got | {"mean_p_first": want["mean_p_first"]}, want)
+
+
+def correlations(x: Sequence[float], y: Sequence[float]) -> dict[str, float]:
+    pairs = Pairs.of(np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64))
+    once = pairs.counts(np.ones((1, len(x))))
+    return {
+        "n": len(x),
+        "spearman": float(spearman(pairs, once)[0]),
+        "pearson": float(pearson(pairs, once)[0]),
+        "kendall": float(kendall(pairs, once)[0]),
+    }
+
+
+def scores_of(made: Imported) -> dict[tuple[str, int], float]:
+    """The value of the chosen level, by item and sample."""
+    values = {item.id: item.values or () for item in made.items}
+    return {
+        (d.item_id, d.sample): values[d.item_id][d.choice]
+        for d in made.decisions
+        if isinstance(d.choice, int)
+    }
+
+
+@pytest.mark.parametrize("name", sorted(RUBRICS))
+def test_prometheus(name: str) -> None:
+    (file,) = DATA.glob(f"*/{name.replace(':', '_')}.json.gz")
+    made = import_files("auto", [file])
+    scores = scores_of(made)
+    by_item = [[scores[item.id, k] for k in range(3)] for item in made.items]
+    sources: dict[str, list[float]] = defaultdict(list)
+    for item, own in zip(made.items, by_item, strict=True):
+        sources[item.meta["response_source"]] += own
+    got: dict[str, Any] = {
+        "n": len(made.items),
+        "n_complete": sum(len(own) == 3 for own in by_item),
+        "lengths": {str(k): n for k, n in Counter(map(len, by_item)).items()},
+        "score_hist": {f"{v:g}": n for v, n in Counter(scores.values()).items()},
+        "mean": fmean(scores.values()),
+        "exact_3": fmean(len(set(own)) == 1 for own in by_item),
+        "mean_within_std": fmean(map(pstdev, by_item)),
+        "by_source": {source: fmean(own) for source, own in sources.items()},
+    }
+    for a, b in combinations(range(3), 2):
+        columns = ([own[k] for own in by_item] for k in (a, b))
+        got[f"rep{a + 1}{b + 1}"] = correlations(*columns)
+    assert_same(got, RUBRICS[name])
+
+
+SHORT = {"Relevance": "RE", "Coherence": "CH", "Empathy": "EM", "Surprise": "SU", "Engagement": "EG", "Complexity": "CX"}  # fmt: skip
+HANNA_FILE = DATA / "hanna" / "hanna_scores_long_dev.csv.gz"
+
+
+def by_system(items: Sequence[Item], values: Sequence[float]) -> list[float]:
+    systems: dict[str, list[float]] = defaultdict(list)
+    for item, value in zip(items, values, strict=True):
+        systems[item.meta["system"]].append(value)
+    return [fmean(systems[name]) for name in sorted(systems)]
+
+
+def test_hanna() -> None:
+    made = import_files("auto", [HANNA_FILE])
+    groups: dict[str, list[Item]] = defaultdict(list)
+    for item in made.items:
+        groups[str(item.group)].append(item)
+    ratings = {
+        SHORT[name]: [item.meta["raters"] for item in items] for name, items in groups.items()
+    }
+    pairs = tuple(combinations(range(3), 2))
+    got: dict[str, Any] = {
+        "n_stories": len({item.meta["story"] for item in made.items}),
+        "systems": sorted({item.meta["system"] for item in made.items}),
+        "human_means": {
+            name: fmean(float(i.gold) for i in items) for name, items in groups.items()
+        },  # type: ignore[arg-type]
+        "human_rating_histogram": {
+            short: {f"{v:g}": n for v, n in Counter(r for own in of for r in own).items()}
+            for short, of in ratings.items()
+        },
+        "human_agreement_spearman": {
+            short: fmean(
+                correlations([own[a] for own in of], [own[b] for own in of])["spearman"]
+                for a, b in pairs
+            )
+            for short, of in ratings.items()
+        },
+        "judges": defaultdict(dict),
+    }
+    choices = {(d.model, d.item_id): d.choice for d in made.decisions}
+    for judge, cells in HANNA["judges"].items():
+        for key in cells:
+            variant, _, criterion = key.partition("_")
+            items = groups[criterion]
+            given = [
+                (item, (item.values or ())[choice])
+                for item in items
+                if isinstance(choice := choices.get((f"{judge}/{variant}", item.id)), int)
+            ]
+            judged, scores = [item for item, _ in given], [score for _, score in given]
+            human = [float(item.gold) for item in judged]  # type: ignore[arg-type]
+            systems = by_system(judged, scores), by_system(judged, human)
+            got["judges"][judge][key] = correlations(scores, human) | {
+                "system_spearman": correlations(*systems)["spearman"],
+                "n_missing": len(items) - len(given),
+            }
+    assert got["systems"] == HANNA["systems"]
+    assert_same(got, {name: value for name, value in HANNA.items() if name != "systems"})
+
+
+def test_an_audit_of_hanna_has_the_correlations_of_each_criterion(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    metrics = audited(tmp_path, capsys, [HANNA_FILE], "--model", "ChatGPT/prompt1")
+    for criterion in SHORT:
+        want = HANNA["judges"]["ChatGPT"][f"prompt1_{criterion}"]
+        row = metrics["groups"][criterion]["direct"]
+        for metric, name in (
+            ("spearman", "spearman"),
+            ("pearson", "pearson"),
+            ("kendall_tau", "kendall"),
+        ):
+            assert row[metric]["value"] == pytest.approx(want[name], abs=1e-9)
+
+
+def test_summeval() -> None:
+    want = expected("summeval_expert_scores.json")["splits"]["dev"]
+    file = DATA / "summeval" / "summaries_expert_scores_dev.jsonl.gz"
+    rows = [json.loads(bytes(text)) for _, text in iter_objects(file)]
+    names = list(want["mean"])
+    experts = {name: [row["expert_mean"][name] for row in rows] for name in names}
+    length = [float(len(row["summary"].split())) for row in rows]
+    got: dict[str, Any] = {
+        "n": len(rows),
+        "docs": len({row["doc_id"] for row in rows}),
+        "systems": len({row["system"] for row in rows}),
+        "mean": {name: fmean(own) for name, own in experts.items()},
+        "std_pop": {name: pstdev(own) for name, own in experts.items()},
+        "share_exact_5": {name: fmean(v == 5 for v in own) for name, own in experts.items()},
+        "length_baseline": {},
+        "between_dims_spearman": {},
+    }
+    for name, own in experts.items():
+        documents = [
+            correlations(*columns)["spearman"] for columns in split(rows, "doc_id", length, own)
+        ]
+        systems = [list(map(fmean, columns)) for columns in split(rows, "system", length, own)]
+        x, y = zip(*systems, strict=True)
+        got["length_baseline"][name] = correlations(length, own) | {
+            "summary_level_spearman": float(np.nanmean(documents)),  # constant ones are dropped
+            "system_level_spearman": correlations(x, y)["spearman"],
+        }
+    for a, b in combinations(names, 2):
+        rho = correlations(experts[a], experts[b])["spearman"]
+        got["between_dims_spearman"][f"{a}~{b}"] = rho
+    assert_same(got, want)
+
+
+def split(
+    rows: Sequence[Mapping[str, Any]], field: str, x: Sequence[float], y: Sequence[float]
+) -> list[tuple[list[float], list[float]]]:
+    """Two columns apart by the value of a field."""
+    parts: dict[str, tuple[list[float], list[float]]] = defaultdict(lambda: ([], []))
+    for row, left, right in zip(rows, x, y, strict=True):
+        parts[row[field]][0].append(left)
+        parts[row[field]][1].append(right)
+    return [parts[name] for name in sorted(parts)]

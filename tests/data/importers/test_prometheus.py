@@ -1,0 +1,146 @@
+"""Prometheus' rubric benchmarks: small records of our own, and the published ones' figures."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from recorded_data import DATA, expected, needs_data
+
+from unswayed.base.errors import ItemError
+from unswayed.data.importers import detect, import_files
+from unswayed.model.items import Task
+
+PROMPT = """###Task Description:
+A response to evaluate and a score rubric are given.
+
+###The instruction to evaluate:
+Explain rain.
+
+In two lines.
+
+###Response to evaluate:
+Water falls.
+Score 2: is what I deserve.
+
+###Reference Answer (Score 3):
+Drops fall from clouds.
+
+###Score Rubrics:
+[Is the cause named?]
+Score 1: It is not named.
+Score 2: It is named
+in part.
+Score 3: It is named.
+
+###Feedback: """
+
+
+def record(prompt: str = PROMPT, **fields: object) -> dict[str, Any]:
+    return {
+        "idx": 7,
+        "response_source": "model-x",
+        "category": "science",
+        "instruction": prompt,
+        "gpt4_score": [2, 3, None],
+        "gpt4_feedback": ["so so", "well", "?"],
+        **fields,
+    }
+
+
+def written(path: Path, *records: object) -> Path:
+    path.write_text(json.dumps(records))
+    return path
+
+
+def test_a_prompt_is_taken_apart_and_its_scores_are_levels(tmp_path: Path) -> None:
+    file = written(tmp_path / "bench.json", record())
+    assert detect(file) == "prometheus"
+    imported = import_files("auto", [file])
+    (item,) = imported.items
+    assert item.id == "bench-7-model-x"
+    assert item.task is Task.RUBRIC
+    assert item.prompt == "Explain rain.\n\nIn two lines."
+    assert item.response == "Water falls.\nScore 2: is what I deserve."
+    assert item.reference == "Drops fall from clouds."
+    assert item.candidates == ("It is not named.", "It is named\nin part.", "It is named.")
+    assert item.values == (1.0, 2.0, 3.0)
+    assert item.meta["criterion"] == "Is the cause named?"
+    assert (item.gold, item.group) == (None, "science")
+    assert [d.choice for d in imported.decisions] == [1, 2, None]
+    assert [d.sample for d in imported.decisions] == [0, 1, 2]
+    assert {(d.order, d.labels) for d in imported.decisions} == {((0, 1, 2), ("1", "2", "3"))}
+    assert imported.decisions[1].text == "well"
+    assert imported.counts["unparsed"] == 1
+
+
+def test_a_scale_of_other_numbers_and_a_prompt_without_a_reference(tmp_path: Path) -> None:
+    start = PROMPT.partition("###Reference")[0]
+    scale = "###Score Rubric:\n[?]\nScore 0: no\nScore 10: yes\n\n###Feedback: "
+    row = record(start + scale, gpt4_score=[10], idx=None, response_source=None)
+    (item,) = import_files("prometheus", [written(tmp_path / "b.json", row)]).items
+    assert (item.id, item.values, item.reference) == ("b-1", (0.0, 10.0), None)
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (record(gpt4_score=[4]), r"gpt4_score\[0\]: 4 is no score of the scale \(1, 2, 3\)"),
+        (record(gpt4_score=[1, 2.5]), r"gpt4_score\[1\]: 2.5 is no score"),
+        (
+            record(PROMPT.replace("###Response", "Response")),
+            "no heading '###Response to evaluate:'",
+        ),
+        (
+            record(PROMPT.replace("Water falls.", "###Score Rubrics:\nx")),
+            "has two headings 'Score R",
+        ),
+        (record(PROMPT.replace("Score 3: It", "Score 2: It")), "describes one score twice"),
+        (
+            record(PROMPT.replace("\nScore 1", "\n1").replace("\nScore 3", "\n3")),
+            "has 1 lines such",
+        ),
+    ],
+)
+def test_a_record_that_cannot_be_read_says_why(
+    tmp_path: Path, row: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ItemError, match=message):
+        import_files("prometheus", [written(tmp_path / "b.json", row)])
+
+
+@needs_data
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("mtbench_rubric/mt_bench_eval_dev.json.gz", "mt_bench_eval:dev"),
+        ("vicuna_bench/vicuna_eval_dev.json.gz", "vicuna_eval:dev"),
+    ],
+)
+def test_the_published_scores_agree_as_computed_elsewhere(file: str, name: str) -> None:
+    stats = pytest.importorskip("scipy.stats")
+    figures = expected("prometheus_rubric_gpt4_scores.json")["sets"][name]
+    imported = import_files("auto", [DATA / file])
+    values = {item.id: item.values for item in imported.items}
+    assert {item.n for item in imported.items} == {5}
+    by_item: dict[str, list[float]] = {item.id: [] for item in imported.items}
+    for decision in imported.decisions:
+        assert isinstance(decision.choice, int)
+        by_item[decision.item_id].append((values[decision.item_id] or ())[decision.choice])
+    scores = np.array(list(by_item.values()))
+    assert scores.shape == (figures["n"], 3)
+    assert {f"{v:g}": int((scores == v).sum()) for v in np.unique(scores)} == figures["score_hist"]
+    assert scores.mean() == pytest.approx(figures["mean"])
+    assert (np.ptp(scores, axis=1) == 0).mean() == pytest.approx(figures["exact_3"])
+    assert scores.std(axis=1).mean() == pytest.approx(figures["mean_within_std"])
+    for pair in ((0, 1), (0, 2), (1, 2)):
+        computed = figures[f"rep{pair[0] + 1}{pair[1] + 1}"]
+        one, other = scores[:, pair[0]], scores[:, pair[1]]
+        assert stats.pearsonr(one, other).statistic == pytest.approx(computed["pearson"])
+        assert stats.spearmanr(one, other).statistic == pytest.approx(computed["spearman"])
+        assert stats.kendalltau(one, other).statistic == pytest.approx(computed["kendall"])
+    sources = np.array([str(item.meta["response_source"]) for item in imported.items])
+    assert {s: scores[sources == s].mean() for s in figures["by_source"]} == pytest.approx(
+        figures["by_source"]
+    )

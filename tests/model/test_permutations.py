@@ -1,0 +1,168 @@
+"""Orders for any number of candidates."""
+
+import itertools
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unswayed.base.errors import ShapeError, UnknownNameError, UsageError
+from unswayed.model import permutations
+from unswayed.model.presentation import presentations
+
+SIZES = st.integers(2, 8)
+ORDERS = SIZES.flatmap(lambda n: st.permutations(range(n)).map(tuple))
+
+
+def letters(orders: tuple[tuple[int, ...], ...]) -> list[str]:
+    return ["".join("ABCDEF"[candidate] for candidate in order) for order in orders]
+
+
+def test_structured_of_four_is_the_papers_set() -> None:
+    assert letters(permutations.structured(4)) == ["ABCD", "BCDA", "CDAB", "DABC", "DCBA"]
+
+
+def test_structured_of_two_has_two_orders() -> None:
+    assert permutations.structured(2) == ((0, 1), (1, 0))
+
+
+def test_inverse_of_bcda_is_dabc() -> None:
+    # BCDA shows B, C, D, A at positions 0..3, so A stands at 3, B at 0, C at 1, D at 2.
+    assert permutations.invert((1, 2, 3, 0)) == (3, 0, 1, 2)
+
+
+@given(ORDERS)
+def test_inverse_undoes_an_order(order: tuple[int, ...]) -> None:
+    own = tuple(range(len(order)))
+    assert permutations.compose(order, permutations.invert(order)) == own
+    assert permutations.compose(permutations.invert(order), order) == own
+
+
+@given(SIZES)
+def test_cyclic_and_balanced_show_each_candidate_equally_often_everywhere(n: int) -> None:
+    for orders in (permutations.cyclic(n), permutations.balanced(n)):
+        for position in range(n):
+            shown = [order[position] for order in orders]
+            assert all(shown.count(c) == len(orders) // n for c in range(n))
+    assert len(permutations.balanced(n)) == (2 if n == 2 else 2 * n)
+
+
+def test_structured_is_not_balanced() -> None:
+    # D stands first in DABC and in DCBA.
+    first = [order[0] for order in permutations.structured(4)]
+    assert first.count(3) == 2
+
+
+@given(st.sampled_from([3, 4, 5, 7, 9]))
+def test_graeco_latin_balances_position_and_label(n: int) -> None:
+    pairs = permutations.graeco_latin(n)
+    assert len(pairs) == n
+    for candidate in range(n):
+        positions = [order.index(candidate) for order, _ in pairs]
+        labels = [labels[order.index(candidate)] for order, labels in pairs]
+        assert sorted(positions) == sorted(labels) == list(range(n))
+    cells = [(p, labels[p]) for _, labels in pairs for p in range(n)]
+    assert len(set(cells)) == n * n  # every label at every position once
+
+
+@pytest.mark.parametrize("n", [2, 6])
+def test_graeco_latin_is_refused_where_it_does_not_exist(n: int) -> None:
+    with pytest.raises(UsageError, match="no Graeco-Latin set"):
+        permutations.graeco_latin(n)
+
+
+def test_full_is_refused_above_six_unless_forced() -> None:
+    assert len(permutations.full(6)) == 720
+    with pytest.raises(UsageError, match="5,040 orders"):
+        permutations.full(7)
+    assert len(permutations.full(7, force=True)) == 5040
+
+
+@given(st.integers(2, 9), st.integers(1, 40), st.integers(0, 5))
+def test_random_orders_are_distinct_seeded_and_start_with_the_identity(
+    n: int, k: int, seed: int
+) -> None:
+    drawn = permutations.orders(f"random:{k}", n, seed=seed)
+    assert drawn[0] == tuple(range(n))
+    assert len(drawn) == len(set(drawn)) == min(k, math.factorial(n))
+    assert drawn == permutations.orders(f"random:{k}", n, seed=seed)
+    assert all(sorted(order) == list(range(n)) for order in drawn)
+
+
+def test_random_orders_of_another_seed_differ() -> None:
+    assert permutations.orders("random:10", 8, seed=0) != permutations.orders(
+        "random:10", 8, seed=1
+    )
+
+
+@pytest.mark.parametrize("name", ["identity", "cyclic", "structured", "balanced", "full"])
+@pytest.mark.parametrize("n", [2, 3, 4, 5])
+def test_named_sets_are_distinct_permutations_with_the_identity_first(name: str, n: int) -> None:
+    orders = permutations.orders(name, n)
+    assert orders[0] == tuple(range(n))
+    assert len(set(orders)) == len(orders)
+    assert set(orders) <= set(itertools.permutations(range(n)))
+
+
+@pytest.mark.parametrize(
+    ("name", "n"),
+    [
+        ("identity", 1001),
+        ("cyclic", 129),
+        ("structured", 128),
+        ("balanced", 65),
+        ("graeco-latin", 129),
+        ("random:8", 40_000),
+    ],
+)
+def test_sets_of_orders_refuse_numbers_of_candidates_that_would_never_end(
+    name: str, n: int
+) -> None:
+    with pytest.raises(UsageError, match=f"go up to .* candidates, got {n:,}"):
+        presentations(name, n)
+    assert len(presentations(name, 63)) <= permutations.MOST_ORDERS
+
+
+def test_random_orders_are_bounded_where_not_all_can_be_made() -> None:
+    assert len(permutations.orders("random:1000", 6)) == 720
+    with pytest.raises(UsageError, match="limit is random:128"):
+        permutations.orders("random:129", 7)
+
+
+def test_unknown_orders_suggest_a_name() -> None:
+    with pytest.raises(UnknownNameError, match="Did you mean 'cyclic'"):
+        permutations.orders("cyclick", 4)
+    with pytest.raises(UsageError, match="random:K"):
+        permutations.orders("random:many", 4)
+    with pytest.raises(UsageError, match="needs 2 candidates, got 3"):
+        permutations.orders("swap", 3)
+
+
+def test_what_is_not_a_permutation_is_refused() -> None:
+    for wrong in [(0, 0), (0, 2), (1, 2)]:
+        with pytest.raises(ShapeError):
+            permutations.invert(wrong)
+
+
+def test_exposure_counts_where_each_candidate_stands() -> None:
+    seeded = permutations.exposure(permutations.random(4, 7, seed=0))
+    assert seeded.orders == 7
+    assert [sum(row) for row in seeded.counts] == [7] * 4
+    assert [sum(column) for column in zip(*seeded.counts, strict=True)] == [7] * 4
+    three = permutations.exposure([(0, 1, 2), (0, 2, 1), (1, 0, 2)])
+    assert three.counts == ((2, 1, 0), (1, 1, 1), (0, 1, 2))
+    assert three.first == (2, 1, 0)
+    assert not three.is_even_first
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 5])
+@pytest.mark.parametrize("name", ["cyclic", "balanced", "full"])
+def test_balanced_sets_have_even_exposure(name: str, n: int) -> None:
+    even = permutations.exposure(permutations.orders(name, n))
+    assert even.is_even_first
+
+
+def test_exposure_of_nothing_is_an_error() -> None:
+    with pytest.raises(ShapeError, match="at least one order"):
+        permutations.exposure([])
