@@ -19,9 +19,9 @@ LAYERS = (
     {"model"},
     {"prompts", "methods", "metrics"},
     {"backends", "store", "data"},
-    {"calls", "auditing"},
+    {"calls", "auditing", "keywords"},
     {"training", "tiny", "report"},
-    {"cli", "api", "keywords", "result", "audits", "sources", "__main__", "ext", "testing"},
+    {"cli", "api", "result", "audits", "sources", "__main__", "ext", "testing"},
 )
 PURE = 2
 """The layer whose rooms do not import each other."""
