@@ -44,7 +44,7 @@ CHUNK = 5_000
 SENTENCE = "The committee met on the first day and agreed to wait for the other report. "
 
 RECORDED = {
-    "read items": ["unswayed.sources:load_data"],
+    "read items": ["unswayed.sources:DataOptions.load"],
     "read decisions": ["unswayed.audits:read_recording"],
     "sort out and plan": ["unswayed.audits:audit_decisions"],
     "tables": ["unswayed.auditing.recorded:with_answers"],
@@ -202,17 +202,12 @@ def written(folder: Path, count: int, task: Task, *, recorded: bool) -> tuple[Pa
 
 def audited(folder: Path, items: Path, decisions: Path | None, methods: str) -> None:
     """Run the command as typed, its output thrown away."""
-    from unswayed.cli.audit import audit
+    from unswayed.cli import main as command
 
+    asked = ["--decisions", str(decisions)] if decisions else ["--model", "simulated/judge"]
     quiet = io.TextIOWrapper(io.BytesIO())
     with contextlib.redirect_stdout(quiet), contextlib.redirect_stderr(quiet):
-        audit(
-            str(items),
-            model=None if decisions else "simulated/judge",
-            decisions=decisions,
-            methods=methods,
-            out=folder / "run",
-        )
+        command(["audit", str(items), *asked, "--methods", methods, "--out", str(folder / "run")])
 
 
 def peak_bytes() -> int:

@@ -37,7 +37,7 @@ N_ITEMS = 400
 N_CALLS = 2 * N_ITEMS
 SETTINGS = RunSettings(prompts=PromptSettings())
 HERE = Path(__file__).parent
-PATHS = f"{HERE},{HERE.parent / 'benchmarks'}"
+PATHS = f"{HERE},{HERE.parent},{HERE.parents[1] / 'benchmarks'}"
 
 COMMAND = """
 import sys

@@ -636,7 +636,13 @@ asyncio.run(main())
 
 def start(code: str, *args: object) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(code), str(Path(__file__).parent), *map(str, args)],
+        [
+            sys.executable,
+            "-c",
+            textwrap.dedent(code),
+            str(Path(__file__).parents[1]),
+            *map(str, args),
+        ],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -1,6 +1,7 @@
 """Whatever goes wrong while answers are recorded, the run ends, says why, and keeps what it can."""
 
 import asyncio
+import os
 import sqlite3
 import subprocess
 import sys
@@ -236,9 +237,10 @@ def test_a_run_directory_that_changes_is_noticed_and_a_moved_one_loses_nothing(
 
 # --- limits of the system --------------------------------------------------------------------
 
+PATHS = os.pathsep.join(map(str, Path(__file__).parents[:2]))  # of this file and of the fakes
 LIMITED = """
 import os, resource, sys
-sys.path.insert(0, sys.argv[1])
+sys.path[:0] = sys.argv[1].split(os.pathsep)
 from test_writer import FakeBackend, questions, run
 from unswayed.base.errors import UnswayedError
 from unswayed.store import CallStore
@@ -280,7 +282,7 @@ def test_a_limit_of_the_system_never_makes_a_run_wait_for_ever(
 ) -> None:
     code = textwrap.dedent(LIMITED).replace("{limit}", limit)
     done = subprocess.run(
-        [sys.executable, "-c", code, str(Path(__file__).parent), str(tmp_path / "run")],
+        [sys.executable, "-c", code, PATHS, str(tmp_path / "run")],
         capture_output=True,
         text=True,
         timeout=100,

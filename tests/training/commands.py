@@ -71,9 +71,7 @@ class Command:
         info.mkdir(parents=True)
         (site / "slow_reward.py").write_text(REWARD)
         (info / "METADATA").write_text("Metadata-Version: 2.1\nName: slow\nVersion: 1.0\n")
-        (info / "entry_points.txt").write_text(
-            "[unswayed.training.rewards]\nslow = slow_reward:SLOW\n"
-        )
+        (info / "entry_points.txt").write_text("[unswayed.rewards]\nslow = slow_reward:SLOW\n")
         self.path = os.pathsep.join([str(site), *filter(None, sys.path)])
 
     def arguments(self, out):
