@@ -336,12 +336,15 @@ def test_signal_keeps_batch_under_way_and_starts_no_other(
     monkeypatch.setattr("unswayed.calls.caller.GRACE_S", 0.01)
     backend = opened(folder, replace(CPU, batch_tokens=400))
     main, sizes = threading.get_ident(), []
+    stops: list[asyncio.Event] = []
     run_batch = backend._run
 
     def slow(jobs: list[Any], steps: tuple[Any, ...]) -> list[Any]:
         sizes.append(len(jobs))
         if len(sizes) == 2:
             signal.pthread_kill(main, number)
+            while not stops[0].is_set():  # a busy machine takes its time to hear it
+                time.sleep(0.01)
             time.sleep(0.3)
         return run_batch(jobs, steps)
 
@@ -354,6 +357,7 @@ def test_signal_keeps_batch_under_way_and_starts_no_other(
 
     async def work(store: CallStore) -> RunCounts:
         with stop_on_interrupt() as stop:
+            stops.append(stop)
             caller = Caller(backend, store, RunSettings(prompts=PromptSettings()))
             return await caller.ask(questions, stop=stop)
 

@@ -115,9 +115,39 @@ def stop_on_interrupt() -> Iterator[asyncio.Event]:
         )
         sys.stderr.flush()
 
-    with catch_interrupt(
-        first=lambda: loop.call_soon_threadsafe(tell),
-        again=lambda: os._exit(INTERRUPTED),
-        signals=SIGNALS,
+    with (
+        _woken_by_signals(loop),
+        catch_interrupt(
+            first=lambda: loop.call_soon_threadsafe(tell),
+            again=lambda: os._exit(INTERRUPTED),
+            signals=SIGNALS,
+        ),
     ):
         yield stop
+
+
+@contextmanager
+def _woken_by_signals(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+    """Wake the loop at every signal.
+
+    One that comes between Python's last look at signals and the loop's call to wait would otherwise be
+    heard when something else wakes the loop.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    hearing, told = socket.socketpair()
+    with hearing, told:
+        hearing.setblocking(False)
+        told.setblocking(False)
+        try:
+            loop.add_reader(hearing, hearing.recv, 64)
+        except NotImplementedError:  # the loop of Windows, which does this by itself
+            yield
+            return
+        before = signal.set_wakeup_fd(told.fileno(), warn_on_full_buffer=False)
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(before)
+            loop.remove_reader(hearing)
