@@ -717,7 +717,7 @@ def test_a_loop_of_steps_is_asked_to_stop_and_then_interrupted() -> None:
 
 
 @pytest.mark.parametrize("handler", [signal.SIG_DFL, signal.SIG_IGN])
-def test_a_terminal_that_goes_away_stops_what_does_not_outlive_it(handler: signal.Handlers) -> None:
+def test_sighup_asks_a_run_to_stop_unless_it_is_ignored(handler: signal.Handlers) -> None:
     before = signal.signal(signal.SIGHUP, handler)  # ignored: started by nohup
     try:
         with catch_interrupt(signals=SIGNALS) as interrupt:

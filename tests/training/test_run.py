@@ -37,7 +37,7 @@ def test_a_finished_run_is_found_again_without_training(word_model, tmp_path):
 
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), RuntimeError("odd")])
-def test_a_full_disk_is_no_traceback(word_model, tmp_path, monkeypatch, error):
+def test_a_full_disk_is_reported_without_a_traceback(word_model, tmp_path, monkeypatch, error):
     def fails(*given):
         raise error
 

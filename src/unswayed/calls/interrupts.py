@@ -53,7 +53,7 @@ def catch_interrupt(
             interrupt.set()
             first()
 
-    # what is ignored stays so: `nohup` has a run outlive its terminal
+    # leave ignored signals ignored: under `nohup` a run outlives its terminal
     heard = [number for number in signals if signal.getsignal(number) is not signal.SIG_IGN]
     before = {number: signal.signal(number, handle) for number in heard}
     try:
@@ -130,8 +130,8 @@ def stop_on_interrupt() -> Iterator[asyncio.Event]:
 def _woken_by_signals(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
     """Wake the loop at every signal.
 
-    One that comes between Python's last look at signals and the loop's call to wait would otherwise be
-    heard when something else wakes the loop.
+    A signal that arrives after Python last checked for one, but before the loop starts to wait, would
+    otherwise go unnoticed until something else woke the loop.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

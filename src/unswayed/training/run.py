@@ -138,8 +138,8 @@ def train(
             if "No space left" not in str(error):
                 raise
             raise RunDirectoryError(
-                f"{folder.path}: the disk is full. Earlier checkpoints are kept: free some space, "
-                "and the same command goes on from the newest."
+                f"{folder.path}: the disk is full. Earlier checkpoints are intact. Free some space "
+                "and run the same command again to resume from the latest one."
             ) from None
         result = result_of(plan, folder, stop, resumed_from=start.resume)
         if not stop.interrupted:  # else the folder holds a checkpoint, not a result
