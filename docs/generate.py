@@ -1,7 +1,7 @@
 """Write the generated part of the documentation.
 
     python docs/generate.py                  # method pages, their index, the tables of the README,
-                                             # of metrics.md, training.md and benchmarks.md
+                                             # of reference/metrics.md, train.md and benchmarks.md
     python docs/generate.py --picture RUN    # also draw before-after.svg from RUN/metrics.json
 
 Everything outside the markers of a method page comes from the registry (what a class says `about`
@@ -66,7 +66,7 @@ def method_page(name: str, by_hand: str) -> str:
         f"# {about.title} (`{name}`)",
         about.idea,
         _facts(name, method),
-        f"**Rule.**\n\n```\n{about.equation}\n```",
+        f"**Rule.**\n\n```formula\n{about.equation}\n```",
         f"**When it helps.** {about.helps}",
         f"**What it cannot do.** {about.cannot}",
     ]
@@ -311,8 +311,8 @@ def pages(docs: Path = DOCS) -> dict[Path, str]:
     made[docs.parent / "src" / "unswayed" / "keywords.pyi"] = keyword_stub()
     tables = {
         docs.parent / "README.md": {"methods": method_table("docs/methods/", fit=False)},
-        docs / "metrics.md": {"metrics": metric_table()},
-        docs / "training.md": {"objectives": objective_table(), "rewards": reward_table()},
+        docs / "reference" / "metrics.md": {"metrics": metric_table()},
+        docs / "train.md": {"objectives": objective_table(), "rewards": reward_table()},
         docs / "benchmarks.md": {"benchmarks": benchmark_table()},
     }
     for page, parts in tables.items():

@@ -279,7 +279,7 @@ def paper_section() -> str:
     return f"""## Cells that cannot be
 
 The tables of the PA-GRPO paper (arXiv 2603.21016) print accuracy, consistency and consistent accuracy of judges in two
-orders and of four options in 24. The rules of [`check-table`](metrics.md#the-self-check), its rows counted as often as they are
+orders and of four options in 24. The rules of [`check-table`](../reference/metrics.md#the-self-check), its rows counted as often as they are
 printed:
 
 ```
@@ -324,7 +324,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--check", action="store_true", help="compare with the committed page")
     arguments = parser.parse_args()
-    target, text = DOCS / "published.md", page()
+    target, text = DOCS / "evidence" / "published.md", page()
     if arguments.check:
         return int(target.read_text(encoding="utf-8") != text)
     target.write_text(text, encoding="utf-8")

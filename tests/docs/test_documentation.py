@@ -45,7 +45,7 @@ def test_generated_pages_are_those_that_the_registry_gives(generate: ModuleType)
 
 
 def test_documented_finish_reasons_match_code() -> None:
-    page = (DOCS / "formats.md").read_text(encoding="utf-8")
+    page = (DOCS / "reference" / "formats.md").read_text(encoding="utf-8")
     section = page.partition("### Finish reasons")[2].partition("\n## ")[0]
     listed = {
         kind: re.findall(r"`(\w+)`", words)
@@ -122,7 +122,7 @@ def test_links_lead_somewhere_and_no_page_names_a_machine(page: Path) -> None:
 def test_every_metric_is_explained() -> None:
     from unswayed.metrics import METRICS
 
-    text = (DOCS / "metrics.md").read_text(encoding="utf-8")
+    text = (DOCS / "reference" / "metrics.md").read_text(encoding="utf-8")
     assert [name for name in METRICS if f"`{name}`" not in text] == []
 
 
@@ -130,7 +130,7 @@ def test_the_contract_names_everything_public() -> None:
     import unswayed
     from unswayed.cli import COMMANDS
 
-    text = (DOCS / "formats.md").read_text(encoding="utf-8")
+    text = (DOCS / "reference" / "formats.md").read_text(encoding="utf-8")
     assert [name for name in unswayed.__all__ if f"`{name}`" not in text] == []
     assert [name for name in COMMANDS if f"\nunswayed {name} " not in text] == []
 
@@ -138,7 +138,7 @@ def test_the_contract_names_everything_public() -> None:
 def test_the_contract_names_every_field_of_items_and_decisions() -> None:
     from unswayed import Decision, Item
 
-    text = (DOCS / "formats.md").read_text(encoding="utf-8")
+    text = (DOCS / "reference" / "formats.md").read_text(encoding="utf-8")
     fields = (*Item.__struct_fields__, *Decision.__struct_fields__)
     assert [name for name in fields if f"`{name}`" not in text] == []
 

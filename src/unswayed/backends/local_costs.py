@@ -14,7 +14,7 @@ of queries and of keys, L layers and e bytes a number:
                  + heads x B x n x (c + n) x (2e + 4)   scores, where attention is `eager`
                  + logits of the rows that are scored, at most LOGITS_AT_ONCE, in e, 4 and 4 bytes
 
-The constants were measured (docs/performance.md); they decide between forms and never change an answer.
+The constants were measured (docs/evidence/performance.md); they decide between forms and never change an answer.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
     answers after reasoning                                               rl with reward inv
 
 Whether gold is about what the judge will be used on cannot be seen in the data; the advice says so.
-How often it is wrong: docs/claims.md.
+How often it is wrong: docs/evidence/claims.md.
 """
 
 from __future__ import annotations

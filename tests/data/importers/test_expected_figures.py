@@ -26,7 +26,7 @@ from unswayed.model.items import Item, iter_objects
 pytestmark = needs_data
 
 PUBLISHED = ("repo_", "paper_", "published_", "pagrpo_")
-"""Beginnings of fields that restate somebody's own figure: docs/published.md."""
+"""Beginnings of fields that restate somebody's own figure: docs/evidence/published.md."""
 ABSENT = {
     "file": "where the rows lie",
     "matches_repo_statistics": "compares two published figures",

@@ -122,5 +122,5 @@ def test_replies_unread_for_their_finish_reason_are_counted(tmp_path: Path) -> N
     assert "1 unparsed for finish reason finished; 1 unparsed for finish reason done" in str(
         caught.value
     )
-    assert "docs/formats.md#finish-reasons" in str(caught.value)
+    assert "docs/reference/formats.md#finish-reasons" in str(caught.value)
     assert "labels=" not in str(caught.value)

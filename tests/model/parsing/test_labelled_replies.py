@@ -61,7 +61,9 @@ def test_no_language_is_left_behind() -> None:
     assert sum(counts.n >= 10 for counts in tallies.values()) >= 12
 
 
-@pytest.mark.xfail(reason="read wrongly today; docs/reliability.md lists them", strict=True)
+@pytest.mark.xfail(
+    reason="read wrongly today; docs/evidence/reliability.md lists them", strict=True
+)
 @pytest.mark.parametrize("reply", OPEN_REPLIES, ids=lambda reply: repr(reply.text))
 def test_replies_that_are_still_read_wrongly(reply: Reply) -> None:
     assert reply.reading() in {None, reply.reads}

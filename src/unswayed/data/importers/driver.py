@@ -232,7 +232,7 @@ def _imported(
         said = f" They begin with {', '.join(map(repr, list(texts)[:3]))}." if texts else ""
         remedy = f"Name another format; or, {OWN_LOG}"
         if len(ended) == len(unread):
-            remedy = "docs/formats.md#finish-reasons has those of replies that are read."
+            remedy = "docs/reference/formats.md#finish-reasons has those of replies that are read."
         elif fields is not None:
             where = fields.verdict or "|".join(fields.scores) or fields.ranking or fields.text
             words = f"{'|'.join(fields.labels)} or {'|'.join(fields.tie)}"

@@ -1,0 +1,247 @@
+"""The pages that people read: size, commands, output, links and language."""
+
+import collections
+import re
+from pathlib import Path
+
+import prose
+import pytest
+import run_page
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+BUDGETS = {  # words outside code, tables, comments and generated blocks
+    "index.md": 250,
+    "quickstart.md": 700,
+    "your-data.md": 850,
+    "your-judge.md": 850,
+    "report.md": 650,
+    "correct.md": 950,
+    "ship.md": 700,
+    "ci.md": 300,
+    "lists-and-scales.md": 900,
+    "train.md": 1_100,
+    "train-on-gpus.md": 450,
+    "benchmarks.md": 400,
+    "glossary.md": 700,
+    "reference/formats.md": 1_300,
+    "reference/metrics.md": 1_100,
+    "reference/extending.md": 200,
+    "methods/index.md": 500,
+    **dict.fromkeys(
+        (
+            f"methods/{name}.md"
+            for name in (
+                [
+                    "average",
+                    "vote",
+                    "pride",
+                    "calibraeval",
+                    "pcf",
+                    "apoc",
+                    "balanced-rubric",
+                    "bias-cost",
+                ]
+            )
+        ),
+        350,
+    ),
+    "evidence/claims.md": 900,
+    "evidence/reliability.md": 800,
+    "evidence/performance.md": 1_200,
+    "evidence/study.md": 1_500,
+    "evidence/published.md": 600,
+    "evidence/reproducing.md": 800,
+    "evidence/beyond.md": 1_700,
+}
+OTHER_METHOD = 150
+LIMITS = collections.Counter(  # findings of prose.py; only ever lower
+    {
+        "cannot-be-had": 30,
+        "cannot-be-had in a message": 6,
+        "cannot-be-had in a template": 1,
+        "date": 40,
+        "history": 3,
+        "long-name": 541,
+        "long-sentence": 15,
+        "no-noun": 78,
+        "nominal-relative": 608,
+        "of-first": 20,
+        "of-first in a template": 1,
+        "passive-saying": 44,
+        "percent-space": 58,
+        "percent-space in a template": 26,
+        "possessive": 16,
+        "retired-word": 17,
+        "retired-word in a message": 5,
+        "retired-word in a template": 1,
+        "those-of": 16,
+        "told-from": 3,
+        "told-from in a message": 3,
+        "we-say": 29,
+        "what-starts": 36,
+    }
+)
+USER_PAGES = sorted(
+    page for page in DOCS.rglob("*.md") if page.relative_to(DOCS).parts[0] not in {"evidence"}
+)
+UNWRITTEN = {  # pages still to be rewritten; only ever fewer
+    "README.md",
+    "docs/benchmarks.md",
+    "docs/evidence/beyond.md",
+    "docs/evidence/claims.md",
+    "docs/evidence/performance.md",
+    "docs/evidence/recorded-judges.md",
+    "docs/evidence/reliability.md",
+    "docs/evidence/study.md",
+    "docs/guide.md",
+    "docs/lists-and-scales.md",
+    "docs/own-logs.md",
+    "docs/reference/formats.md",
+    "docs/reference/metrics.md",
+    "docs/train-on-gpus.md",
+    "docs/train.md",
+    "docs/methods/additive.md",
+    "docs/methods/apoc.md",
+    "docs/methods/balanced-rubric.md",
+    "docs/methods/batch.md",
+    "docs/methods/bias-cost.md",
+    "docs/methods/calibraeval.md",
+    "docs/methods/canonical.md",
+    "docs/methods/cell-median.md",
+    "docs/methods/contextual.md",
+    "docs/methods/debias-prompt.md",
+    "docs/methods/direct.md",
+    "docs/methods/domain-contextual.md",
+    "docs/methods/pcf.md",
+    "docs/methods/pride.md",
+    "docs/methods/repeat-score.md",
+    "docs/methods/sequential.md",
+}
+
+GENERATED = re.compile(r"<!-- (\w[\w-]*): begin -->.*?<!-- \1: end -->", re.DOTALL)
+
+
+def name_of(page: Path) -> str:
+    return page.relative_to(DOCS).as_posix()
+
+
+def path_of(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+def words(text: str) -> int:
+    """Words that are read as prose: without code, tables, comments and generated blocks."""
+    text = GENERATED.sub("", text)
+    text = re.sub(r"```.*?```|<!--.*?-->|^\|.*?$", "", text, flags=re.DOTALL | re.M)
+    return len(re.sub(r"\]\([^)]*\)", "]", text).split())
+
+
+def test_findings_of_the_prose_check_do_not_grow() -> None:
+    found = list(prose.findings())
+    counts = collections.Counter(rule for rule, _ in found)
+    grown = {rule for rule, count in counts.items() if count > LIMITS[rule]}
+    assert not grown, "\n".join(line for rule, line in found if rule in grown)
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=name_of)
+def test_page_keeps_its_budget(page: Path) -> None:
+    budget = BUDGETS.get(name_of(page), OTHER_METHOD if page.parent.name == "methods" else None)
+    if path_of(page) not in UNWRITTEN:
+        assert budget is not None, "give the page a budget"
+        assert words(page.read_text(encoding="utf-8")) <= budget
+
+
+def test_readme_has_at_most_125_lines() -> None:
+    if "README.md" not in UNWRITTEN:
+        assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 125
+
+
+def test_user_pages_together_keep_their_budget() -> None:
+    pages = [page for page in USER_PAGES if path_of(page) not in UNWRITTEN]
+    assert sum(words(page.read_text(encoding="utf-8")) for page in pages) <= 15_000
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", *USER_PAGES], ids=path_of)
+def test_commands_of_page_run_in_a_shell(page: Path, tmp_path: Path) -> None:
+    if path_of(page) not in UNWRITTEN:
+        run_page.run_page(page, tmp_path)
+
+
+def test_few_blocks_are_skipped() -> None:
+    pages = [ROOT / "README.md", *USER_PAGES]
+    reasons = re.findall(r"<!-- skip: .+? -->", "".join(page.read_text("utf-8") for page in pages))
+    assert len(reasons) <= 25
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub and the site make them."""
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    made: collections.Counter[str] = collections.Counter()
+    found = set(re.findall(r'<a (?:id|name)="([^"]+)"', text))
+    for heading in re.findall(r"(?m)^#+ (.+)$", text):
+        plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).strip().lower()
+        slug = re.sub(r"[^\w\- ]", "", plain).replace(" ", "-")
+        found.add(f"{slug}-{made[slug]}" if made[slug] else slug)
+        made[slug] += 1
+    return found
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
+        ROOT / "CHANGELOG.md",
+        *sorted([*DOCS.rglob("*.md"), *(ROOT / "design").rglob("*.md")]),
+    ],
+    ids=path_of,
+)
+def test_anchors_exist(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#\s]*)#([^)\s]+)\)", page.read_text(encoding="utf-8"))
+    missing = []
+    for target, anchor in links:
+        other = page if not target else page.parent / target
+        if "://" not in target and other.suffix == ".md" and anchor not in anchors(other):
+            missing.append(f"{target}#{anchor}")
+    assert missing == []
+
+
+def test_output_is_checked_in_order(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "Run:\n\n```\necho one; echo two; echo three\n```\n\n```text\none\n…\nthree\n```\n"
+    )
+    assert run_page.run_page(page, tmp_path) == (1, [])
+    page.write_text(page.read_text().replace("one\n…\nthree\n```", "three\n…\none\n```"))
+    with pytest.raises(AssertionError, match="was not printed"):
+        run_page.run_page(page, tmp_path)
+    page.write_text("Run:\n\n```\nfalse | cat\n```\n")
+    with pytest.raises(AssertionError, match="exit code 1"):
+        run_page.run_page(page, tmp_path)
+    page.write_text("Write `a.json`:\n\n```json\n{}\n```\n\n```\nls\n```\n\n```text\na.json\n```\n")
+    assert run_page.run_page(page, tmp_path).ran == 1
+    page.write_text("Not here:\n\n<!-- skip: needs a GPU -->\n```\nfalse\n```\n")
+    assert run_page.run_page(page, tmp_path) == (0, ["needs a GPU"])
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        ("percent-space", "It is 95 % of all."),
+        ("told-from", "The two cannot be told apart."),
+        ("date", "Measured on 2026-11-22."),
+        ("long-sentence", "word " * 41 + "end."),
+        ("what-starts", "# What it does\n"),
+        ("those-of", "Those of the others."),
+    ],
+)
+def test_prose_check_finds_what_it_should(
+    rule: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prose, "ROOT", tmp_path)
+    page = tmp_path / "page.md"
+    page.write_text(text, encoding="utf-8")
+    assert {found for found, _ in prose.page_findings(page)} == {rule}
+    page.write_text(f"```\n{text}\n```\n", encoding="utf-8")
+    assert list(prose.page_findings(page)) == []
