@@ -110,7 +110,7 @@ def settled(
     *,
     typed: bool = True,
 ) -> tuple[ItemSet, AuditSettings, str]:
-    """The items, what is measured on them, and the model; a built-in set has its own defaults.
+    """Return the items, what is measured on them, and the model; a built-in set has its own defaults.
 
     Without a model the error is for a command line where it was `typed`.
     """
@@ -205,7 +205,7 @@ async def _ask(audit: Audit, priced: CallPlan) -> AuditedCalls:
 
 
 def _reopening(audit: Audit, directory: Path, record: AuditRecord) -> AuditRecord:
-    """The record of a finished run, whose calls are read when asked for; others may write meanwhile."""
+    """Return the record of a finished run, whose calls are read when asked for; others may write meanwhile."""
 
     @contextmanager
     def reopened() -> Iterator[Audit]:

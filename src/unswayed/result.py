@@ -49,7 +49,7 @@ class AuditResult:
         return f"<AuditResult of {metrics.model} on {metrics.data.n_items} items: {methods}>"
 
     def __str__(self) -> str:
-        """The summary that the terminal shows, without colours."""
+        """Return the summary that the terminal shows, without colours."""
         from rich.console import Console
 
         from unswayed.report.collect import without_items

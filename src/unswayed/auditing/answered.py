@@ -47,7 +47,7 @@ class AnswerSource:
         return cells[order][last], order[last]
 
     def __call__(self, questions: Iterable[Question]) -> Iterator[Decision]:
-        """The decisions of questions."""
+        """Yield the decisions of questions."""
         return (decision for _, decision in self.answers(questions))
 
     def answers(self, questions: Iterable[Question]) -> Iterator[tuple[Question, Decision]]:
@@ -61,7 +61,7 @@ class AnswerSource:
             yield from zip(asked, self.recording.decisions(rows[rows >= 0]), strict=True)
 
     def _rows(self, questions: Sequence[Question]) -> NDArray[np.intp]:
-        """The rows that answer questions, -1 where there is none; shape (Q,)."""
+        """Return the rows that answer questions, -1 where there is none; shape (Q,)."""
         items, asks = self._item_codes, self.recording.ask_codes
         item = np.array([items.get(question.item.id, -1) for question in questions], dtype=np.int64)
         asked = np.array([asks.get(question.ask, -1) for question in questions], dtype=np.int64)
@@ -71,7 +71,7 @@ class AnswerSource:
         return np.where(answered[at] == cells, rows[at], -1)
 
     def lines(self, plan: AuditPlan) -> Iterator[list[bytes]]:
-        """The decisions that answer the questions of a plan, as sorted lines of a file, in blocks.
+        """Yield the decisions that answer the questions of a plan, as sorted lines of a file, in blocks.
 
         Lines of a file are copied as they stand, a few items at a time, unless they are asked
         otherwise here than there.
@@ -92,7 +92,7 @@ class AnswerSource:
         return recording.originals.lines(recording.places[rows].tolist())
 
     def _answering(self, plan: AuditPlan) -> NDArray[np.intp]:
-        """The rows that answer questions of a plan, each once."""
+        """Return the rows that answer questions of a plan, each once."""
         cells, rows = self._answers
         codes = self.recording.ask_codes
         wanted = np.zeros(len(rows), dtype=np.bool_)

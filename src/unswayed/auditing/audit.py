@@ -104,7 +104,7 @@ def run_settings_for(
 def plan_for(
     items: ItemSet, settings: AuditSettings, backend: Backend, directory: Path | None = None
 ) -> AuditPlan:
-    """The plan for a model: what it gives decides which methods run; `all` keeps those of a directory."""
+    """Return the plan for a model: what it gives decides which methods run; `all` keeps those of a directory."""
     prompts = prompts_for(backend, settings.prompts)
     items = expanded(items)
     plan = plan_audit(
@@ -237,11 +237,11 @@ class Audit:
         return tuple(kept), awaiting
 
     def read(self, questions: Iterable[Question]) -> Iterator[Decision]:
-        """The decisions of questions, with the probabilities of their samples where asked for."""
+        """Yield the decisions of questions, with the probabilities of their samples where asked for."""
         return self.plan.read(questions, self.caller.read)
 
     def exchanges(self, questions: Iterable[Question]) -> Iterator[Exchange]:
-        """The prompts and answers of questions, as they are recorded."""
+        """Yield the prompts and answers of questions, as they are recorded."""
         for question, request, response in self.caller.calls(questions):
             spans = candidate_spans(question.item, question.ask, self.caller.settings.prompts)
             yield Exchange(question, request.messages, spans, response.text, response.finish_reason)

@@ -62,7 +62,7 @@ class SingleCalls(msgspec.Struct, frozen=True):
         return self.label_set, self.orders, self.labels
 
     def outcomes(self, keep: frozenset[str], unit_of: Mapping[str, str]) -> Outcomes:
-        """The answers to some items, in the order of their ids; those of a unit together."""
+        """Return the answers to some items, in the order of their ids; those of a unit together."""
         places = {item_id: place for place, item_id in enumerate(self.item_ids)}
         rows = [places[item_id] for item_id in sorted(keep) if item_id in places]
         gold = np.zeros((len(rows), len(self.label_set)), dtype=np.bool_)
@@ -103,7 +103,7 @@ def answers_of(plan: AuditPlan) -> tuple[SingleCalls, ...]:
 
 
 def _named(outcomes: Outcomes) -> tuple[tuple[int, ...], ...]:
-    """The right candidates of each item; one tuple for all items that have the same."""
+    """Return the right candidates of each item; one tuple for all items that have the same."""
     sets: dict[tuple[int, ...], tuple[int, ...]] = {}
     rows, candidates = np.nonzero(outcomes.gold)
     ends = np.searchsorted(rows, np.arange(len(outcomes) + 1)).tolist()
@@ -113,7 +113,7 @@ def _named(outcomes: Outcomes) -> tuple[tuple[int, ...], ...]:
 
 
 def load_answers(directory: Path) -> tuple[SingleCalls, ...]:
-    """The single calls of a finished run."""
+    """Return the single calls of a finished run."""
     return read_as(directory / ANSWERS_FILE, tuple[SingleCalls, ...])
 
 

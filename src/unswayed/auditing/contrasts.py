@@ -123,7 +123,7 @@ def _common(scored: Mapping[str, Scored]) -> tuple[ByMethod, dict[str, str]]:
 
 
 def _asked(outcomes: Outcomes) -> BoolArray:
-    """The views that items may be shown in, shape (I, V)."""
+    """Return the views that items may be shown in, shape (I, V)."""
     asked: BoolArray = outcomes.permutable[:, None] | (np.arange(outcomes.n_views) == 0)
     return asked
 
@@ -140,7 +140,7 @@ def _recommended(
     given: Recommendation,
     options: Options,
 ) -> Recommendation:
-    """The recommendation among the methods that are no controls."""
+    """Return the recommendation among the methods that are no controls."""
     able = [name for name in common if not plan.methods[name].about.control]
     guesses = [part.gold[part.decided].mean(axis=1) for part in common[BASE]]
     by_luck = given.criterion == METRICS.name_of(FRACTIONAL) and any(map(len, guesses))
@@ -161,7 +161,7 @@ def _recommended(
 
 
 def _agreed(strata: Sequence[Outcomes]) -> tuple[float, float] | None:
-    """The shares of `recommend`, of items with gold."""
+    """Return the shares of `recommend`, of items with gold."""
     (part, *others) = strata
     if others or not part.n == part.n_views == 2:
         return None

@@ -30,7 +30,7 @@ FORMATS: Final[tuple[Format, ...]] = ("jsonl", "csv", "parquet", "dataset")
 
 
 def format_of(path: Path) -> Format:
-    """The format that a file's name ends in; JSON Lines for plain text and where it has no ending."""
+    """Return the format that a file's name ends in; JSON Lines for plain text and where it has no ending."""
     files = [form for form in FORMATS if form != "dataset"]  # which is a folder
     endings: dict[str, Format] = {f".{form}": form for form in files}
     endings |= dict.fromkeys(("", ".json", ".txt"), "jsonl")

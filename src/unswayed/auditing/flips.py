@@ -70,7 +70,7 @@ class Flips(msgspec.Struct, frozen=True):
 
 
 def flips_of(record: AuditRecord) -> Flips:
-    """The flipped items of an audit, with what was said about them."""
+    """Return the flipped items of an audit, with what was said about them."""
     tables, rows, sure = [], [], []
     for stratum in record.plan.strata:
         seen = stratum.table.select(stratum.protocol_asks("coupled"))
@@ -152,13 +152,13 @@ def _of_scores(seen: DecisionTable, row: int) -> dict[str, Any]:
 
 
 def _mean(scores: NDArray[np.float64]) -> float:
-    """The mean of the scores that there are; NaN without any."""
+    """Return the mean of the scores that there are; NaN without any."""
     given = scores[~np.isnan(scores)]
     return float(given.mean()) if len(given) else float("nan")
 
 
 def _most_telling(choices: Sequence[int]) -> list[int]:
-    """The item's own order first, then one presentation for each further answer, then the rest."""
+    """Return the item's own order first, then one presentation for each further answer, then the rest."""
     telling = {choice: view for view, choice in reversed(list(enumerate(choices)))}
     first = sorted(telling.values())
     return [*first, *(view for view in range(len(choices)) if view not in first)][:MOST_SHOWN]
@@ -195,7 +195,7 @@ def _scores(seen: DecisionTable, row: int, view: int) -> tuple[float | None, ...
 
 
 def _split(text: str | None) -> tuple[str | None, str | None]:
-    """The answer, and the reasoning before it where it is marked."""
+    """Return the answer, and the reasoning before it where it is marked."""
     if text is None or "</think>" not in text:
         return text, None
     reasoning, _, answer = text.rpartition("</think>")

@@ -211,13 +211,13 @@ def asked_for(
 
 
 def _labels(tables: Sequence[DecisionTable]) -> tuple[str, ...]:
-    """The label set of the items with most candidates; letters where numbers are used as well."""
+    """Return the label set of the items with most candidates; letters where numbers are used as well."""
     lettered = [table for table in tables if table.n <= len(string.ascii_uppercase)]
     return max(lettered or tables, key=lambda table: table.n).label_set
 
 
 def _settings(settings: AuditSettings) -> dict[str, Any]:
-    """The settings that determine the figures; the seed and the prompts are recorded by themselves."""
+    """Return the settings that determine the figures; the seed and the prompts are recorded by themselves."""
     named = {field.name: getattr(settings, field.name) for field in fields(settings)}
     named["protocol"] = settings.protocol or "coupled"
     return {

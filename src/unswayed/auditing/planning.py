@@ -73,7 +73,7 @@ class AuditPlan:
         return (Question(q.item, ask) for q in asked for ask in with_samples([q.ask], count))
 
     def read(self, questions: Iterable[Question], source: DecisionSource) -> Iterator[Decision]:
-        """The decisions of questions, with the probabilities of their samples where asked for."""
+        """Yield the decisions of questions, with the probabilities of their samples where asked for."""
         decisions = source(self.calls(questions))
         return decisions if self.samples is None else sampled(decisions, self.samples)
 
@@ -158,7 +158,7 @@ def plan_audit(
 
 
 def left_out(bad_lines: Sequence[BadLine]) -> str:
-    """The sentence that counts lines left out with `--on-bad-item skip`."""
+    """Return the sentence that counts lines left out with `--on-bad-item skip`."""
     if len(bad_lines) == 1:
         return f"1 bad line left out: {bad_lines[0]}."
     return f"{len(bad_lines):,} bad lines left out, such as {bad_lines[0]}."
@@ -256,7 +256,7 @@ def choose_methods(
 
 
 def _not_in_all(wanted: Sequence[Method], task: Task, sizes: Sequence[int]) -> dict[str, str]:
-    """The registered methods that `all` leaves out here, each with the reason."""
+    """Return the registered methods that `all` leaves out here, each with the reason."""
     skipped = {}
     taken = {method.name for method in wanted}
     for name in METHODS:

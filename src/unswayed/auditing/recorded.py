@@ -130,7 +130,7 @@ def _gaps(recording: Recording, items: ItemSet, unknown: int) -> Iterator[str]:
 
 
 def _plan(recording: Recording, items: ItemSet, settings: AuditSettings) -> AuditPlan:
-    """The presentations found are the protocol, and the methods those that the answers serve."""
+    """Return the presentations found are the protocol, and the methods those that the answers serve."""
     shown = _protocols(recording)
     named = tuple(next(iter(shown.values()), ("coupled",)))
 
@@ -247,7 +247,7 @@ def _matching(recording: Recording, items: ItemSet) -> tuple[Recording, int]:
 
 
 def _rotations(recording: Recording, own: Presentation) -> tuple[Presentation, ...]:
-    """The item's own presentation once for every rotation of the criteria, if all occur."""
+    """Return the item's own presentation once for every rotation of the criteria, if all occur."""
     asked = {
         (len(kind.criteria_order), ask.criteria)
         for kind, ask in zip(recording.kinds, recording.asks, strict=True)
@@ -258,7 +258,7 @@ def _rotations(recording: Recording, own: Presentation) -> tuple[Presentation, .
 
 
 def _protocols(recording: Recording) -> dict[int, dict[Protocol, tuple[Presentation, ...]]]:
-    """The presentations that occur, by number of candidates and protocol, canonical first."""
+    """Return the presentations that occur, by number of candidates and protocol, canonical first."""
     presentations: dict[int, set[Presentation]] = defaultdict(set)
     for kind in recording.kinds:
         if kind.substitute is None:

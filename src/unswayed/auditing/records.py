@@ -48,7 +48,7 @@ class DataRecord(Struct, frozen=True, kw_only=True):
 
     @property
     def scaled(self) -> bool:
-        """Whether candidates are the levels of a scale."""
+        """True if candidates are the levels of a scale."""
         return self._spec is not None and self._spec.scaled
 
     @property
@@ -220,7 +220,7 @@ class RunRecord(Struct, frozen=True, kw_only=True):
     last_finished: RunRecord | UnsetType = UNSET
 
     def to_json(self) -> dict[str, Any]:
-        """The content of `run.json`; what only calls have is left out where none was made."""
+        """Return the content of `run.json`; what only calls have is left out where none was made."""
         left_out = OF_CALLS if self.recorded else ("recorded",)
         return {name: v for name, v in as_json(self).items() if name not in left_out}
 
@@ -318,7 +318,7 @@ def check_kept(path: Path, plan: AuditPlan, *, answers: int | None = None) -> No
 
 
 def run_before(path: Path, *, finished: bool = False) -> RunRecord:
-    """The run of a directory, or the last that `finished`, whatever sums say; empty without one."""
+    """Return the run of a directory, or the last that `finished`, whatever sums say; empty without one."""
     try:
         run = converted(json.loads((path / "run.json").read_text(encoding="utf-8")), RunRecord)
     except (OSError, ValueError, RecursionError):

@@ -28,7 +28,7 @@ MOST_REASKED = 0.02
 
 
 def evaluate(plan: AuditPlan, source: DecisionSource) -> Metrics:
-    """The sections of `metrics.json` that come from decisions; the others are left empty."""
+    """Return the sections of `metrics.json` that come from decisions; the others are left empty."""
     settings = plan.settings
     options = Options(
         resamples=settings.resamples, seed=settings.seed, gold_ties=settings.gold_ties

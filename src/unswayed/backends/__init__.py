@@ -114,7 +114,7 @@ class BackendSettings(Settings):
     pricing_only: bool = False  # no call will be made (`--dry-run`), so a missing key is no error
 
     def valid(self) -> Self:
-        """The same, checked.
+        """Return the same, checked.
 
         Raises:
             UsageError: Naming the first setting that is not possible.
@@ -142,7 +142,7 @@ LOCAL: Final = (
 
 
 def local_options(settings: BackendSettings) -> dict[str, str | int | float | bool]:
-    """The options of local models that were given, by name: what has its default is left out."""
+    """Return the options of local models that were given, by name: what has its default is left out."""
     plain, given = asdict(BackendSettings()), asdict(settings)
     return {name: given[name] for name in LOCAL if given[name] != plain[name]}
 
@@ -164,7 +164,7 @@ BACKENDS: Registry[Callable[[str, BackendSettings], Backend]] = Registry(
 
 
 def open_backend(name: str, settings: BackendSettings | None = None) -> Backend:
-    """The backend of a model name such as `openai/gpt-4.1-mini` or `hf/path/to/model`.
+    """Return the backend of a model name such as `openai/gpt-4.1-mini` or `hf/path/to/model`.
 
     Raises:
         UnknownNameError: If the name has no provider or an unknown one.

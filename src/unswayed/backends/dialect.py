@@ -26,12 +26,12 @@ MOST_TOKENS: Final = 2**40
 
 
 def token_count(value: object) -> int | None:
-    """A token count as a server states it; None if it is none."""
+    """Return a token count as a server states it; None if it is none."""
     return value if type(value) is int and 0 <= value < MOST_TOKENS else None
 
 
 def stated_usage(stated: msgspec.Raw, decoder: msgspec.json.Decoder[Usage]) -> Usage:
-    """The counts, read apart: an answer is not lost for what is said about its price."""
+    """Return the counts, read apart: an answer is not lost for what is said about its price."""
     try:
         return decoder.decode(stated)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -39,7 +39,7 @@ def stated_usage(stated: msgspec.Raw, decoder: msgspec.json.Decoder[Usage]) -> U
 
 
 def system_apart(messages: tuple[Message, ...]) -> tuple[list[str], list[Message]]:
-    """The system texts, and the messages that are not the system's."""
+    """Return the system texts, and the messages that are not the system's."""
     roles = {"system", "developer"}
     return (
         [message.content for message in messages if message.role in roles],
@@ -96,7 +96,7 @@ class Traits:
 
 
 def schema_of(request: Request, traits: Traits) -> msgspec.Raw | None:
-    """The schema that an answer is to be held to; None for none, and where the server takes none."""
+    """Return the schema that an answer is to be held to; None for none, and where the server takes none."""
     if request.schema is msgspec.UNSET or traits.reply_format == "text":
         return None
     return msgspec.Raw(request.schema.encode())
@@ -113,11 +113,11 @@ class Dialect(Protocol):
         ...
 
     def encode(self, request: Request, traits: Traits) -> bytes:
-        """The body of a request."""
+        """Return the body of a request."""
         ...
 
     def decode(self, body: bytes) -> Response:
-        """The response of a 200 body; cost and timing are filled in later.
+        """Return the response of a 200 body; cost and timing are filled in later.
 
         Raises:
             BadResponseError: If it is not JSON, or not of the promised shape.

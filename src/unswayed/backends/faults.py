@@ -87,7 +87,7 @@ class Fault:
 
     @property
     def turned_away(self) -> bool:
-        """Whether the call itself was not looked at: it says nothing about trying it again."""
+        """True if the call itself was not looked at: it says nothing about trying it again."""
         return self.lost or (self.busy and self.status is not None)
 
     @property
@@ -135,7 +135,7 @@ def _number(value: str | None) -> float | None:
 
 
 def server_words(body: bytes) -> str:
-    """The server's own message in an error body, whatever its form; on one line."""
+    """Return the server's own message in an error body, whatever its form; on one line."""
     text = body[:20_000].decode("utf-8", "replace")
     try:
         message = _find_message(msgspec.json.decode(body))
@@ -145,7 +145,7 @@ def server_words(body: bytes) -> str:
 
 
 def shown(text: str, address: Address) -> str:
-    """The text without keys, then shortened: the other way round, half a key could be left."""
+    """Return the text without keys, then shortened: the other way round, half a key could be left."""
     text = address.key.scrub(text)
     return text if len(text) <= _LONGEST_MESSAGE else f"{text[:_LONGEST_MESSAGE]}..."
 
@@ -218,12 +218,12 @@ def fault_of(reply: HttpReply, address: Address, *, model: str, wall: float) -> 
 
 
 def bad_response(message: str, address: Address, *, status: int = 200) -> Fault:
-    """A fault for an answer that is not what the protocol promises."""
+    """Return a fault for an answer that is not what the protocol promises."""
     return Fault(error=BadResponseError, message=shown(message, address), status=status, again=True)
 
 
 def lost(error: ServerError, address: Address) -> Fault:
-    """A fault for an attempt that got no response."""
+    """Return a fault for an attempt that got no response."""
     unreachable = isinstance(error, UnreachableError)
     hopeless = isinstance(error, UnreachableError) and error.hopeless
     return Fault(

@@ -71,7 +71,7 @@ class PassCosts:
     def of(
         cls, model: PreTrainedModel, *, memory_gb: float | None, device: torch.device
     ) -> PassCosts:
-        """The costs of a model on a device, from its configuration and the sizes of its weights.
+        """Return the costs of a model on a device, from its configuration and the sizes of its weights.
 
         The weights need not be there (torch's device "meta"). Passes may take `memory_gb` beside
         them, or half of what is free.

@@ -42,7 +42,7 @@ class Grammars:
         return SchemaHold(matchers) if any(matchers) else None
 
     def _matcher(self, schema: str) -> LLMatcher | None:
-        """A matcher at the beginning of a text; None where the schema cannot be held to."""
+        """Return a matcher at the beginning of a text; None where the schema cannot be held to."""
         if schema not in self._matchers:
             try:
                 self._matchers[schema] = self._compiled(schema)

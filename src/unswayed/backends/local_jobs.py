@@ -139,7 +139,7 @@ class LocalPlan:
         pads: bool,
         trees: bool,
     ) -> LocalPlan:
-        """The plan of a model on a device."""
+        """Return the plan of a model on a device."""
         writer = ChatWriter(tokenizer, model=name, enable_thinking=folder.prompt.enable_thinking)
         costs = PassCosts.of(model, memory_gb=settings.memory_gb, device=device)
         longest = getattr(model.config.get_text_config(), "max_position_embeddings", None)
@@ -227,7 +227,7 @@ def label_logprobs(label_ids: Ids, ids: Sequence[int], logprobs: FloatArray) -> 
 def label_response(
     request: Request, logprobs: FloatArray, *, model: str, input_tokens: int
 ) -> Response:
-    """The answer where the label is the answer, from exact log-probabilities of shape (labels,)."""
+    """Return the answer where the label is the answer, from exact log-probabilities of shape (labels,)."""
     labels = request.labels
     text = labels[_chosen(logprobs, request)]
     listed = sorted(zip(labels, logprobs.tolist(), strict=True), key=lambda pair: -pair[1])
@@ -259,7 +259,7 @@ def _may_think(query: Query) -> bool:
 
 
 def _chosen(logprobs: FloatArray, request: Request) -> int:
-    """The likeliest label, or a draw among the labels at the request's temperature."""
+    """Return the likeliest label, or a draw among the labels at the request's temperature."""
     if request.temperature <= 0:
         return int(logprobs.argmax())
     noise = np.random.default_rng(seed_of(request)).gumbel(size=len(logprobs))

@@ -74,7 +74,7 @@ def load_model(folder: ModelFolder, settings: BackendSettings, *, name: str) -> 
 def load_tokenizer(
     folder: ModelFolder, settings: BackendSettings, *, name: str
 ) -> PreTrainedTokenizerBase:
-    """The tokenizer of a model, with a warning where the model's own code may run."""
+    """Return the tokenizer of a model, with a warning where the model's own code may run."""
     from transformers import AutoTokenizer
 
     if settings.trust_remote_code:
@@ -97,7 +97,7 @@ def load_tokenizer(
 
 
 def _pad(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> int:
-    """An id that the model has; it is never attended to, so any will do."""
+    """Return an id that the model has; it is never attended to, so any will do."""
     import torch
 
     pad, rows = tokenizer.pad_token_id, model.get_input_embeddings()
@@ -211,7 +211,7 @@ def _placement(
 
 
 def _with_adapter(model: torch.nn.Module, adapter: Path) -> torch.nn.Module:
-    """The model with a LoRA adapter inside: its layers are replaced in place."""
+    """Return the model with a LoRA adapter inside: its layers are replaced in place."""
     from peft import PeftModel
 
     adapted = PeftModel.from_pretrained(model, str(adapter))

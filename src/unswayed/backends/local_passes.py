@@ -59,7 +59,7 @@ class LabelScorer:
 
     @property
     def pads(self) -> bool:
-        """Whether prompts of different lengths may run together."""
+        """True if prompts of different lengths may run together."""
         return self._direct is not None
 
     def score(
@@ -103,7 +103,7 @@ class LabelScorer:
     def _walked(
         self, body: torch.nn.Module, prompts: Sequence[list[int]], steps: Sequence[Step]
     ) -> torch.Tensor:
-        """The same through trees: `prompts` are those of a `PromptBatch`, in its order."""
+        """Return the same through trees: `prompts` are those of a `PromptBatch`, in its order."""
         import torch
         from transformers import DynamicCache
 
@@ -200,7 +200,7 @@ class LabelScorer:
         return _DirectPath(body, head) if agrees else None
 
     def _takes_trees(self) -> bool:
-        """Whether trees give what rows give: tried once, on a small tree, whole and walked.
+        """Return True if trees give what rows give: tried once, on a small tree, whole and walked.
 
         Left out without a trial: kernels that take no mask, layers that keep a window or a state
         in place of all keys and values, bodies that cannot be told where a token stands.
@@ -235,7 +235,7 @@ class LabelScorer:
 
 
 def attends_to_all(model: PreTrainedModel) -> bool:
-    """Whether all tokens before one can be seen, and named by a mask: what trees need first."""
+    """Return True if all tokens before one can be seen, and named by a mask: what trees need first."""
     from transformers import DynamicCache
     from transformers.cache_utils import DynamicLayer
 

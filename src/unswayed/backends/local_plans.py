@@ -52,7 +52,7 @@ class Step(NamedTuple):
     trunk: int = 0
 
     def moved(self, by: int) -> Step:
-        """The same pass where prompts stand before these."""
+        """Return the same pass where prompts stand before these."""
         return self._replace(trees=tuple((begin + by, end + by) for begin, end in self.trees))
 
 
@@ -132,7 +132,7 @@ def by_length(
     same: bool = False,
     fits: Callable[[int, int], bool] | None = None,
 ) -> Iterator[list[int]]:
-    """Indices in batches of at most `cap` padded tokens (at least one each), longest first.
+    """Yield indices in batches of at most `cap` padded tokens (at least one each), longest first.
 
     `same` puts only equal lengths together; `fits` says whether so many rows of such a length do.
     """
@@ -167,7 +167,7 @@ class _GroupTree(NamedTuple):
 def _tree(
     prompts: Sequence[list[int]], rows: list[int], costs: PassCosts, cap: int, cap_apart: int
 ) -> _GroupTree:
-    """The cheapest tree of a group, or its rows where they are cheaper or nothing else fits."""
+    """Return the cheapest tree of a group, or its rows where they are cheaper or nothing else fits."""
     growth, order = _Growth.of(prompts, rows, costs, cap)
 
     def share(tokens: int) -> float:
@@ -272,7 +272,7 @@ class _Growth:
     def of(
         cls, prompts: Sequence[list[int]], rows: Sequence[int], costs: PassCosts, cap: int
     ) -> tuple[_Growth, list[int]]:
-        """The growth of some prompts, and these in lexicographic order."""
+        """Return the growth of some prompts, and these in lexicographic order."""
         order = sorted(rows, key=lambda row: prompts[row])
         own = [prompts[row] for row in order]
         return cls([len(prompt) for prompt in own], shared_lengths(own), costs, cap), order
@@ -282,7 +282,7 @@ class _Growth:
         return sum(self.lengths[begin:end]) - sum(self.shared[begin + 1 : end]) - kept
 
     def cheapest(self, begin: int, end: int, kept: int, held: int) -> _Walk:
-        """The cheapest way to read some prompts.
+        """Return the cheapest way to read some prompts.
 
         `kept` of their leading tokens are in the cache, and the caches that are kept meanwhile hold
         `held` tokens.

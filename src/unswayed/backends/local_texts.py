@@ -26,7 +26,7 @@ class Generated(NamedTuple):
 
 
 def seed_of(request: Request) -> int:
-    """The same request draws the same answer; another sample index draws another."""
+    """Return the same request draws the same answer; another sample index draws another."""
     return int.from_bytes(key_of(request)[:7])
 
 

@@ -50,7 +50,7 @@ class Tree:
 
     @classmethod
     def of(cls, prompts: Sequence[Sequence[int]], kept: int = 0) -> Tree:
-        """The tree of prompts in lexicographic order, all alike up to `kept` tokens, which are left out."""
+        """Return the tree of prompts in lexicographic order, all alike up to `kept` tokens, which are left out."""
         path = np.zeros(max(map(len, prompts)), dtype=np.int64)
         ids: list[int] = []
         positions: list[IntArray] = []
@@ -68,7 +68,7 @@ class Tree:
 
     @property
     def is_chain(self) -> bool:
-        """Whether no two prompts part."""
+        """True if no two prompts part."""
         return self.kept + len(self.ids) == int(self.positions.max()) + 1
 
     def sees(self) -> NDArray[np.bool_]:

@@ -207,7 +207,7 @@ def _adapter_folder(adapter: str, shown: str) -> Path:
 
 
 def _download(repository: str, revision: str | None, *, shown: str, weights: bool) -> Path:
-    """The folder of a hub model's snapshot, named after its commit; from the cache if offline."""
+    """Return the folder of a hub model's snapshot, named after its commit; from the cache if offline."""
     require("huggingface_hub", extra="local", feature="a model from the Hugging Face hub")
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import (

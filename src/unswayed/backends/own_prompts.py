@@ -54,7 +54,7 @@ class OwnPrompt(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     enable_thinking: bool | None = None
 
     def settings(self, given: PromptSettings) -> PromptSettings:
-        """The prompt settings of a run: what its user gave, over the model's own.
+        """Return the prompt settings of a run: what its user gave, over the model's own.
 
         A style or template that is given replaces the model's wording and the cap that belongs to
         it. A style alone cannot replace a template whose words are all that the model knows.
@@ -88,7 +88,7 @@ class OwnPrompt(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 def own_prompt_of(folders: Sequence[Path]) -> OwnPrompt:
-    """The prompt of the first folder that has one; an empty one if none has.
+    """Return the prompt of the first folder that has one; an empty one if none has.
 
     Raises:
         UsageError: If a file is damaged, too large, or names what does not exist.

@@ -58,7 +58,7 @@ class Concurrency:
             self._limit = min(self.cap, self._limit + step)
 
     def pushed_back(self, started: float) -> bool:
-        """An attempt that started then was refused; True if this lowered the limit."""
+        """Return an attempt that started then was refused; True if this lowered the limit."""
         if started <= self._last_cut:
             return False
         self._last_cut = self._clock.now()

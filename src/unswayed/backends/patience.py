@@ -59,7 +59,7 @@ class Patience:
 
     @property
     def is_over(self) -> bool:
-        """Whether the server has answered nothing for too long."""
+        """True if the server has answered nothing for too long."""
         return self.left_s == 0.0
 
     @property

@@ -88,7 +88,7 @@ class Backend:
         return None
 
     def respond(self, query: Query) -> Outcome:
-        """The answer to one query, at once."""
+        """Return the answer to one query, at once."""
         raise NotImplementedError(f"{type(self).__name__} has neither respond nor answer")
 
     async def answer(self, queries: Iterable[Query]) -> AsyncGenerator[Answer, None]:
@@ -126,7 +126,7 @@ class Backend:
 
 
 def unanswered(query: Query, model: str) -> Failure:
-    """The failure of a call that a backend took and never answered."""
+    """Return the failure of a call that a backend took and never answered."""
     return Failure(
         error="BadResponseError",
         message=f"{query.item.id}: {model} took the call and gave neither an answer nor an error",
@@ -134,7 +134,7 @@ def unanswered(query: Query, model: str) -> Failure:
 
 
 def too_long(query: Query, tokens: int, *, longest: int, model: str) -> Failure:
-    """The failure of a prompt that does not fit into a local model."""
+    """Return the failure of a prompt that does not fit into a local model."""
     return Failure(
         error="BackendError",
         message=f"{query.item.id}: the prompt and its answer take {tokens} tokens, but {model} "

@@ -38,7 +38,7 @@ class Draws:
         return ((number >> 11) + 0.5) / 2**53
 
     def normal(self) -> float:
-        """Standard normal (Box-Muller, one of the pair)."""
+        """Return standard normal (Box-Muller, one of the pair)."""
         radius = math.sqrt(-2.0 * math.log(self.uniform()))
         return radius * math.cos(2.0 * math.pi * self.uniform())
 

@@ -64,7 +64,7 @@ RANKS: Final = (8, 16, 32, 64, 128, 256, 320, 512)
 
 
 def open_vllm(model: str, settings: BackendSettings) -> VllmBackend:
-    """A local folder or Hub id, run here by vLLM on GPUs: `vllm/<path or id>[+bits=8][+lora=DIR]` (extra: vllm; tested by vLLM's types, not yet on a GPU). A server is `openai-api/vllm/<model>` with VLLM_BASE_URL.
+    """Return a local folder or Hub id, run here by vLLM on GPUs: `vllm/<path or id>[+bits=8][+lora=DIR]` (extra: vllm; tested by vLLM's types, not yet on a GPU). A server is `openai-api/vllm/<model>` with VLLM_BASE_URL.
 
     Finds and fingerprints the model; the engine starts with the first question.
     """
@@ -327,7 +327,7 @@ def engine_arguments(folder: ModelFolder, settings: BackendSettings) -> dict[str
 
 
 def _room_for(adapter: Path) -> int:
-    """The smallest rank that vLLM makes room for and the adapter fits into."""
+    """Return the smallest rank that vLLM makes room for and the adapter fits into."""
     config = _object(adapter / "adapter_config.json")
     ranks = [config.get("r"), *dict(config.get("rank_pattern") or {}).values()]
     largest = max((rank for rank in ranks if isinstance(rank, int)), default=RANKS[0])

@@ -115,7 +115,7 @@ class GateError(UnswayedError):
 
 
 def field_and_reason(error: Exception) -> tuple[str, str]:
-    """The field that a validation error of msgspec is about, empty for the whole, and the reason."""
+    """Return the field that a validation error of msgspec is about, empty for the whole, and the reason."""
     reason, _, place = str(error).partition(" - at `$")
     return place.strip("`."), reason.replace("`str | null`", "text")
 

@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """The sentence that ends an "unknown name" error: a close match, else all names.
+    """Return the sentence that ends an "unknown name" error: a close match, else all names.
 
     >>> did_you_mean("pried", ["pride", "vote"])
     "Did you mean 'pride'?"
@@ -118,7 +118,7 @@ class Registry(Generic[T]):
         return entry
 
     def name_of(self, entry: T) -> str:
-        """The name under which an object is registered."""
+        """Return the name under which an object is registered."""
         name = _name_in(self._table, entry) or _name_in(self._all, entry)
         if name is None:
             raise UnknownNameError(f"no {self.kind} is {entry!r}.")

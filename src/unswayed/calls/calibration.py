@@ -41,7 +41,7 @@ class Calibration:
 
 
 def prompts_for(backend: Backend, prompts: PromptSettings) -> PromptSettings:
-    """The prompts a model is asked with: those given, over the model's own."""
+    """Return the prompts a model is asked with: those given, over the model's own."""
     return backend.own_prompt.settings(prompts)
 
 
@@ -115,7 +115,7 @@ async def calibrate(
 
 
 def _all_equal(decisions: Sequence[Decision]) -> list[str]:
-    """A warning if the judge tells no answers apart."""
+    """Return a warning if the judge tells no answers apart."""
     answers = {tuple(round(p, 9) for p in d.probs) for d in decisions if d.probs is not None}
     if len(decisions) < 2 or len(answers) != 1:
         return []

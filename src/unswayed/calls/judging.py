@@ -144,11 +144,11 @@ class Judging:
         self._checked.add(kind)
 
     def method_for(self, item: Item) -> Method:
-        """The method that decides: as in audits the single call where an item must keep its order."""
+        """Return the method that decides: as in audits the single call where an item must keep its order."""
         return self.method if item.permutable or self.method.keeps_order(item.n) else SINGLE
 
     def decide(self, cases: Sequence[Case]) -> list[Verdict]:
-        """The verdicts on items, each by its own decisions alone."""
+        """Return the verdicts on items, each by its own decisions alone."""
         if len(cases) == 1:
             return self._decide_alike(cases)
         # one table costs hardly more than one of the cases whose decisions answer the same questions with the

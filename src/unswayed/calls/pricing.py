@@ -62,7 +62,7 @@ class Estimator:
 
     @classmethod
     def learned(cls, totals: Totals) -> Estimator:
-        """The estimator that a store's calls allow."""
+        """Return the estimator that a store's calls allow."""
         if totals.calls < ENOUGH_CALLS or not totals.input_tokens or not totals.prompt_bytes:
             return cls()
         return cls(
@@ -94,7 +94,7 @@ def check_budget(settings: RunSettings, backend: Backend) -> None:
 
 
 def with_cost(response: Response, request: Request, backend: Backend) -> Response:
-    """The answer; where its tokens are unknown with the most it can cost, which a later budget counts as well."""
+    """Return the answer; where its tokens are unknown with the most it can cost, which a later budget counts as well."""
     if response.usage_known:
         return response
     worst = price_of(backend, *most_tokens(request))
@@ -102,7 +102,7 @@ def with_cost(response: Response, request: Request, backend: Backend) -> Respons
 
 
 def enough_usd(usd: float) -> float:
-    """An amount to give as a budget: rounded up to two digits."""
+    """Return an amount to give as a budget: rounded up to two digits."""
     if usd <= 0:
         return 0.01
     digits = 1 - math.floor(math.log10(usd))

@@ -95,7 +95,7 @@ class Progress:
 
 
 def describe(counts: RunCounts, *, total: int | None, per_s: float) -> str:
-    """The line; while everything waits it says for what instead: a narrow terminal would cut that off."""
+    """Return the line; while everything waits it says for what instead: a narrow terminal would cut that off."""
     done = counts.made + counts.cached + counts.failed
     whole = None if total is None else max(total, counts.planned)
     parts = [f"{done:,} calls" if whole is None else f"{done:,}/{whole:,} calls"]

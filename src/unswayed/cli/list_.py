@@ -51,7 +51,7 @@ def _methods() -> Listing:
 
 
 def _written(value: object) -> str:
-    """A default as it is written after the name of a method."""
+    """Return a default as it is written after the name of a method."""
     if isinstance(value, tuple):
         return "+".join(str(part) for part in value)
     return str(value).lower() if isinstance(value, bool) else str(value)

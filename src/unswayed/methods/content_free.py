@@ -63,7 +63,7 @@ def mean_by_label(table: DecisionTable, columns: Sequence[int]) -> FloatArray:
 
 
 def content_free_priors(table: DecisionTable, columns: Sequence[int]) -> tuple[LabelPrior, ...]:
-    """The prior of one label sequence, from one row of content-free answers; empty without any."""
+    """Return the prior of one label sequence, from one row of content-free answers; empty without any."""
     values = mean_by_label(table, columns)[0]
     if np.isnan(values).any():
         return ()

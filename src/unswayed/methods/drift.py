@@ -46,7 +46,7 @@ class Drift:
 
     @property
     def moved(self) -> bool:
-        """Whether it is farther from the file than chance allows any of the numbers to be."""
+        """True if it is farther from the file than chance allows any of the numbers to be."""
         return self.score is not None and self.score > 1
 
     def __str__(self) -> str:
@@ -102,7 +102,7 @@ def drift(
 def _resample(
     plain: Method, tables: Tables, names: Sequence[str], *, resamples: int, seed: int
 ) -> FloatArray:
-    """The numbers fitted on resampled questions, shape (resamples, names); NaN where one has none."""
+    """Return the numbers fitted on resampled questions, shape (resamples, names); NaN where one has none."""
     rng = np.random.default_rng(seed)
     clusters = {n: table.subjects.clusters() for n, table in tables.items()}
     if not any(len(table) > 1 for table in tables.values()):

@@ -17,7 +17,7 @@ from unswayed.model.tasks import task_of
 
 
 def parameters(method: type[Method] | Method) -> dict[str, object]:
-    """The hyperparameters of a method with their defaults, by name."""
+    """Return the hyperparameters of a method with their defaults, by name."""
     filled = learned_fields(method)
     return {spec.name: spec.default for spec in fields(method) if spec.name not in filled}
 
@@ -80,7 +80,7 @@ def _parts(kind: Any) -> tuple[Any, ...]:  # Any: type expressions
 
 
 def spec_name(method: Method) -> str:
-    """The name with the parameters that are not the default, as `parse_method` reads it."""
+    """Return the name with the parameters that are not the default, as `parse_method` reads it."""
     parts = [method.name]
     for key, default in parameters(method).items():
         value = getattr(method, key)

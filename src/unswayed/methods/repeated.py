@@ -53,7 +53,7 @@ class Repeat(Method):
         return _samples(self.samples, n)
 
     def decide_table(self, table: DecisionTable) -> VerdictTable:
-        """The majority of each row."""
+        """Return the majority of each row."""
         return decide_by_vote(table)
 
 
@@ -77,7 +77,7 @@ class RepeatMean(Repeat):
     )
 
     def decide_table(self, table: DecisionTable) -> VerdictTable:
-        """The highest mean of each row."""
+        """Return the highest mean of each row."""
         return decide_by_average(table)
 
 
@@ -115,7 +115,7 @@ class RepeatScore(Method):
         return _samples(2 * n if self.samples is None else self.samples, n)
 
     def decide_table(self, table: DecisionTable) -> VerdictTable:
-        """The mean value of each row."""
+        """Return the mean value of each row."""
         return decide_by_mean_value(table, self.name)
 
 

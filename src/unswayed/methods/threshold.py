@@ -52,7 +52,7 @@ class ThresholdView:
 def method_thresholds(
     methods: Sequence[Method], shown: Mapping[str, Presentation] = PRESENTATIONS
 ) -> dict[str, dict[str, float | None]]:
-    """The P(A) above which each single-call method answers A, by presentation.
+    """Return the P(A) above which each single-call method answers A, by presentation.
 
     Methods that read several calls are left out, and so are those that neither learn nor have one.
     """

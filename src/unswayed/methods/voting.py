@@ -94,7 +94,7 @@ def decide_by_answer(table: DecisionTable) -> VerdictTable:
 
 
 def decide_by_vote(table: DecisionTable, weights: Sequence[float] | None = None) -> VerdictTable:
-    """The plurality of the answers in all columns; one answer is taken as it is.
+    """Return the plurality of the answers in all columns; one answer is taken as it is.
 
     Equal counts are a TIE with the set of tied candidates. Confidence is the mean probability of
     the chosen candidate where all calls have probabilities, else its share of the calls read.
@@ -124,7 +124,7 @@ def shares_of(
 def decide_by_average(
     table: DecisionTable, weights: Sequence[float] | None = None, *, logit: bool = False
 ) -> VerdictTable:
-    """The highest mean probability (or mean log probability), or mean score, over all columns.
+    """Return the highest mean probability (or mean log probability), or mean score, over all columns.
 
     Rows where a call read has no or partial probabilities are UNPARSED. Where levels have values
     the score is their expectation under the mean probabilities.

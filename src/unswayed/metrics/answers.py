@@ -22,7 +22,7 @@ def _answers(outcomes: Outcomes, *, code: int) -> FloatArray:
 
 
 def _masses(outcomes: Outcomes) -> FloatArray:
-    """Calls with a known mass, and their mass; shape (I, 2)."""
+    """Return calls with a known mass, and their mass; shape (I, 2)."""
     if outcomes.label_mass is None:
         return np.zeros((len(outcomes), 2))
     recorded = outcomes.answered & ~np.isnan(outcomes.label_mass)

@@ -55,7 +55,7 @@ class Pairs:
 
     @classmethod
     def of(cls, x: FloatArray, y: FloatArray) -> Pairs:
-        """The pairs of two scores of I items, NaN where unknown.
+        """Return the pairs of two scores of I items, NaN where unknown.
 
         Scores that differ by no more than the rounding of a mean are the same.
         """
@@ -168,7 +168,7 @@ def _reversed(pairs: Pairs, counts: FloatArray) -> FloatArray:
 def _correlation(
     total: FloatArray, together: FloatArray, spread_x: FloatArray, spread_y: FloatArray
 ) -> FloatArray:
-    """The quotient, NaN for fewer than three items or a side that does not vary; shape (B,)."""
+    """Return the quotient, NaN for fewer than three items or a side that does not vary; shape (B,)."""
     defined = (total >= FEWEST_SCORED) & (spread_x > 0) & (spread_y > 0)
     with np.errstate(invalid="ignore", divide="ignore"):
         value: FloatArray = together / np.sqrt(spread_x * spread_y)
@@ -180,7 +180,7 @@ def _starts(codes: Index) -> Index:
 
 
 def _sums_of_runs(values: FloatArray, starts: Index) -> FloatArray:
-    """Sums over runs of columns, shape (B, runs)."""
+    """Return sums over runs of columns, shape (B, runs)."""
     if len(starts) == values.shape[1]:
         return values
     return np.add.reduceat(values, starts, axis=1)

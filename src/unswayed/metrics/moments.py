@@ -50,7 +50,7 @@ class Moments:
         return self.items * self.mean
 
     def resampled(self, draws: NDArray[np.int64], generator: np.random.Generator) -> FloatArray:
-        """Sums over as many items as each resample draws, (B,) -> (B, k), as a normal law has them.
+        """Return sums over as many items as each resample draws, (B,) -> (B, k), as a normal law has them.
 
         The root of the covariance is symmetric, so a small change of the covariance changes the
         draws little.

@@ -26,14 +26,14 @@ Counts = NDArray[np.int64]
 
 
 def residuals(whole: FloatArray, part: FloatArray, counts: Counts) -> tuple[float, FloatArray]:
-    """The ratio of the sums of a part and its whole, (U,) each, and what each unit departs from it."""
+    """Return the ratio of the sums of a part and its whole, (U,) each, and what each unit departs from it."""
     total = counts @ whole
     value = float(counts @ part / total)
     return value, (part - value * whole) * (counts.sum() / total)
 
 
 def _ends(entries: FloatArray, counts: Counts) -> tuple[float, float]:
-    """The interval of the mean of entries between -1 and 1; 12 digits, or rounding would differ."""
+    """Return the interval of the mean of entries between -1 and 1; 12 digits, or rounding would differ."""
     estimate = paired_difference(np.round(entries, 12), counts, span=1.0)
     assert estimate.low is not None
     assert estimate.high is not None

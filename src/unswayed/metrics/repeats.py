@@ -55,7 +55,7 @@ def repeats(
 
 
 def _share(values: FloatArray, clusters: Clusters | None, each: NDArray[np.int64]) -> Estimate:
-    """A mean of shares, with the interval of one."""
+    """Return a mean of shares, with the interval of one."""
     entries, counts = entries_of(values, clusters, each)
     if len(entries) == 1:
         return Estimate(value=float(values.mean()), n=len(values), reason=ONE)

@@ -88,7 +88,7 @@ def _check_pairs(row: Row, outcomes: Outcomes, *, alone: bool) -> None:
 
 
 def _count(outcomes: Outcomes) -> dict[str, float]:
-    """The three terms by counting, row by row (items that answered alike at once)."""
+    """Return the three terms by counting, row by row (items that answered alike at once)."""
     right = same = always = 0.0
     rows = zip(outcomes.gold.argmax(axis=1).tolist(), *outcomes.choices.T.tolist(), strict=True)
     alike: Counter[tuple[int, ...]] = Counter()

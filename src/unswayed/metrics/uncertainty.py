@@ -63,7 +63,7 @@ def resample_sums(
 
 
 def _drawn_by_pattern(counts: NDArray[np.int64]) -> bool:
-    """Whether there are so few patterns, (P,), that drawing their counts is the shorter way."""
+    """Return True if there are so few patterns, (P,), that drawing their counts is the shorter way."""
     return len(counts) * _PATTERN_COST <= int(counts.sum())
 
 
@@ -165,7 +165,7 @@ def interval(value: float, samples: FloatArray, *, n_items: int, limits: Limits 
 def percentile_interval(
     value: float, samples: FloatArray, *, n_items: int | None = None
 ) -> tuple[float, float]:
-    """The quantiles of bootstrap values, shape (B,), widened to contain the value itself.
+    """Return the quantiles of bootstrap values, shape (B,), widened to contain the value itself.
 
     `n_items`, the items of a resample, moves the quantiles out (`expanded_tail`).
     """
@@ -175,7 +175,7 @@ def percentile_interval(
 
 
 def alike_interval(value: float, n_items: int, limits: Limits) -> tuple[float, float]:
-    """An interval for the mean of items that are all alike.
+    """Return an interval for the mean of items that are all alike.
 
     If more than a share u = 1 - 0.025^(1/n) of all items were different, n items alike would be
     seen less than 2.5 % of the time; those that differ can be as far away as the limits. For a rate

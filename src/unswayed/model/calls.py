@@ -117,7 +117,7 @@ _ENCODER = msgspec.json.Encoder(order="deterministic")
 
 
 def key_of(request: Request) -> bytes:
-    """The content address of a call: sha256 over the request's canonical JSON, 32 bytes."""
+    """Return the content address of a call: sha256 over the request's canonical JSON, 32 bytes."""
     return hashlib.sha256(_ENCODER.encode(request)).digest()
 
 
@@ -136,7 +136,7 @@ class Frame(NamedTuple):
     def of(
         cls, request: Request, parts: Sequence[str] = ("",), holes: Sequence[int] = (0,)
     ) -> Frame:
-        """The frame of a request whose last message is empty and whose nonce is None.
+        """Return the frame of a request whose last message is empty and whose nonce is None.
 
         Args:
             request: What is sent, but for the last message and the nonce.
@@ -163,7 +163,7 @@ class Frame(NamedTuple):
 
 
 def escaped(text: str) -> bytes:
-    """A text as it stands between the quotation marks of JSON, character by character.
+    """Return a text as it stands between the quotation marks of JSON, character by character.
 
     Raises:
         UnicodeEncodeError: If it has half a character.

@@ -164,7 +164,7 @@ class _Book:
         return self.words[name, task]
 
     def form(self, name: str, task: str, n: int, points: tuple[str, ...] = ()) -> _Form:
-        """The common part of a prompt; remembered, but for those about points, which are the item's."""
+        """Return the common part of a prompt; remembered, but for those about points, which are the item's."""
         prompt, labels, settings = self.prompt(name, task), self.label_set(n), self.settings
         spec = task_of(task)
         reply = spec.reply.request(labels, prompt.reply._replace(points=points))
@@ -185,7 +185,7 @@ class _Book:
         return form
 
     def examples(self, name: str, task: str) -> Chat:
-        """The examples as earlier turns of the chat."""
+        """Return the examples as earlier turns of the chat."""
         if (name, task) not in self.turns:
             prompt, shots = self.prompt(name, task), self.settings.shots
             turns: list[Message] = []
@@ -206,12 +206,12 @@ def _book(same: _Same) -> _Book:
 
 
 def template_of(settings: PromptSettings) -> Template | None:
-    """The user's template, read once per settings value; None if there is none."""
+    """Return the user's template, read once per settings value; None if there is none."""
     return None if settings.template is None else _book(_Same(settings)).template(settings.template)
 
 
 def render(item: Item, ask: Ask, settings: PromptSettings) -> Rendered:
-    """The chat that asks `ask` about `item`, whose gold is never read.
+    """Return the chat that asks `ask` about `item`, whose gold is never read.
 
     Labels and candidates stand exactly where the presentation says. What does not fit is a
     `TemplateError` that names the item; a presentation for another number of candidates a `ShapeError`.
@@ -273,7 +273,7 @@ def _wording(form: _Form, points: tuple[str, ...], item: Item, ask: Ask) -> Word
 
 
 def _form(item: Item, ask: Ask, book: _Book) -> tuple[_Form, tuple[str, ...]]:
-    """The form of a prompt, and the points that it is about."""
+    """Return the form of a prompt, and the points that it is about."""
     order = ask.presentation.order
     n = len(item.candidates)
     if len(order) != n:
@@ -298,7 +298,7 @@ def _form(item: Item, ask: Ask, book: _Book) -> tuple[_Form, tuple[str, ...]]:
 
 
 def _with_examples(messages: Chat, examples: Chat) -> Chat:
-    """A chat with examples behind its system messages."""
+    """Return a chat with examples behind its system messages."""
     system = [message for message in messages if message.role == "system"]
     rest = [message for message in messages if message.role != "system"]
     return (*system, *examples, *rest)

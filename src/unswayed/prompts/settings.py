@@ -68,7 +68,7 @@ class AskOptions(Settings):
     reask: Annotated[bool, Meta(description="Do not ask again if a reply cannot be read.")] = True
 
     def prompts(self, shots: Sequence[Item] = ()) -> PromptSettings:
-        """The settings of prompts, laid over those that `prompt` brings; `shots` are items with gold.
+        """Return the settings of prompts, laid over those that `prompt` brings; `shots` are items with gold.
 
         Raises:
             UsageError: If an option is of another kind.
@@ -123,7 +123,7 @@ class Rendered(msgspec.Struct, frozen=True, eq=False, gc=False):
     locate: Callable[[], Spans]  # finds the spans
 
     def __eq__(self, other: object) -> bool:
-        """Whether the same is sent, read in the same way."""
+        """Return True if the same is sent, read in the same way."""
         return isinstance(other, Rendered) and self._sent() == other._sent()
 
     def __hash__(self) -> int:
@@ -142,7 +142,7 @@ _FORBIDDEN: Final = re.compile(r"[<>\[\]{}\x00-\x1f\x7f\x85\u2028\u2029\ud800-\u
 
 
 def label_set_of(n: int, settings: PromptSettings) -> tuple[str, ...]:
-    """The labels of an item with n candidates, in canonical order."""
+    """Return the labels of an item with n candidates, in canonical order."""
     if settings.label_set is None:
         return label_symbols(n)
     check_labels(settings.label_set)

@@ -21,7 +21,7 @@ SHOT_SEED: Final = 0
 
 
 def gold_of_shot(shot: Item) -> int:
-    """The candidate an example names as right (the first of several)."""
+    """Return the candidate an example names as right (the first of several)."""
     gold = shot.gold_candidates()
     if not gold:
         raise TemplateError(

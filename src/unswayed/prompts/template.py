@@ -225,7 +225,7 @@ def _compiled(path: str, text: str, first_line: int) -> jinja2.Template:
 
 
 def _front_matter(path: str, source: str) -> tuple[dict[str, str], str, int]:
-    """The settings, the rest of the file, and the line it begins on."""
+    """Return the settings, the rest of the file, and the line it begins on."""
     lines = source.split("\n")
     if lines[0].rstrip() != "---":
         return {}, source, 1

@@ -52,7 +52,7 @@ def _aim(finding: Finding, rates: Sequence[Estimate], otherwise: int) -> Aim:
 
 
 def balanced(finding: Finding) -> bool:
-    """Whether every candidate is known to have stood equally often at every position."""
+    """Return True if every candidate is known to have stood equally often at every position."""
     sets = {"swap", "cyclic", "balanced", "full", "graeco-latin"}
     return finding.metrics.protocol.name in sets and not finding.plain.incomplete
 
@@ -84,7 +84,7 @@ class Cause(StrEnum):
 
 
 def cause_of(finding: Finding) -> tuple[Cause, Mapping[str, Estimate]] | None:
-    """The cause, and consistency by protocol; None with fewer than two protocols."""
+    """Return the cause, and consistency by protocol; None with fewer than two protocols."""
     rows = {
         protocol: estimate
         for protocol in ("coupled", "order", "label")
@@ -122,7 +122,7 @@ class ClaimGroups:
 
     @property
     def alone(self) -> bool:
-        """Whether every group has one item."""
+        """True if every group has one item."""
         return all(self.consistency(index).n == 1 for index in range(len(self.rows)))
 
     def consistency(self, index: int) -> Estimate:

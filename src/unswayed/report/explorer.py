@@ -74,7 +74,7 @@ class ItemView(Struct, frozen=True, array_like=True, gc=False):
 
 
 def distinct(shown: Sequence[Shown]) -> tuple[list[Shown], list[Shown]]:
-    """The first presentation of each distinct answer (at most four), and all the others."""
+    """Return the first presentation of each distinct answer (at most four), and all the others."""
     first: dict[Choice, Shown] = {}
     for view in shown:
         first.setdefault(view.choice, view)
@@ -178,7 +178,7 @@ class _Texts(dict[str, int]):
         self.size = 0  # their length in bytes with a comma each
 
     def __missing__(self, text: str) -> int:
-        """The number of a text that is new."""
+        """Return the number of a text that is new."""
         number = self[text] = len(self.written)
         self.written.append(script_json(text))
         self.size += len(self.written[-1].encode("utf-8", "replace")) + 1

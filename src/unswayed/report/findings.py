@@ -161,7 +161,7 @@ class Finding:
 
     @property
     def has_gold(self) -> bool:
-        """Whether any method has an accuracy."""
+        """True if any method has an accuracy."""
         return any(row.get(ACCURACY) for row in self.metrics.methods.values())
 
     @cached_property
@@ -202,7 +202,7 @@ class Finding:
         return (1 + sum(bool(rates) for rates in others)) * (self.n if self.n > 2 else 1)
 
     def jointly(self, rate: Estimate) -> Estimate:
-        """The share with an interval that holds for all these shares together."""
+        """Return the share with an interval that holds for all these shares together."""
         return jointly(rate, self.looks)
 
     @property
@@ -319,7 +319,7 @@ class Finding:
 
     @property
     def flips_are_plain(self) -> bool:
-        """Whether pairs flip beyond doubt, although no position can be named."""
+        """True if pairs flip beyond doubt, although no position can be named."""
         return self.n == 2 and self.units >= FEWEST_UNITS and self.flips > 0 and self._flips_matter
 
     @property
@@ -330,12 +330,12 @@ class Finding:
 
     @property
     def unparsed_matters(self) -> bool:
-        """Whether unreadable answers are worth a sentence beside the finding."""
+        """True if unreadable answers are worth a sentence beside the finding."""
         return self.state is not State.UNPARSED and self.unparsed_share > UNPARSED_NOTE
 
     @property
     def nothing_read(self) -> bool:
-        """Whether no answer at all could be read."""
+        """True if no answer at all could be read."""
         return self.state is State.UNPARSED and self.unparsed_share >= 1
 
     # Labels.
@@ -353,14 +353,14 @@ class Finding:
         return tuple(map(one_line, symbols))
 
     def symbols(self, labels: Iterable[int]) -> list[str]:
-        """The symbols of some labels."""
+        """Return the symbols of some labels."""
         return [self.labels[label] for label in labels]
 
     # The recommendation.
 
     @property
     def recommends(self) -> bool:
-        """Whether the data carry a recommendation."""
+        """True if the data carry a recommendation."""
         if self.state is State.FEW:
             return self.units >= FEWEST_UNITS
         return self.state not in {State.FAILED, State.UNPARSED, State.ONE_ORDER, State.TIES}
@@ -395,6 +395,6 @@ class Finding:
 
     @property
     def ties(self) -> bool:
-        """Whether any method shares ties in its accuracy."""
+        """True if any method shares ties in its accuracy."""
         rates = [row.get(TIE_RATE) for row in self.metrics.methods.values()]
         return self.accuracy != ACCURACY and any(rate and rate.value for rate in rates)

@@ -94,7 +94,7 @@ def _alone(finding: Finding) -> Iterator[PlotRow]:
 
 
 def key_tables(findings: Sequence[Finding]) -> list[PlotTable]:
-    """The key figures of several runs: one small table per figure, a row per run."""
+    """Return the key figures of several runs: one small table per figure, a row per run."""
     by_label: dict[str, list[PlotRow]] = {}
     for finding in findings:
         for row in key_figures(finding):

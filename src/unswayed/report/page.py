@@ -144,7 +144,7 @@ def _warning(finding: Finding) -> list[Markup]:
 
 
 def _each(finding: Finding, findings: Sequence[Finding]) -> list[Markup]:
-    """A run's own headline and what changed since the first one, where there are several."""
+    """Return a run's own headline and what changed since the first one, where there are several."""
     remedy = sentence("advice.decision", finding)
     changes = changes_of(finding.run.changes, len(findings) - 1)
     gains = {METRICS.load(name).title: gain for name, gain in changes.items()}

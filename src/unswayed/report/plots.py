@@ -43,12 +43,12 @@ class Axis:
         return min(1.0, max(0.0, (value - self.low) / (self.high - self.low)))
 
     def tick_at(self, place: float) -> str:
-        """The text of the tick at a fraction of the width."""
+        """Return the text of the tick at a fraction of the width."""
         text = self.tick(self.low + place * (self.high - self.low))
         return f"{text}{self.unit}" if place == 1 else text
 
     def interval(self, estimate: Estimate) -> str:
-        """The interval of an estimate; empty if there is none."""
+        """Return the interval of an estimate; empty if there is none."""
         if estimate.low is None or estimate.high is None:
             return ""
         ends = self.write(estimate.low), self.write(estimate.high)
@@ -132,7 +132,7 @@ class PlotTable:
 
 
 def no_bias(n: int) -> str:
-    """The name of the line at 1/n, beside numbers in percent."""
+    """Return the name of the line at 1/n, beside numbers in percent."""
     return f"no bias: {expected_text(n)[:-1]}"
 
 
@@ -232,7 +232,7 @@ def group_tables(findings: Sequence[Finding]) -> tuple[list[PlotTable], int]:
 def _group_row(
     group: str, finding: Finding, row: Row | None, metric: str, position: int
 ) -> PlotRow:
-    """A group's row: its consistency beside that of all items, or its share of a position."""
+    """Return a group's row: its consistency beside that of all items, or its share of a position."""
     label = finding.name or group
     if metric == CONSISTENCY:
         whole = finding.base_row.get(CONSISTENCY)
@@ -250,7 +250,7 @@ def _group_row(
 def _group_table(
     metric: str, first: Finding, blocks: Sequence[PlotBlock], *, alone: bool
 ) -> PlotTable:
-    """The rows under one note, where they are measured beside the same line."""
+    """Return the rows under one note, where they are measured beside the same line."""
     lines = {row.expected for block in blocks for row in block.rows}
     line = lines.pop() if len(lines) == 1 else None
     text = no_bias(first.n) if metric == POSITION_RATE else f"all: {share(line or 0.0)}"

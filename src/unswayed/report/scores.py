@@ -46,7 +46,7 @@ SPREAD: Final = METRICS.name_of(score_spread.WITHIN_ITEM_SD)
 
 
 def lede_of(finding: Finding) -> Markup:
-    """The sentences below the headline."""
+    """Return the sentences below the headline."""
     return sentence("lead.lede", finding, lists_of(finding), scale_of(finding))
 
 
@@ -191,7 +191,7 @@ def curve_tables(finding: Finding) -> list[PlotTable]:
 
 
 def exposure_heats(finding: Finding) -> list[Heat]:
-    """The sets of orders that are not even."""
+    """Return the sets of orders that are not even."""
     return [
         exposure_heat(
             plain(sentence("lists.uneven_title", method, finding.name)),

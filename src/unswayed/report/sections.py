@@ -58,7 +58,7 @@ class TableSection:
 
 
 def claim(macro: str, *given: object) -> Claim:
-    """The paragraphs of a macro, the first one as the title."""
+    """Return the paragraphs of a macro, the first one as the title."""
     title, *lines = say(macro, *given)
     return Claim(title, tuple(lines))
 
@@ -116,7 +116,7 @@ def cause_section(findings: Sequence[Finding]) -> Section | None:
 
 
 def controls_of(finding: Finding) -> tuple[list[str], list[str]]:
-    """The controls that ask the same order again, and those that ask once, sorted by content."""
+    """Return the controls that ask the same order again, and those that ask once, sorted by content."""
     again: list[str] = []
     once: list[str] = []
     for name in finding.metrics.methods:

@@ -85,7 +85,7 @@ class _Methods:
             yield Text(_plain("terminal.no_room", left_out), style="dim")
 
     def _drawn(self, shown: int) -> Table:
-        """The table with its first `shown` metrics."""
+        """Return the table with its first `shown` metrics."""
         drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
         drawn.add_column("Method", no_wrap=True)
         drawn.add_column("Calls\nper item", justify="right")

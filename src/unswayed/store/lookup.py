@@ -77,7 +77,7 @@ class Lookup:
             connection.execute(NOTE, (name, value))
 
     def noted(self, name: str) -> str | None:
-        """A remembered fact, or None."""
+        """Return a remembered fact, or None."""
         rows = self.rows("SELECT value FROM meta WHERE name = ?", (name,))
         return None if not rows else str(rows[0][0])
 
@@ -105,7 +105,7 @@ class Lookup:
         }
 
     def responses(self, keys: Iterable[bytes]) -> Iterator[tuple[bytes, Response]]:
-        """The responses of those of `keys` that are committed and whole, in the order of `keys`."""
+        """Yield the responses of those of `keys` that are committed and whole, in the order of `keys`."""
         for chunk in _chunks(keys):
             encoded = {key: response for key, response, _, _ in self._whole(chunk)}
             held = [key for key in chunk if key in encoded]
@@ -142,7 +142,7 @@ class Lookup:
     def _taken(
         self, where: str, values: Sequence[object], left: set[bytes]
     ) -> list[tuple[bytes, bytes, int, int]]:
-        """The whole rows among some that hold a key that is left, which is left no longer."""
+        """Return the whole rows among some that hold a key that is left, which is left no longer."""
         sql = f"SELECT key, response, id, truncated FROM calls WHERE {where}"
         taken = []
         for row in self.rows(sql, values):

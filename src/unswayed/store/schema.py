@@ -45,7 +45,7 @@ TABLES: Final = (
 
 
 def database_file(path: Path) -> tuple[Path, bool]:
-    """The file that is meant by a file or a run directory, and whether it exists."""
+    """Return the file that is meant by a file or a run directory, and whether it exists."""
     try:
         # directories are named after models, such as `gpt-4.1-mini`: a dot does not make a file
         is_file = path.is_file() or path.suffix == ".sqlite"
@@ -63,7 +63,7 @@ Places = Mapping[Path, tuple[int, int] | None]
 
 
 def places_of(path: Path) -> Places:
-    """The database file and its journal as they lie there now."""
+    """Return the database file and its journal as they lie there now."""
     return {file: _file_number(file) for file in (path, path.with_name(f"{path.name}-wal"))}
 
 
@@ -161,7 +161,7 @@ def _pragma(connection: sqlite3.Connection, name: str) -> int:
 
 
 def _is_new(connection: sqlite3.Connection) -> bool:
-    """Whether nothing was ever created in it (also after a kill during creation)."""
+    """Return True if nothing was ever created in it (also after a kill during creation)."""
     return (
         _pragma(connection, "application_id") != APPLICATION_ID
         and not connection.execute("SELECT 1 FROM sqlite_master").fetchall()

@@ -29,7 +29,7 @@ def check_metric(metric: Metric) -> None:
 
 
 def judged(metric: Metric, n: int, seed: int, *, steady: bool = False) -> Outcomes:
-    """A random judge: every kind of answer and of item; where `steady`, one verdict per item."""
+    """Return a random judge: every kind of answer and of item; where `steady`, one verdict per item."""
     draw = np.random.default_rng([seed, n])
     shown = presentations("cyclic", n)
     logits = draw.normal(size=(40, 1 if steady else n, n))
@@ -66,7 +66,7 @@ def judged(metric: Metric, n: int, seed: int, *, steady: bool = False) -> Outcom
 
 
 def complete(metric: Metric, n: int, seed: int) -> Outcomes:
-    """A random judge that answers everything about the same items whatever the seed."""
+    """Return a random judge that answers everything about the same items whatever the seed."""
     draw = np.random.default_rng(seed)
     return replace(
         judged(metric, n, seed),
@@ -84,7 +84,7 @@ def _sizes(metric: Metric) -> list[int]:
 
 
 def _measured(metric: Metric, *strata: Outcomes, constructed: bool = False) -> tuple[Estimate, ...]:
-    """The metric's estimates; none where it is left out."""
+    """Return the metric's estimates; none where it is left out."""
     name = METRICS.name_of(metric)
     row = measure(strata, names=[name], resamples=20, constructed=constructed)
     return tuple(row.values.get(name, ()))

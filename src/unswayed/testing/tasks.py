@@ -86,7 +86,7 @@ def sizes(task: TaskSpec) -> list[int]:
 
 
 def item_of(task: TaskSpec, n: int, gold: int | None = 0) -> Item:
-    """An item of the task, with values and criteria where its candidates are levels."""
+    """Return an item of the task, with values and criteria where its candidates are levels."""
     fields: dict[str, Any] = {}
     if task.scaled:
         values = tuple(float(level) for level in range(n))  # so that gold is the level's own index
@@ -115,7 +115,7 @@ def _read(item: Item, ask: Ask, labels: tuple[str, ...], only: bool, **said: Any
 
 
 def _shows(item: Item, shown: Presentation, style: str, labels: tuple[str, ...] | None) -> str:
-    """The text of one prompt, after a check."""
+    """Return the text of one prompt, after a check."""
     rendered = render(item, Ask(shown, style), PromptSettings(label_set=labels))
     text = "\n".join(message.content for message in rendered.messages)
     assert [text.count(str(candidate)) for candidate in item.candidates] == [1] * item.n

@@ -107,7 +107,7 @@ class Worth:
 
 @functools.cache
 def worth() -> Worth:
-    """The one world that all items and all training answers come from."""
+    """Return the one world that all items and all training answers come from."""
     rng = np.random.default_rng(WORLD_SEED)
     words = np.concatenate(
         [
@@ -272,7 +272,7 @@ def rubric_items(n: int = 300, seed: int = BUILT_IN_SEED) -> ItemSet:
 def _distinct(
     n: int, chunk: Callable[[], Iterator[tuple[Hashable, Item]]], *, name: str
 ) -> ItemSet:
-    """The first n items with different contents, in the order drawn, numbered."""
+    """Return the first n items with different contents, in the order drawn, numbered."""
     if n < 1:
         raise UsageError(f"{name}: {n} items asked for; ask for at least 1.")
     kept: dict[Hashable, Item] = {}
@@ -311,7 +311,7 @@ BUILT_IN: Final[Mapping[str, Callable[[], ItemSet]]] = {
 
 
 def builtin_items(name: str) -> ItemSet:
-    """A built-in set."""
+    """Return a built-in set."""
     if name not in BUILT_IN:
         raise UnknownNameError(f"unknown built-in set {name!r}. {did_you_mean(name, BUILT_IN)}")
     return BUILT_IN[name]()

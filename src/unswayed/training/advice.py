@@ -90,19 +90,19 @@ class Gold:
 
     @property
     def clean(self) -> bool:
-        """Whether hardly any of it is wrong."""
+        """True if hardly any of it is wrong."""
         if self.wrong is None or self.surest is None:
             return False
         return hardly_wrong(self.wrong, self.surest)
 
     @property
     def unsure(self) -> bool:
-        """Whether it counts as clean only if the average is trusted to be unsure everywhere."""
+        """True if it counts as clean only if the average is trusted to be unsure everywhere."""
         return self.wrong is not None and not self.clean and _below(self.wrong.high)
 
     @property
     def noisy(self) -> bool:
-        """Whether some of it is wrong, unless the average is where it is sure."""
+        """True if some of it is wrong, unless the average is where it is sure."""
         return bool(self.wrong is not None and self.wrong.low)
 
 
@@ -121,7 +121,7 @@ def surest_contradicted(mean_logits: FloatArray, gold: Sequence[int]) -> Estimat
 
 
 def hardly_wrong(wrong: Estimate, surest: Estimate) -> bool:
-    """Whether gold counts as clean: by the interval of the wrong share and where the average is surest.
+    """Return True if gold counts as clean: by the interval of the wrong share and where the average is surest.
 
     An average that is unsure everywhere explains whatever gold says, so that the interval alone
     would call wrong gold clean.

@@ -36,7 +36,7 @@ TINY: Final = float(np.finfo(np.float64).tiny)
 
 
 def balanced(n: int) -> tuple[Presentation, ...]:
-    """A small set that shows every candidate once in each place: both orders, or the rotations."""
+    """Return a small set that shows every candidate once in each place: both orders, or the rotations."""
     return presentations("cyclic", n)
 
 

@@ -64,7 +64,7 @@ class Origin(NamedTuple):
 
 
 def base_of(record: Record) -> Base:
-    """The base of a run: a record names `<hub id>@<commit>` or `<path>@sha256:<digits>`."""
+    """Return the base of a run: a record names `<hub id>@<commit>` or `<path>@sha256:<digits>`."""
     name, _, revision = str(record["model"]).rpartition("@")
     return Base(None if revision.startswith("sha256:") else name, revision)
 
@@ -79,7 +79,7 @@ def model_card(
     before: Mapping[str, float],
     after: Mapping[str, float],
 ) -> str:
-    """The README of what was trained: what it is, how it was made, what it is not.
+    """Return the README of what was trained: what it is, how it was made, what it is not.
 
     Its front matter is what the Hugging Face hub accepts: `base_model` is an id or absent. `uses` is
     what the objective takes from the parts of a recipe that not all objectives share.
@@ -237,7 +237,7 @@ def _within(field: str, names: Sequence[str]) -> bool:
 
 
 def _cell(value: object) -> str:
-    """A value in a Markdown table; tags and line breaks as code, or they would be read as such."""
+    """Return a value in a Markdown table; tags and line breaks as code, or they would be read as such."""
     text = str(value)
     if re.fullmatch(r"[\w.,:/ +-]*", text, re.ASCII):
         return text

@@ -35,7 +35,7 @@ def rng_file(rank: int, processes: int) -> str:
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """An object in a JSON file; an empty one if there is none that can be read."""
+    """Return an object in a JSON file; an empty one if there is none that can be read."""
     try:
         value = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):

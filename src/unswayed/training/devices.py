@@ -25,7 +25,7 @@ class Device(NamedTuple):
 
 
 def device_of(recipe: Recipe) -> Device:
-    """The device that a run with this recipe is planned for."""
+    """Return the device that a run with this recipe is planned for."""
     import torch
 
     if recipe.run.device == "cpu":
@@ -38,7 +38,7 @@ def device_of(recipe: Recipe) -> Device:
 
 
 def on_cpu(recipe: Recipe) -> bool:
-    """Whether a run on this machine computes on the CPU."""
+    """Return True if a run on this machine computes on the CPU."""
     import torch
 
     return recipe.run.device == "cpu" or not torch.cuda.is_available()

@@ -84,7 +84,7 @@ def regulariser(
 
 
 def _with_rest(log_p: torch.Tensor) -> torch.Tensor:
-    """The log-probabilities with that of everything but the labels behind them."""
+    """Return the log-probabilities with that of everything but the labels behind them."""
     import torch
 
     rest = (1.0 - log_p.exp().sum(-1, keepdim=True)).clamp(min=1e-7)

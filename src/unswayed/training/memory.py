@@ -127,7 +127,7 @@ class MemoryEstimate:
 
     @property
     def fits(self) -> bool:
-        """Whether the peak leaves a tenth of the GPU free."""
+        """True if the peak leaves a tenth of the GPU free."""
         return self.peak <= USABLE * self.device
 
 
@@ -195,7 +195,7 @@ def estimate_memory(demand: Demand) -> MemoryEstimate:
 
 
 def described(demand: Demand) -> dict[str, Any]:
-    """The estimate as plain values: what it rests on, GB of each term, and a sentence of advice."""
+    """Return the estimate as plain values: what it rests on, GB of each term, and a sentence of advice."""
     estimate, shape, sharding = estimate_memory(demand), demand.shape, demand.sharding
     return {
         "parameters": shape.parameters,

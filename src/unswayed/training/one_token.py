@@ -74,7 +74,7 @@ Loss = Callable[[LabelBatch], tuple["torch.Tensor", Mapping[str, "torch.Tensor"]
 
 
 def prompts_of(plan: Plan) -> Iterator[list[LabelPrompt]]:
-    """The presentations of each item as the model reads them, with what stands for each candidate."""
+    """Yield the presentations of each item as the model reads them, with what stands for each candidate."""
     tokens, size = LabelTokens(plan.chat.writer), plan.groups.n_presentations
     texts = plan.chat.texts([row.messages for row in plan.groups.rows])
     written = zip(plan.groups.rows, texts, plan.chat.writer.encode(texts), strict=True)
@@ -128,7 +128,7 @@ class OneToken(_Base):  # type: ignore[misc]
     def compute_loss(
         self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None
     ) -> Any:
-        """The loss of a collated batch."""
+        """Return the loss of a collated batch."""
         log_p = label_log_probs(model, inputs, takes=self.takes)
         log_p = log_p.view(len(inputs["right"]), -1, log_p.shape[-1])
         right: BoolArray = inputs["right"].cpu().numpy()
@@ -210,7 +210,7 @@ def collate(batch: Sequence[Example], *, pad: int) -> dict[str, torch.Tensor]:
 
 
 def _wide(values: Any, n: int, fill: float | bool) -> Any:
-    """An array with its last axis filled up to n; numbers in float32."""
+    """Return an array with its last axis filled up to n; numbers in float32."""
     own = values.shape[-1]
     wide = np.full((*values.shape[:-1], n), fill, np.bool_ if fill is False else np.float32)
     wide[..., :own] = values

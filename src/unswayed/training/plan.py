@@ -60,7 +60,7 @@ class Plan:
         return f"interrupted after step {step} of {self.steps}; the same command goes on from here."
 
     def described(self) -> dict[str, Any]:
-        """The plan as plain values, for `--dry-run`."""
+        """Return the plan as plain values, for `--dry-run`."""
         return {
             **self.record,
             "layouts": list(self.groups.moving),

@@ -57,12 +57,12 @@ def process_count(environment: Mapping[str, str] = os.environ) -> int:
 
 
 def is_main() -> bool:
-    """Whether this process is the first of the run, as its launcher numbers it."""
+    """Return True if this process is the first of the run, as its launcher numbers it."""
     return os.environ.get("RANK", "0") == "0"
 
 
 def everyone(value: T) -> list[T]:
-    """The value of each process, in their order. All have to take part."""
+    """Return the value of each process, in their order. All have to take part."""
     if not _several():
         return [value]
     import torch.distributed as dist
@@ -107,7 +107,7 @@ def on_main(action: Callable[[], T], *, patient: bool = False) -> T:
 
 
 def any_process(asked: bool) -> bool:
-    """Whether any process was asked; every process has to ask this at the same place."""
+    """Return True if any process was asked; every process has to ask this at the same place."""
     if not _several():
         return asked
     import torch
@@ -138,12 +138,12 @@ class Sharding:
 
     @property
     def copies_gradients(self) -> bool:
-        """Whether gradients are held a second time, in the buckets that processes exchange."""
+        """True if gradients are held a second time, in the buckets that processes exchange."""
         return self.processes > 1 and self.gradients == 1
 
 
 def sharding_of(environment: Mapping[str, str]) -> Sharding:
-    """The sharding that accelerate's launcher announces to the processes it starts.
+    """Return the sharding that accelerate's launcher announces to the processes it starts.
 
     Source: accelerate 1.15, `utils/launch.py` and `utils/dataclasses.py`.
     """

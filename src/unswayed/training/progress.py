@@ -164,6 +164,6 @@ def _place(state: Any) -> dict[str, float]:
 
 
 def _reason(error: Exception) -> str:
-    """The error on one line; that of answers names its kind itself."""
+    """Return the error on one line; that of answers names its kind itself."""
     text = first_line(error).rstrip(".")
     return f"{text}." if isinstance(error, AnswerError) else f"{type(error).__name__}: {text}."

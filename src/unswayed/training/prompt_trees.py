@@ -50,7 +50,7 @@ class Rows:
 
     @classmethod
     def of(cls, ids: Tensor, mask: Tensor, labels: Tensor) -> Rows | None:
-        """The different rows of a batch; None if nothing in it is scored.
+        """Return the different rows of a batch; None if nothing in it is scored.
 
         Tokens have prompts on the left and responses on the right, shape (B, L); `labels` are the tokens
         that are scored and `UNSCORED` elsewhere.
@@ -97,7 +97,7 @@ class Trees:
 
     @classmethod
     def of(cls, rows: Rows) -> Trees:
-        """The trees of different rows."""
+        """Return the trees of different rows."""
         import torch
 
         sizes = torch.bincount(rows.prompt_of)
@@ -216,7 +216,7 @@ class SharedForward:
 
 
 def trees_hold(model: Any, vocabulary: int) -> bool:
-    """Whether trees give a model's own numbers, tried on six short rows of arbitrary tokens."""
+    """Return True if trees give a model's own numbers, tried on six short rows of arbitrary tokens."""
     import torch
 
     device = next(model.parameters()).device

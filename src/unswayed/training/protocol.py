@@ -24,12 +24,12 @@ class Objective(Protocol):
 
     @property
     def sampled(self) -> bool:
-        """Whether responses are sampled; else they are given, or all of them are computed."""
+        """True if responses are sampled; else they are given, or all of them are computed."""
         ...
 
     @property
     def needs_gold(self) -> bool:
-        """Whether an item without gold teaches nothing."""
+        """True if an item without gold teaches nothing."""
         ...
 
     @property
@@ -53,7 +53,7 @@ class Objective(Protocol):
     def settings(
         self, recipe: Recipe, *, consistency: str | None, advantage: Advantage | None
     ) -> RewardSettings | None:
-        """The reward, or None for an objective without one.
+        """Return the reward, or None for an objective without one.
 
         Args:
             recipe: Its table `reward`.
@@ -82,7 +82,7 @@ class Objective(Protocol):
         ...
 
     def build(self, plan: Plan, out: Path) -> Any:
-        """A trainer of transformers with the model loaded, ready to train into `out`.
+        """Return a trainer of transformers with the model loaded, ready to train into `out`.
 
         For engines that run one. Others train from the plan, with `scoring.GroupScorer` where there
         is a reward, and refuse in their `check` what they cannot train.

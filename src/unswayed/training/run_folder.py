@@ -131,7 +131,7 @@ class RunFolder:
         self._clear()
 
     def read_record(self, step: int | None = None) -> Record:
-        """The record of the run, or of one of its checkpoints."""
+        """Return the record of the run, or of one of its checkpoints."""
         folder = self.path if step is None else self.checkpoint(step)
         try:
             record: Record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
@@ -190,7 +190,7 @@ class RunFolder:
                 file.write("".join(f"{line}\n" for line in kept).encode())
 
     def held_out(self) -> dict[int, Mapping[str, float]]:
-        """The held-out figures in the log, by step."""
+        """Return the held-out figures in the log, by step."""
         by_step: dict[int, Mapping[str, float]] = {}
         for logged in self._log_lines():
             figures = {key: value for key, value in logged.items() if key.startswith("held_out/")}
@@ -226,13 +226,13 @@ class RunFolder:
         return {step: checkpoint_defect(self.checkpoint(step), step) for step in steps}
 
     def _old_record(self, resume: int | None) -> Record | None:
-        """The record of what is gone on with: of the checkpoint, or else of the run."""
+        """Return the record of what is gone on with: of the checkpoint, or else of the run."""
         if resume is None and not (self.path / RECORD).exists():
             return None
         return self.read_record(resume)
 
     def _finished(self) -> tuple[int | None, list[str]]:
-        """The steps of a finished run, if its weights can be read, and what to say if not."""
+        """Return the steps of a finished run, if its weights can be read, and what to say if not."""
         steps = read_object(self.path / RECORD).get("finished")
         if not isinstance(steps, int):
             return None, []

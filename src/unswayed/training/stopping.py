@@ -57,7 +57,7 @@ class Boundary:
 
     @classmethod
     def of(cls, trainer: Any, random: dict[str, Any]) -> Boundary:
-        """The moment that a trainer is at, with the random numbers that the next step begins with."""
+        """Return the moment that a trainer is at, with the random numbers that the next step begins with."""
         import torch
 
         on_gpu = torch.cuda.is_available()
@@ -309,7 +309,7 @@ class JointStop:
             os._exit(code)
 
     def _take(self) -> Boundary | None:
-        """The boundary that all processes stop at; from here on none passes the gate after it."""
+        """Return the boundary that all processes stop at; from here on none passes the gate after it."""
         while True:
             with self._lock:
                 boundary, waits = self.training.boundary, self.at_gate
@@ -359,7 +359,7 @@ class JointStop:
         return missing
 
     def _said(self, key: str) -> bool:
-        """Whether the store has a key; if the process that keeps it has left, everything is said."""
+        """Return True if the store has a key; if the process that keeps it has left, everything is said."""
         try:
             return bool(self.store.check([key]))
         except RuntimeError:

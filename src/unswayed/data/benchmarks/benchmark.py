@@ -92,7 +92,7 @@ class Benchmark(Generic[T]):
 
     @property
     def is_pinned(self) -> bool:
-        """Whether the revision is a commit."""
+        """True if the revision is a commit."""
         return _COMMIT.fullmatch(self.revision) is not None
 
     @property
@@ -104,7 +104,7 @@ class Benchmark(Generic[T]):
 
 
 def shuffled(item_id: str, n: int) -> tuple[int, ...]:
-    """An order of n candidates that says nothing of gold, the same on every machine.
+    """Return an order of n candidates that says nothing of gold, the same on every machine.
 
     Published first to last they are sorted by a hash of the seed, the item and their number.
 
@@ -121,7 +121,7 @@ def shuffled(item_id: str, n: int) -> tuple[int, ...]:
 def imported(
     name: str, rows: Sequence[msgspec.Struct], place: Place, **judged: object
 ) -> Iterator[Item]:
-    """The items of rows as an importer of judgments on them reads these, so that both belong together.
+    """Yield the items of rows as an importer of judgments on them reads these, so that both belong together.
 
     Args:
         name: The importer.

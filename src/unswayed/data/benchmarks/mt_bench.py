@@ -97,7 +97,7 @@ def _answer(conversation: Sequence[Message], turn: int) -> Text:
 
 
 def category(question: int) -> str | None:
-    """The category of a question; None for a number that MT-Bench does not have."""
+    """Return the category of a question; None for a number that MT-Bench does not have."""
     number = (question - _FIRST) // _EACH
     return CATEGORIES[number] if 0 <= number < len(CATEGORIES) else None
 

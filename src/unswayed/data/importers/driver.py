@@ -195,7 +195,7 @@ def _kind_of_name(file: str) -> str | None:
 
 
 def _unfolded(importer: Importer[Any], entries: Iterator[Entry]) -> Iterator[Entry]:
-    """The records of entries, each of which may hold many."""
+    """Yield the records of entries, each of which may hold many."""
     for entry in entries:
         source, record = entry
         if importer.unfold is None or isinstance(record, BadFieldError):
@@ -254,7 +254,7 @@ def _imported(
 
 
 def detect(file: str | Path) -> str:
-    """The importer that a file's first record is for."""
+    """Return the importer that a file's first record is for."""
     named = _kind_of_name(str(file))
     if named is not None:
         return named

@@ -119,7 +119,7 @@ def importer(
     left_out: str | None = "no verdict was recorded",
     **more: Any,
 ) -> Importer[T]:
-    """An importer by what a record says; `left_out` is why where it says of no call.
+    """Return an importer by what a record says; `left_out` is why where it says of no call.
 
     Without `detects` a record of the format has all fields that the schema requires.
     """
@@ -141,7 +141,7 @@ def importer(
 
 
 def read_as(schema: type[T], record: Record) -> T:
-    """The record as a typed struct."""
+    """Return the record as a typed struct."""
     try:
         return msgspec.convert(record, schema)
     except msgspec.ValidationError as error:
@@ -160,7 +160,7 @@ def decoded(value: object, field: str) -> object:
 
 
 def parts_of(value: object, field: str) -> Sequence[object]:
-    """The elements of an array; of one that is not decoded yet, as `msgspec.Raw`."""
+    """Return the elements of an array; of one that is not decoded yet, as `msgspec.Raw`."""
     if isinstance(value, msgspec.Raw):
         try:
             return msgspec.json.decode(value, type=list[msgspec.Raw])
@@ -172,7 +172,7 @@ def parts_of(value: object, field: str) -> Sequence[object]:
 
 
 def object_of(part: object, field: str) -> Record | BadFieldError:
-    """The object that an element of an array or a text (`msgspec.Raw`) is, or what is wrong with it."""
+    """Return the object that an element of an array or a text (`msgspec.Raw`) is, or what is wrong with it."""
     try:
         value = decoded(part, field)
     except BadFieldError as error:
@@ -195,7 +195,7 @@ class Mark(msgspec.Struct):
 
 
 def mark_of(fields: Mapping[str, Any] | None, *, field: str) -> Mark | None:
-    """The mark among the fields that a log keeps of a question; None where there is none."""
+    """Return the mark among the fields that a log keeps of a question; None where there is none."""
     if not fields or fields.get(MARK) is None:
         return None
     try:
@@ -205,12 +205,12 @@ def mark_of(fields: Mapping[str, Any] | None, *, field: str) -> Mark | None:
 
 
 def has(*names: str) -> Callable[[Record], bool]:
-    """Whether a record has all of these fields."""
+    """Return True where a record has all of these fields."""
     return lambda record: record.keys() >= set(names)
 
 
 def candidate_at(shown: Presentation, position: Choice) -> Choice:
-    """The candidate shown at a position; "tie" and None stay."""
+    """Return the candidate shown at a position; "tie" and None stay."""
     return shown.order[position] if isinstance(position, int) else position
 
 
@@ -239,5 +239,5 @@ def pair_decision(
 
 
 def short_name(file: str) -> str:
-    """A file's name without folders and suffixes."""
+    """Return a file's name without folders and suffixes."""
     return PurePath(file).name.removesuffix(".gz").rsplit(".", 1)[0]

@@ -30,7 +30,7 @@ class Clusters:
 
     @classmethod
     def among(cls, names: Sequence[Hashable]) -> Self:
-        """The same, also where no two share one."""
+        """Return the same, also where no two share one."""
         codes: dict[Hashable, int] = {}
         of_item = [codes.setdefault(name, len(codes)) for name in names]
         return cls(np.array(of_item, dtype=np.intp), len(codes))
@@ -53,11 +53,11 @@ class Clusters:
         return replace(self, of_item=self.of_item[index])
 
     def alone(self) -> Self | None:
-        """The clusters that have an item, and no others."""
+        """Return the clusters that have an item, and no others."""
         return type(self).of(self.of_item.tolist())
 
     def sums(self, values: FloatArray) -> FloatArray:
-        """Sums over the items of each cluster, shape (I, ...) -> (count, ...)."""
+        """Return sums over the items of each cluster, shape (I, ...) -> (count, ...)."""
         sums = np.zeros((self.count, *values.shape[1:]))
         np.add.at(sums, self.of_item, values)
         return sums
@@ -75,7 +75,7 @@ class Clusters:
         return entries
 
     def drawn(self, generator: np.random.Generator) -> NDArray[np.intp]:
-        """The items of as many clusters as there are, drawn with replacement."""
+        """Return the items of as many clusters as there are, drawn with replacement."""
         drawn = generator.integers(0, self.count, self.count)
         if self.count == len(self.of_item):
             return drawn

@@ -226,7 +226,7 @@ def _check_criteria(decision: Decision, where: str) -> None:
 
 
 def has_sound_presentation(decision: Decision) -> bool:
-    """Whether `check_decision` passes order and labels."""
+    """Return True if `check_decision` passes order and labels."""
     return _wrong_presentation(decision.order, decision.labels, decision.label_set) is None
 
 
@@ -234,7 +234,7 @@ def has_sound_presentation(decision: Decision) -> bool:
 def _wrong_presentation(
     order: tuple[int, ...], labels: tuple[str, ...], label_set: tuple[str, ...]
 ) -> str | None:
-    """The field that is wrong and why; None if all is well."""
+    """Return the field that is wrong and why; None if all is well."""
     try:
         invert(order)
     except ShapeError:

@@ -40,7 +40,7 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.n if self.n_units is None else self.n_units
 
     def negated(self) -> Estimate:
-        """The difference the other way round."""
+        """Return the difference the other way round."""
         value, low, high = (
             None if end is None else 0.0 - end for end in (self.value, self.high, self.low)
         )

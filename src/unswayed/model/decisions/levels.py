@@ -10,7 +10,7 @@ from unswayed.model.decisions.codes import BoolArray, FloatArray, IntArray
 
 
 def level_ranks(values: FloatArray) -> NDArray[np.intp]:
-    """The level that each candidate is, the lowest value first.
+    """Return the level that each candidate is, the lowest value first.
 
     Args:
         values: By candidate, shape (I, n).

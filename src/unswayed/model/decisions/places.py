@@ -12,7 +12,7 @@ from unswayed.model.presentation import Ask
 
 
 def criterion_places(items: Sequence[Item], asks: Sequence[Ask]) -> IntArray | None:
-    """The place of each item's criterion in each question, -1 where it is alone; shape (I, T).
+    """Return the place of each item's criterion in each question, -1 where it is alone; shape (I, T).
 
     None if no item has a criterion.
     """

@@ -102,7 +102,7 @@ class Recorder:
         )
 
     def is_surely_right(self, block: Block) -> bool:
-        """Whether `check_decision` has nothing to say about any decision of a block without ratings.
+        """Return True if `check_decision` has nothing to say about any decision of a block without ratings.
 
         It decides about blocks with a decision near a limit of the rules.
         """
@@ -210,7 +210,7 @@ def _is_plain(kind: Decision) -> bool:
 
 
 def codes_of(decisions: Sequence[Decision]) -> list[int]:
-    """The column codes of what decisions chose.
+    """Return the column codes of what decisions chose.
 
     Raises:
         ShapeError: If one has a number that no column holds.

@@ -22,11 +22,11 @@ class Originals(Protocol):
     """Where recorded decisions lie, by place."""
 
     def read(self, places: Sequence[int]) -> Iterator[Decision]:
-        """The decisions at some places, as they were recorded."""
+        """Yield the decisions at some places, as they were recorded."""
         ...
 
     def lines(self, places: Sequence[int]) -> list[bytes]:
-        """The same as lines of a file, without the newline."""
+        """Return the same as lines of a file, without the newline."""
         ...
 
 
@@ -43,7 +43,7 @@ class ByCandidate:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no row has any."""
+        """True if no row has any."""
         return not len(self.values) or not bool((self.start >= 0).any())
 
     def cells(self, n: int) -> FloatArray:
@@ -120,7 +120,7 @@ class Recording:
         return np.bincount(self.kind, minlength=len(self.kinds))
 
     def rows(self, chosen: BoolArray) -> Recording:
-        """Some of the rows, shape (R,) of yes or no; itself if it is all of them."""
+        """Return some of the rows, shape (R,) of yes or no; itself if it is all of them."""
         if chosen.all():
             return self
         index = np.flatnonzero(chosen)
@@ -138,7 +138,7 @@ class Recording:
         ).tidy()
 
     def tidy(self) -> Recording:
-        """The same without what no row has; kinds, items and ratings in order of appearance."""
+        """Return the same without what no row has; kinds, items and ratings in order of appearance."""
         kind, kinds = _renumbered(self.kind)
         item, items = _renumbered(self.item)
         return replace(
@@ -155,15 +155,15 @@ class Recording:
         )
 
     def without(self, bad_lines: Sequence[BadLine]) -> Recording:
-        """The same, with what was left out when it was read."""
+        """Return the same, with what was left out when it was read."""
         return replace(self, bad_lines=tuple(bad_lines))
 
     def asked_as(self, kinds: Sequence[Decision]) -> Recording:
-        """The same answers to other questions, one for each kind."""
+        """Return the same answers to other questions, one for each kind."""
         return replace(self, kinds=tuple(kinds), is_changed=True)
 
     def decisions(self, rows: NDArray[np.intp]) -> Iterator[Decision]:
-        """Some rows as decisions again, as they are asked here."""
+        """Yield some rows as decisions again, as they are asked here."""
         if self.originals is None:
             return
         kinds = self.kind[rows].tolist()

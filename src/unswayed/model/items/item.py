@@ -142,11 +142,11 @@ class Item(
         return len(self.candidates)
 
     def gold_candidates(self) -> tuple[int, ...]:
-        """The right candidates; empty where gold is a tie or unknown, or a score of no level."""
+        """Return the right candidates; empty where gold is a tie or unknown, or a score of no level."""
         return TASKS.load(self.task).gold(self)
 
     def human_score(self) -> float | None:
-        """The score that humans gave; None where there is none, or gold names candidates."""
+        """Return the score that humans gave; None where there is none, or gold names candidates."""
         human = TASKS.load(self.task).human
         return None if human is None else human(self)
 
@@ -166,14 +166,14 @@ def suffix(criterion: str) -> str:
 
 
 def text_of(text: Text) -> str:
-    """The plain text of a string or of a conversation (roles before turns)."""
+    """Return the plain text of a string or of a conversation (roles before turns)."""
     if isinstance(text, str):
         return text
     return "\n\n".join(f"{message.role}: {message.content}" for message in text)
 
 
 def turns_of(text: Text) -> tuple[str, ...]:
-    """The contents of the turns of a conversation; a string is one turn."""
+    """Return the contents of the turns of a conversation; a string is one turn."""
     return (text,) if isinstance(text, str) else tuple(message.content for message in text)
 
 
@@ -184,7 +184,7 @@ def texts_of(item: Item) -> Iterator[str]:
 
 
 def question_mark(item: Item) -> str:
-    """A hash of what an item asks, whatever its id and the order of its candidates, as hex."""
+    """Return a hash of what an item asks, whatever its id and the order of its candidates, as hex."""
     try:
         texts = (item.prompt, item.response or "", *sorted(item.candidates))
         return digest(*texts).hex()  # type: ignore[arg-type]  # quick where all of them are plain
@@ -211,7 +211,7 @@ def unit_of(item: Item) -> str:
 
 
 def units_of(items: Iterable[Item]) -> tuple[tuple[str, ...], str | None]:
-    """The unit of each item, itself where its text is a placeholder; a warning where some are."""
+    """Return the unit of each item, itself where its text is a placeholder; a warning where some are."""
     units: list[str] = []
     short: dict[str, tuple[str, list[tuple[int, str]]]] = {}
     for place, item in enumerate(items):
@@ -236,7 +236,7 @@ def units_of(items: Iterable[Item]) -> tuple[tuple[str, ...], str | None]:
 
 
 def blind(item: Item) -> Item:
-    """The item without its gold: what methods and backends are given."""
+    """Return the item without its gold: what methods and backends are given."""
     return item if item.gold is None else msgspec.structs.replace(item, gold=None)
 
 
@@ -303,7 +303,7 @@ def _not_json(error: Exception) -> BadFieldError:
 
 
 def item_of(record: Mapping[str, object]) -> Item:
-    """The item that a record describes: fields by name, or candidates in columns (`tables`)."""
+    """Return the item that a record describes: fields by name, or candidates in columns (`tables`)."""
     given = fields_of(record)
     for name in given:
         if name not in Item.__struct_fields__:

@@ -39,7 +39,7 @@ def read_criteria(
     *,
     quoted: Iterable[str] = (),
 ) -> tuple[int | None, ...]:
-    """The label of each criterion, as its index in the set; None where it is missing.
+    """Return the label of each criterion, as its index in the set; None where it is missing.
 
     >>> read_criteria('{"Fluency": "b", "coherence": "maybe"}', "AB", ["coherence", "fluency"])
     (None, 1)
@@ -60,7 +60,7 @@ def read_criteria(
 
 
 def _only(labels: set[float | bool | None]) -> int | None:
-    """The one label that is said; None where there is none, or another one."""
+    """Return the one label that is said; None where there is none, or another one."""
     label = next(iter(labels)) if len(labels) == 1 else None
     return None if label is None else int(label)
 
@@ -95,6 +95,6 @@ def _label_of(value: Json, symbols: Symbols) -> int:
 
 
 def criteria_schema(labels: Sequence[str], criteria: Sequence[str]) -> str:
-    """The JSON schema of the object, as text, with the criteria in displayed order."""
+    """Return the JSON schema of the object, as text, with the criteria in displayed order."""
     label = {"type": "string", "enum": list(labels)}
     return json.dumps(closed(dict.fromkeys(criteria, label)))

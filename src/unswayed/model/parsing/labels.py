@@ -101,7 +101,7 @@ def parse_label(
     allow_tie: bool = True,
     quoted: Iterable[str] = (),
 ) -> str | Literal["tie"] | None:
-    """The verdict that a reply states: one of `symbols`, `"tie"` if allowed, or None.
+    """Return the verdict that a reply states: one of `symbols`, `"tie"` if allowed, or None.
 
     >>> parse_label("Answer: (B)", "AB")
     'B'
@@ -127,7 +127,7 @@ def read_label(
     form: str | None = None,
     truncated: bool = False,
 ) -> int:
-    """The label as an index; -1 for none, -2 for a declared tie.
+    """Return the label as an index; -1 for none, -2 for a declared tie.
 
     `form` is what the prompt asked for (`tag`, `mark`, `json`): the last of several such counts.
     `values` are the scores of levels, where they differ from their labels.
@@ -324,7 +324,7 @@ def _headed(row: str, head: re.Match[str], asked: Sought, is_last: bool, rows: i
 
 
 def _headings(rows: Iterable[str], asked: Sought) -> tuple[set[int], set[int]]:
-    """The labels that are a line of their own, and those that head a line."""
+    """Return the labels that are a line of their own, and those that head a line."""
     alone: set[int] = set()
     leading: set[int] = set()
     for row in rows:

@@ -56,7 +56,7 @@ class JsonObject:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing in it counts."""
+        """True if nothing in it counts."""
         return not self.pairs
 
 
@@ -71,7 +71,7 @@ class JsonList:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing in it counts."""
+        """True if nothing in it counts."""
         return not self.values
 
 
@@ -83,7 +83,7 @@ _CLOSING: Final = {JsonObject: "}", JsonList: "]"}
 
 
 def json_texts(text: str) -> Iterator[_Nest]:
-    """The objects of a text, and the lists that begin with one, in order, none inside another.
+    """Yield the objects of a text, and the lists that begin with one, in order, none inside another.
 
     After a broken one the search goes on behind its opening bracket, with what stands in its
     strings; the objects that it holds itself are not given again.
@@ -166,7 +166,7 @@ def _add(nest: _Nest, key: str, value: Json) -> None:
 
 
 def _scalar(token: re.Match[str]) -> str | float | bool | None:
-    """A string, a number or a literal; any other word is its text."""
+    """Return a string, a number or a literal; any other word is its text."""
     if token["string"] is not None:
         return _string(token["string"])
     word = token["word"]

@@ -88,7 +88,7 @@ class Sought(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def words_of(text: str) -> tuple[str, ...]:
-    """The words of a text in small letters; writing without spaces as the listed words in it."""
+    """Return the words of a text in small letters; writing without spaces as the listed words in it."""
     words = _WORD.findall(text.casefold().replace("’", "'"))
     return tuple(
         [part for word in words for part in (_split(word) if word >= "\u2e80" else (word,))]
@@ -145,7 +145,7 @@ def _is_word(text: str, match: re.Match[str], symbols: Symbols) -> bool:
 
 
 def alone(text: str, symbols: Symbols) -> int:
-    """The label that is all a text says, with nouns before it at most; `NO_LABEL` if it is not."""
+    """Return the label that is all a text says, with nouns before it at most; `NO_LABEL` if it is not."""
     if "," in text.strip(_FRONT):
         return NO_LABEL
     code = place(text, Sought(symbols), behind=NOTHING)
@@ -155,7 +155,7 @@ def alone(text: str, symbols: Symbols) -> int:
 
 
 def place(text: str, asked: Sought, *, behind: int = INSIDE) -> int:
-    """The label's index in the inside of a place, `DECLARED_TIE`, `UNCLEAR`, or `NO_LABEL` if it is empty.
+    """Return the label's index in the inside of a place, `DECLARED_TIE`, `UNCLEAR`, or `NO_LABEL` if it is empty.
 
     `behind` says what may stand behind the label: `NOTHING`, `LISTED`, `LINE` or `INSIDE`.
     """
@@ -200,7 +200,7 @@ def _is_odd(text: str, signs: str) -> bool:
 
 
 def _wordless(core: str, asked: Sought) -> int:
-    """A tie, a value or a level's name, in a place that names no label."""
+    """Return a tie, a value or a level's name, in a place that names no label."""
     words = set(words_of(core))
     if words & TIE and words <= TIE | TIE_BESIDE | PLAIN | POINTING:
         return DECLARED_TIE
@@ -269,7 +269,7 @@ def _ends(
 
 
 def _counted(rest: str, asked: Sought) -> int | None:
-    """The end of "/5" or "stars" behind a level; -1 where it is none, None where nothing counts."""
+    """Return the end of "/5" or "stars" behind a level; -1 where it is none, None where nothing counts."""
     part = _OVER.match(rest) or (_UNIT.match(rest) if asked.scale else None)
     if part is None:
         return -1 if rest[0] in ".,:" and rest[1:2].isdigit() else None

@@ -58,7 +58,7 @@ _BARE_TIES: Final = frozenset(("c", "tie", "draw"))
 
 
 def without_thinking(text: str) -> str:
-    """The reply after its reasoning, without the tokens that end a turn."""
+    """Return the reply after its reasoning, without the tokens that end a turn."""
     if not ("<" in text or "[" in text or "◁" in text):
         return text
     end = 0
@@ -79,7 +79,7 @@ def without_thinking(text: str) -> str:
 
 
 def unfenced(text: str) -> str | None:
-    """The inside of a reply that is one fenced block and nothing else; None if it is not."""
+    """Return the inside of a reply that is one fenced block and nothing else; None if it is not."""
     text = text.strip()
     opening = _FENCE.match(text)
     if opening is None or not text.endswith(opening[1]):
@@ -93,7 +93,7 @@ def unfenced(text: str) -> str | None:
 
 
 def spoken(text: str, symbols: Symbols, quoted: Iterable[str] = ()) -> str:
-    """The reply (without reasoning) without what it quotes; a bare label in quotation marks stays."""
+    """Return the reply (without reasoning) without what it quotes; a bare label in quotation marks stays."""
     echoes = {line.strip() for text_of_item in quoted for line in text_of_item.split("\n")} - {""}
     kept: list[str] = []
     fences: list[str] = []

@@ -44,13 +44,13 @@ class ReplySpec(NamedTuple):
     form: str | None = None
 
     def of_object(self, room: int, schema: str) -> ReplySpec:
-        """The same for an object of so many tokens, behind reasoning where the style asks for some."""
+        """Return the same for an object of so many tokens, behind reasoning where the style asks for some."""
         if self.answer_only:
             return ReplySpec(room, answer_only=False, schema=schema, points=self.points)
         return ReplySpec(room + self.max_tokens, answer_only=False, points=self.points)
 
     def example(self, reply: str) -> str:
-        """A reply behind the reasoning that an example leaves out."""
+        """Return a reply behind the reasoning that an example leaves out."""
         return reply if self.answer_only else f"<think>(left out in this example)</think>{reply}"
 
 
@@ -70,13 +70,13 @@ class Reply(Protocol):
     def example(
         self, item: Item, shown: Presentation, labels: Sequence[str], style: ReplySpec
     ) -> str:
-        """The right reply about an item whose gold is known, as a worked example shows it."""
+        """Return the right reply about an item whose gold is known, as a worked example shows it."""
         ...
 
     def written(
         self, labels: Sequence[str], verdict: str, scores: Sequence[float], *, answer_only: bool
     ) -> str:
-        """The reply of a judge, as simulated judges write it.
+        """Return the reply of a judge, as simulated judges write it.
 
         Args:
             labels: The labels in canonical order.
@@ -97,7 +97,7 @@ class Reply(Protocol):
         answer_only: bool,
         form: str | None = None,
     ) -> Decision:
-        """The decision that a response stands for; see `read_decision` for the arguments."""
+        """Return the decision that a response stands for; see `read_decision` for the arguments."""
         ...
 
 
@@ -118,7 +118,7 @@ class LabelReply:
     def example(
         self, item: Item, shown: Presentation, labels: Sequence[str], style: ReplySpec
     ) -> str:
-        """The label of the (first) right candidate."""
+        """Return the label of the (first) right candidate."""
         label = labels[shown.label_of_candidate(item.gold_candidates()[0])]
         reasoning = "(left out in this example)"
         return _said(label, reasoning, answer_only=style.answer_only, keys=style.keys)

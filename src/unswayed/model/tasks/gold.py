@@ -6,7 +6,7 @@ from unswayed.model.items import BadFieldError, Item
 
 
 def right_candidates(item: Item) -> tuple[int, ...]:
-    """The candidates that gold names; none where it is a tie or unknown."""
+    """Return the candidates that gold names; none where it is a tie or unknown."""
     if isinstance(item.gold, tuple):
         return item.gold
     return (item.gold,) if isinstance(item.gold, int) else ()

@@ -78,12 +78,12 @@ def points_of(item: Item, ask: Ask) -> tuple[str, ...]:
 
 
 def tasks_giving(*readings: frozenset[Evidence]) -> list[str]:
-    """The tasks whose decisions can hold all of one of them: where a method that reads it works."""
+    """Return the tasks whose decisions can hold all of one of them: where a method that reads it works."""
     return [name for name in TASKS if any(reading <= task_of(name).gives for reading in readings)]
 
 
 def task_of(name: str) -> TaskSpec:
-    """The task of that name; an `UnknownNameError` where there is none."""
+    """Return the task of that name; an `UnknownNameError` where there is none."""
     try:
         task = TASKS.load(name)
     except UnknownNameError:

@@ -98,6 +98,6 @@ def check_presentations(reward: str, z: IntArray) -> None:
 
 
 def elsewhere(p: FloatArray) -> FloatArray:
-    """The mean over the other presentations, shape (..., P, n) as `p`."""
+    """Return the mean over the other presentations, shape (..., P, n) as `p`."""
     result: FloatArray = (p.sum(axis=-2, keepdims=True) - p) / (p.shape[-2] - 1)
     return result
