@@ -1,4 +1,4 @@
-"""What an audit found, as a value: figures, decisions, a summary, a table, a report."""
+"""Result of an audit: metrics, decisions, summary, table and report."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WIDTH: Final = 120
 
 @dataclass(frozen=True, eq=False)
 class AuditResult:
-    """What an audit found.
+    """Result of an audit.
 
     Attributes:
         record: The figures as typed records, and the pool behind them.

@@ -1,4 +1,4 @@
-"""Where items come from: one door for built-in sets, benchmarks, files and what is in memory."""
+"""Load items from built-in sets, benchmarks, files or memory."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Source = str | Path | ItemSet | Iterable[Item] | Iterable[Mapping[str, object]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataOptions(Settings):
-    """Which items are taken, as commands and functions are told."""
+    """Options that select items, for commands and functions."""
 
     task: Annotated[
         str | None, Meta(description="Take the items of this task from a mixed file.")

@@ -1,4 +1,4 @@
-"""Which questions recorded decisions answer, and the decisions of a few of them again."""
+"""Find the questions that recorded decisions answer, and read the decisions of a few of them again."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class AnswerSource:
 
 
 def _ranks(recording: Recording) -> NDArray[np.intp]:
-    """Where each item stands among the sorted lines of a file; the criteria of one are together."""
+    """Return the place of each item among the sorted lines of a file; the criteria of one are together."""
     criteria = np.zeros(len(recording.item_ids), dtype=np.int32)
     criteria[recording.item] = recording.kind
     names: Sequence[str] = recording.item_ids
@@ -130,7 +130,7 @@ def _ranks(recording: Recording) -> NDArray[np.intp]:
 
 
 def answered_part(recording: Recording, stratum: Stratum) -> AnsweredPart:
-    """Which questions the items of a stratum answer."""
+    """Return the questions that the items of a stratum answer."""
     codes = recording.ask_codes
     asks = [ask for ask in codes if ask.presentation.n == stratum.n and ask.substitute is None]
     row_of_item = recording.places_among([item.id for item in stratum.items])

@@ -68,7 +68,7 @@ ExchangeSource = Callable[[Iterable[Question]], Iterator[Exchange]]
 
 @dataclass(frozen=True, eq=False)
 class AuditRecord:
-    """What an audit says."""
+    """Results of an audit."""
 
     metrics: Metrics  # `metrics.json`
     run: RunRecord  # `run.json`
@@ -80,7 +80,7 @@ class AuditRecord:
 
 @dataclass(frozen=True, slots=True)
 class AuditedCalls:
-    """What came of asking."""
+    """Calls of an audit and their outcome."""
 
     counts: RunCounts
     warnings: tuple[str, ...]  # what the user should know, in sentences
@@ -92,7 +92,7 @@ class AuditedCalls:
 def run_settings_for(
     settings: AuditSettings, backend: Backend, *, budget_usd: float | None = None
 ) -> RunSettings:
-    """How calls are made: as asked for, or else as the model was trained to be asked."""
+    """Return the settings of the calls: those asked for, or else those the model was trained with."""
     return RunSettings(
         prompts=prompts_for(backend, settings.prompts),
         sample_temperature=settings.sample_temperature,
@@ -274,7 +274,7 @@ def _failures(
 
 
 def unread_replies(calls: CallsRecord) -> Iterator[str]:
-    """How many replies ended in a way for which they are no verdicts."""
+    """Count the replies whose ending rules out a verdict."""
     words = ", ".join(f"{one_line(word)} {n:,}" for word, n in calls.broken.items())
     for ended, n, remedy in (
         (

@@ -58,7 +58,7 @@ class SingleCalls(msgspec.Struct, frozen=True):
 
     @property
     def asked(self) -> tuple[tuple[str, ...], tuple[Order, ...], tuple[Order, ...]]:
-        """What two runs must share to be compared: labels and presentations."""
+        """Labels and presentations, which two runs must share to be compared."""
         return self.label_set, self.orders, self.labels
 
     def outcomes(self, keep: frozenset[str], unit_of: Mapping[str, str]) -> Outcomes:
@@ -84,7 +84,7 @@ class SingleCalls(msgspec.Struct, frozen=True):
 
 
 def answers_of(plan: AuditPlan) -> tuple[SingleCalls, ...]:
-    """What a run directory keeps of its single calls, one entry per number of candidates."""
+    """Return the single calls of a run directory, one entry per number of candidates."""
     units = dict(zip([item.id for item in plan.items.items], plan.items.units, strict=True))
     return tuple(
         SingleCalls(
@@ -124,7 +124,7 @@ def changes(
     resamples: int = 1000,
     seed: int = 0,
 ) -> dict[str, Estimate]:
-    """What changed from one run to another: other minus first, paired by item.
+    """Measure the change from one run to another: other minus first, paired by item.
 
     Only items that both runs asked in the same presentations are compared; the result is empty
     where there are none.

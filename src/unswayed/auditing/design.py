@@ -1,4 +1,4 @@
-"""What is asked of which item: strata, views, folds and estimation sets.
+"""Assign questions to items: strata, views, folds and estimation sets.
 
 An audit evaluates a method under every *view* of an item (each presentation of the coupled
 protocol): the method stays a black box that sees the item relabelled, so the consistency of a
@@ -106,7 +106,7 @@ class Stratum:
 
     @cached_property
     def single_calls(self) -> Mapping[Protocol, Outcomes]:
-        """By protocol, single calls under every presentation of it."""
+        """Single calls under every presentation of each protocol."""
         return {
             protocol: answered(self.unanswered, self.table.select(self.protocol_asks(protocol)))
             for protocol in self.protocols
@@ -114,7 +114,7 @@ class Stratum:
 
     @property
     def permutable(self) -> BoolArray:
-        """Which items may be shown in other orders."""
+        """True for items that may be shown in other orders."""
         return self.subjects.permutable
 
 
@@ -283,7 +283,7 @@ def estimation_questions(
     estimation_items: int | None,
     sizes: Sequence[int] = (),
 ) -> Iterator[Question]:
-    """What fitting needs, over all methods, folds and sizes; each question once.
+    """List the questions for fitting, over all methods, folds and sizes; each question once.
 
     Every size is planned by itself: a method may ask about its estimation set as a whole (random
     texts of its average length), so that a smaller set is not a part of a larger one.

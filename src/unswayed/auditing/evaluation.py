@@ -42,7 +42,7 @@ FEWEST_VOTES = 3
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What a method costs in calls."""
+    """Cost of a method in calls."""
 
     calls_per_item: float  # what one more item costs
     # distinct calls to fit it and to judge every item once, per item
@@ -120,7 +120,7 @@ def score_method(
 
 
 def _uneven(name: str, exposures: Mapping[int, Exposure]) -> Iterator[str]:
-    """What a user should know of orders that do not show every candidate first equally often."""
+    """Warn about orders that do not show every candidate first equally often."""
     uneven = [
         f"{shown.orders} orders of {n} candidates put them first {'/'.join(map(str, shown.first))} times"
         for n, shown in exposures.items()

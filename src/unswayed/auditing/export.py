@@ -76,7 +76,7 @@ def decisions_of_run(directory: str | Path) -> Iterator[Decision]:
 
 
 def _settings(run: RunRecord, directory: Path) -> AuditSettings:
-    """How a run asked."""
+    """Return the settings with which a run asked."""
     if run.prompt is None or not run.prompt_settings:
         raise RunDirectoryError(
             f"{directory} does not say how it asked. Run the audit again in it: recorded calls are "

@@ -105,7 +105,7 @@ def _columns(rows: Sequence[dict[str, Any]]) -> Columns:
 
 
 def _kind_of_texts(name: str, cells: Sequence[Any]) -> str:
-    """Whether a column is of texts or of conversations."""
+    """Return the kind of a column: texts or conversations."""
     plain, talks = _TEXTS[name]
     parts = (part for cell in cells for part in (cell if name == "candidates" else [cell]))
     kinds = {isinstance(part, str) for part in parts}

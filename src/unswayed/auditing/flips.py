@@ -59,7 +59,7 @@ class FlippedItem(msgspec.Struct, frozen=True, gc=False):
 
 
 class Flips(msgspec.Struct, frozen=True):
-    """What a report needs beyond `run.json` and `metrics.json`."""
+    """Contents of `flipped.json`: flipped items and unreadable answers."""
 
     n_flipped: int  # items without the same verdict in every order
     # surest first, at most `MOST_FLIPS`; where candidates are scored, the least stable ranking
@@ -93,7 +93,7 @@ def flips_of(record: AuditRecord) -> Flips:
 
 
 def _least_sure(seen: DecisionTable, rows: NDArray[np.intp]) -> NDArray[np.float64]:
-    """The lowest probability among the choices of each item, or how far its rankings disagree; 0
+    """Return the lowest probability among the choices of each item, or the disagreement of its rankings; 0
     where there is neither, and below that where a choice is a tie: a change of sides comes first.
     """
     choices = seen.choices[rows]
@@ -138,7 +138,7 @@ def _described(
 
 
 def _of_scores(seen: DecisionTable, row: int) -> dict[str, Any]:
-    """How steady the ranking of an item is, and what the first place does to each candidate."""
+    """Return the stability of an item's ranking, and the effect of the first place on each candidate."""
     if SCORE not in seen.ratings:
         return {}
     scores = seen.ratings[SCORE][row]

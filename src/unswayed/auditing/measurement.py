@@ -67,7 +67,7 @@ def metrics_of(
 
 
 def _repeats(plan: AuditPlan, temperature: float | None) -> Repeats | UnsetType:
-    """What changes without a change: sample 0 is greedy, and has a law of its own, where it is ours;
+    """Measure repeat noise: sample 0 is greedy, and has a law of its own, where it is ours;
     of recorded decisions it counts where a presentation has too few others.
     """
     numbers = sorted({ask.sample for stratum in plan.strata for ask in stratum.table.asks} - {0})
@@ -157,7 +157,7 @@ def run_of(
     created: str,
     warnings: Sequence[str],
 ) -> RunRecord:
-    """What `run.json` says of every audit."""
+    """Return the fields of `run.json` that every audit has."""
     data, settings = metrics.data, plan.settings
     return RunRecord(
         version=VERSION,
@@ -194,7 +194,7 @@ def asked_for(
     directory: Path | None,
     given: Mapping[str, str | int | float | None],
 ) -> dict[str, str | int | float | bool]:
-    """How an audit was asked for, as `run.json` keeps it; what has its default is left out."""
+    """Return the options of an audit for `run.json`; defaults are left out."""
     named: dict[str, str | int | float | bool | None] = {
         "model": model,
         "directory": None if directory is None else str(directory),

@@ -1,4 +1,4 @@
-"""From settings to the methods, strata and questions of an audit."""
+"""Plan an audit: methods, strata and questions from its settings."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from unswayed.model.tasks import task_of
 
 @dataclass(frozen=True, eq=False)
 class AuditPlan:
-    """What an audit will do."""
+    """Methods, strata and questions of an audit."""
 
     items: ItemSet  # with gold where it is known
     settings: AuditSettings
@@ -78,7 +78,7 @@ class AuditPlan:
         return decisions if self.samples is None else sampled(decisions, self.samples)
 
     def per_item(self) -> dict[str, int]:
-        """By method, the most calls that scoring it takes for one item; fitting comes on top."""
+        """Return the most calls that scoring one item takes, by method; fitting comes on top."""
         return {
             name: max(
                 len(set(with_samples(asks_under_views(own, part), self.samples)))
@@ -89,7 +89,7 @@ class AuditPlan:
 
     @cached_property
     def estimation(self) -> tuple[Question, ...]:
-        """What fitting the methods needs."""
+        """Questions for fitting the methods."""
         settings = self.settings
         return tuple(
             question
@@ -104,7 +104,7 @@ class AuditPlan:
 
     @property
     def warnings(self) -> list[str]:
-        """What the user should know before any call: bad lines, options without effect, prompts."""
+        """Warnings before any call: bad lines, options without effect, prompts."""
         bad_lines = self.items.bad_lines
         said = [left_out(bad_lines)] if bad_lines else []
         said += filter(None, [self.items.counted[1]])
@@ -165,7 +165,7 @@ def left_out(bad_lines: Sequence[BadLine]) -> str:
 
 
 def without_probabilities(plan: AuditPlan) -> tuple[AuditPlan, list[str]]:
-    """The plan as the answers allow it, and what to tell the user: a model may turn out to give no
+    """Return the plan that the answers allow, and a message to the user: a model may turn out to give no
     label probabilities.
 
     Where no answer has any, methods that need them are skipped with the reason. Where some lack
@@ -206,7 +206,7 @@ def without_probabilities(plan: AuditPlan) -> tuple[AuditPlan, list[str]]:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class AnsweredPart:
-    """Which questions were answered about the items of a stratum."""
+    """Questions that were answered about the items of a stratum."""
 
     sets: tuple[frozenset[Ask], ...]  # the sets of questions that occur
     of_item: NDArray[np.intp]  # the set of each item, shape (I,)
@@ -222,7 +222,7 @@ def choose_methods(
     unknown_words: bool = False,
     recorded: Sequence[AnsweredPart] | None = None,
 ) -> tuple[dict[str, Method], dict[str, str]]:
-    """The methods that can run here, and why the others cannot; `recorded` is what was answered in each
+    """Return the methods that can run here, and why the others cannot; `recorded` is what was answered in each
     stratum, where nothing else can be asked.
     """
     sizes = [stratum.n for stratum in strata]

@@ -98,7 +98,7 @@ def _endings(recording: Recording) -> Counter[str]:
 
 
 def _exchanges(source: AnswerSource, questions: Iterable[Question]) -> Iterator[Exchange]:
-    """What was asked, laid out, because its prompt is not known, and the recorded answers."""
+    """Yield questions, laid out, because their prompt is not known, with the recorded answers."""
     for question, decision in source.answers(questions):
         item = question.item
         texts = list(map(text_of, item.candidates))
@@ -115,7 +115,7 @@ def _exchanges(source: AnswerSource, questions: Iterable[Question]) -> Iterator[
 
 
 def _gaps(recording: Recording, items: ItemSet, unknown: int) -> Iterator[str]:
-    """What the recording lacks or has too much, in sentences."""
+    """Describe missing and surplus decisions of a recording, in sentences."""
     if unknown:
         yield f"{unknown} decisions belong to no item of {items.name} and were left out."
     if all(kind.sample > 0 for kind in recording.kinds):
@@ -151,7 +151,7 @@ def _plan(recording: Recording, items: ItemSet, settings: AuditSettings) -> Audi
 
 
 def _held_by(recording: Recording, task: TaskSpec) -> frozenset[Evidence]:
-    """What recorded decisions hold of what those of their task can."""
+    """Return the kinds of evidence that recorded decisions hold, of those their task can give."""
     lacking = set()
     if recording.probs.is_empty:
         lacking.add(Evidence.PROBS)

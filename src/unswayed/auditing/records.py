@@ -28,7 +28,7 @@ SECTIONS: Final = ("data", "protocol", "calls", "protocols", "methods", "recomme
 
 
 class DataRecord(Struct, frozen=True, kw_only=True):
-    """What was audited, and how many items are unusual."""
+    """Audited data, with counts of unusual items."""
 
     name: str = "unnamed data"
     n_items: Count = 0
@@ -43,7 +43,7 @@ class DataRecord(Struct, frozen=True, kw_only=True):
 
     @property
     def noun(self) -> str:
-        """What a candidate is called, as its task says, if that is known here."""
+        """Word for a candidate in the task's terms, if that is known here."""
         return "candidate" if self._spec is None else self._spec.noun
 
     @property
@@ -57,7 +57,7 @@ class DataRecord(Struct, frozen=True, kw_only=True):
 
 
 class LevelChoices(Struct, frozen=True, kw_only=True):
-    """Which level single calls chose at which position; rows are levels, the lowest value first."""
+    """Counts of level choices by position in single calls; rows are levels, the lowest value first."""
 
     values: tuple[float, ...] | None  # of the levels; None where they differ between items
     chosen: tuple[tuple[Count, ...], ...]  # choices of each level at each position
@@ -65,7 +65,7 @@ class LevelChoices(Struct, frozen=True, kw_only=True):
 
 
 class Protocol(Struct, frozen=True, kw_only=True):
-    """How items were shown."""
+    """Presentations of the items."""
 
     name: str = ""
     protocols: tuple[str, ...] = ()
@@ -83,7 +83,7 @@ class Reread(Struct, frozen=True, kw_only=True):
 
 
 class CallsRecord(Struct, frozen=True, kw_only=True):
-    """What was asked and what came back; counts as in `RunCounts`."""
+    """Calls and their outcome; counts as in `RunCounts`."""
 
     planned: Count = 0
     made: Count = 0
@@ -175,7 +175,7 @@ class RunItems(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class PromptRecord(Struct, frozen=True, kw_only=True):
-    """How items were put into words."""
+    """Prompt of the items."""
 
     name: str = ""
     fingerprint: str = ""

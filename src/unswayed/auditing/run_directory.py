@@ -126,7 +126,7 @@ def json_text(value: object) -> str:
 
 
 def read_as(path: Path, kind: type[T]) -> T:
-    """What a JSON file of a run directory holds."""
+    """Read a JSON file of a run directory."""
     try:
         return msgspec.json.decode(read_bytes(path), type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

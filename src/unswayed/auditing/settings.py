@@ -1,4 +1,4 @@
-"""What an audit asks for."""
+"""Settings of an audit."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ESTIMATION_LIMIT = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditSettings(Settings):
-    """What one audit measures."""
+    """Settings of one audit's measurement."""
 
     methods: Annotated[  # names with parameters, such as `pride:prior=group`
         tuple[str, ...],

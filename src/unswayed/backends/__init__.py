@@ -36,7 +36,7 @@ MOST: Final = sys.float_info.max
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackendSettings(Settings):
-    """How to reach and drive a model; a backend uses what applies to it."""
+    """Settings to reach and drive a model; a backend uses those that apply to it."""
 
     base_url: Annotated[str | None, Meta(description="Address of an OpenAI-compatible server.")] = (
         None  # over the provider's own

@@ -1,4 +1,4 @@
-"""Where calls go, and which key may go there.
+"""Addresses of calls, and the keys that may go to each.
 
 One rule, without exceptions: **a key is sent only to the address it belongs to** - the provider's
 own, or the one in the `<SERVICE>_BASE_URL` variable that stands beside the `<SERVICE>_API_KEY`

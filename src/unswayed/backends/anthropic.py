@@ -147,7 +147,7 @@ class AnthropicDialect:
         )
 
     def adapt(self, traits: Traits, words: str, request: Request) -> Traits | None:
-        """What to change after a 400 with these words; None if it is not about the traits."""
+        """Adapt the traits to a 400 with these words; None if it is not about them."""
         if traits.temperature and _NO_TEMPERATURE.search(words):
             return replace(traits, temperature=False)
         if schema_of(request, traits) is not None and _NO_REPLY_FORMAT.search(words):

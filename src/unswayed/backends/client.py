@@ -112,7 +112,7 @@ class HttpBackend(Backend):
 
     @property
     def waiting(self) -> Wait | None:
-        """What holds up all calls just now; None if nothing does."""
+        """Reason that all calls wait now; None without one."""
         pause_s = max([line.gate.pause_s for line in tuple(self._lines.values())], default=0.0)
         left_s = self.patience.left_s
         if not self.patience.reason or (pause_s == 0.0 and left_s == math.inf):

@@ -1,4 +1,4 @@
-"""What differs between the chat APIs: a `Dialect` writes requests and reads answers, `Traits` say
+"""Differences of the chat APIs: a `Dialect` writes requests and reads answers, `Traits` say
 what a model's server accepts, a `Transport` carries bytes."""
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _HELD: Final[dict[ReplyFormat, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traits:
-    """What a model's server accepts: known by model family, or learned from its refusals."""
+    """Features that a model's server accepts: known by model family, or learned from its refusals."""
 
     # name of the field that caps generated tokens
     tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
@@ -77,7 +77,7 @@ class Traits:
     reply_format: ReplyFormat = "json_schema"
 
     def changes(self, since: Traits) -> tuple[str, ...]:
-        """What was learned since, in words, for the record of a run."""
+        """Describe what was learned since, for the record of a run."""
         words = []
         if since.temperature and not self.temperature:
             words.append("the server refuses temperature: answers are sampled at its default")
@@ -125,12 +125,12 @@ class Dialect(Protocol):
         ...
 
     def adapt(self, traits: Traits, words: str, request: Request) -> Traits | None:
-        """What to change after a 400 with these words; None if it is not about the traits."""
+        """Adapt the traits to a 400 with these words; None if it is not about them."""
         ...
 
 
 class Transport(Protocol):
-    """What carries bodies to the server and back; `HttpTransport` outside of tests."""
+    """Carrier of bodies to the server and back; `HttpTransport` outside of tests."""
 
     async def post(self, body: bytes) -> HttpReply:
         """Send one request. Raises ServerError if there is no complete response."""

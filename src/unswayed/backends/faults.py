@@ -1,4 +1,4 @@
-"""What went wrong with an attempt, and whether it is worth another: status, body, headers -> error.
+"""Classify a failed attempt from status, body and headers, and decide if another one is worthwhile.
 
 401, 403                      AuthError, fatal
 402, 429 "insufficient quota" RateLimitedError, fatal
@@ -92,7 +92,7 @@ class Fault:
 
     @property
     def reason(self) -> str:
-        """What happened in a few words, none of them the server's."""
+        """Cause in a few words, none of them the server's."""
         if self.status is None:
             return "no connection" if self.lost else "no answer in time"
         try:
@@ -102,7 +102,7 @@ class Fault:
 
 
 def retry_after_s(headers: Mapping[str, str], *, wall: float) -> float | None:
-    """How long the server asks to wait, in seconds, never negative; None if it does not say.
+    """Return the wait that the server asks for, in seconds, never negative; None without one.
 
     Reads `retry-after-ms`, and `retry-after` as seconds or as an HTTP date, of which `wall` is now.
     """
@@ -167,7 +167,7 @@ def _find_message(value: object) -> str | None:
 
 
 def fault_of(reply: HttpReply, address: Address, *, model: str, wall: float) -> Fault | None:
-    """What is wrong with a reply; None for 200."""
+    """Return the fault of a reply; None for 200."""
     status = reply.status
     if status == 200:
         return None

@@ -1,4 +1,4 @@
-"""What a local model reads: chats and labels as token ids, through its tokenizer and chat template."""
+"""Encode chats and labels as token ids with a model's tokenizer and chat template."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def _control_tokens(
 
 
 class LabelTokens:
-    """Which token ids stand for a label where the answer begins: found, and remembered.
+    """Token ids of a label at the start of an answer, found once and remembered.
 
     Two sources, joined. *By text*: every token of the vocabulary that the parser would read as the
     label in a server's top-k list ("A", " A", "a", "**A"), so that a model behind a server and the

@@ -34,7 +34,7 @@ class Grammars:
         self._matchers: dict[str, LLMatcher | None] = {}
 
     def hold(self, requests: Sequence[Request]) -> SchemaHold | None:
-        """What holds the texts of one batch to their schemas; None if none is to be held."""
+        """Return the hold that keeps the texts of one batch to their schemas; None if none is needed."""
         matchers = [
             self._matcher(request.schema) if isinstance(request.schema, str) else None
             for request in requests
@@ -54,7 +54,7 @@ class Grammars:
         return None if first is None else first.deep_copy()
 
     def _compiled(self, schema: str) -> LLMatcher:
-        """Raises ValueError where it cannot be, a tokenizer that is no fast one included."""
+        """Compile a schema; raise ValueError where that fails, as with a tokenizer that is not fast."""
         if importlib.util.find_spec("llguidance") is None:
             raise ValueError('llguidance is not installed (pip install "unswayed[structured]")')
         from llguidance import LLMatcher

@@ -111,7 +111,7 @@ def prepare(
 
 @dataclass(frozen=True, slots=True)
 class LocalPlan:
-    """How queries to one model of transformers are read: as which tokens, and which run together.
+    """Plan for reading queries with one model of transformers: their tokens and their batches.
 
     Weights are not needed, so a model that is only priced is planned for in the same way.
     """
@@ -163,7 +163,7 @@ class LocalPlan:
         return fitting, refused
 
     def scored(self, jobs: Sequence[Job]) -> Iterator[tuple[list[Job], PromptBatch]]:
-        """Those whose answer is a label, in the batches in which they are read."""
+        """Yield the jobs whose answer is a label, in the batches in which they are read."""
         scored = [job for job in jobs if job.label_ids]
         for batch in plan(
             [job.tokens for job in scored],
@@ -177,7 +177,7 @@ class LocalPlan:
             yield [scored[row] for row in batch.rows], batch
 
     def written(self, jobs: Sequence[Job]) -> Iterator[list[Job]]:
-        """Those that are answered with a text, longest first, in batches."""
+        """Yield the jobs that are answered with a text, longest first, in batches."""
         written = [job for job in jobs if not job.label_ids]
 
         def fits(count: int, longest: int) -> bool:
@@ -199,7 +199,7 @@ class LocalPlan:
 
 
 class PromptCounts:
-    """What label prompts take to read."""
+    """Amounts to read for label prompts."""
 
     def __init__(self) -> None:
         self.forms: Counter[Form] = Counter()  # how many prompts were read how

@@ -109,7 +109,7 @@ def _pad(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> int:
 
 
 def device_of(settings: BackendSettings) -> torch.device:
-    """Where a model lies: as told, else a GPU if there is one."""
+    """Return the device of a model: the one given, else a GPU if there is one."""
     import torch
 
     if settings.device is None:
@@ -137,7 +137,7 @@ def check_places(settings: BackendSettings, shown: str) -> None:
 
 
 def dtype_of(folder: ModelFolder, settings: BackendSettings, device: torch.device) -> torch.dtype:
-    """What a model computes in: as told, else float32 on a CPU and bfloat16 elsewhere."""
+    """Return the number type of a model: the one given, else float32 on a CPU and bfloat16 elsewhere."""
     import torch
 
     name = folder.dtype or settings.dtype
@@ -191,7 +191,7 @@ def _read_model(
 def _placement(
     folder: ModelFolder, settings: BackendSettings, device: torch.device
 ) -> dict[str, Any]:
-    """What `from_pretrained` is told of devices and rounded weights; nothing for one device."""
+    """Build the device and quantisation arguments of `from_pretrained`; empty for full weights on one device."""
     where: str | dict[str, torch.device] = {"": device}
     if settings.device_map is not None:
         require("accelerate", extra="train", feature="a map of devices (device_map)")

@@ -133,7 +133,7 @@ class LabelScorer:
         return torch.cat(rows)
 
     def _inputs(self, trees: Sequence[Tree]) -> dict[str, torch.Tensor]:
-        """What the body is called with for a pass over trees; a chain of its own needs no mask."""
+        """Build the body's arguments for a pass over trees; a chain of its own needs no mask."""
         import torch
 
         device, kept = self.model.device, trees[0].kept
@@ -255,7 +255,7 @@ class _Trunk:
 
     @classmethod
     def of(cls, cache: Any, tokens: int) -> _Trunk:
-        """What a cache holds now; going on replaces its tensors and leaves these as they are."""
+        """Return the present content of a cache; later passes replace its tensors and leave these as they are."""
         return cls(tokens, [(layer.keys, layer.values) for layer in cache.layers])
 
     def put_back(self, cache: Any) -> None:

@@ -1,4 +1,4 @@
-"""Which prompts of a local model run together, and how: side by side, or as a tree.
+"""Group the prompts of a local model into passes: side by side, or as a tree.
 
 Prompts of a group (presentations of one item) begin alike. Three forms give the same numbers:
 
@@ -66,7 +66,7 @@ class PromptBatch(NamedTuple):
 
     @property
     def form(self) -> Form:
-        """What is shared: nothing, one beginning, or every beginning."""
+        """Form of sharing: nothing, one beginning, or every beginning."""
         if not self.steps:
             return "plain"
         trunks = sum(step.trunk > 0 for step in self.steps)
@@ -152,7 +152,7 @@ def by_length(
 
 
 class _GroupTree(NamedTuple):
-    """How one group is read."""
+    """Plan for reading one group."""
 
     rows: list[int]  # its prompts, in lexicographic order
     nodes: int  # tokens of its tree
@@ -171,7 +171,7 @@ def _tree(
     growth, order = _Growth.of(prompts, rows, costs, cap)
 
     def share(tokens: int) -> float:
-        """What of a pass's start-up cost counts, where others share the pass."""
+        """Return the start-up cost to count for prompts that share a pass; it falls to 0 at `cap_apart` tokens."""
         return costs.call * (1 - min(1.0, tokens / cap_apart))
 
     plain = sum(costs.work(length) - share(length) for length in growth.lengths)
@@ -224,7 +224,7 @@ def _from_one_trunk(
 
 
 def _spread(grown: Sequence[_GroupTree], trunk: int, tokens: int) -> Iterator[list[_GroupTree]]:
-    """Groups in parts of at least so many tokens beyond a trunk; the last has what is left."""
+    """Yield groups in parts of at least so many tokens beyond a trunk; the last takes the rest."""
     part: list[_GroupTree] = []
     nodes = 0
     for tree in grown:
@@ -261,7 +261,7 @@ class _Walk(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Growth:
-    """How the tree of sorted prompts may be walked."""
+    """Ways to walk the tree of sorted prompts."""
 
     lengths: list[int]  # tokens of each
     shared: list[int]  # tokens that each shares with the one before it
@@ -308,7 +308,7 @@ class _Growth:
     def _branched(
         self, begin: int, end: int, kept: int, held: int, trunk: int, parts: list[int]
     ) -> _Walk:
-        """What all begin with first, then each part of them from there."""
+        """Walk the common beginning first, then each branch from there."""
         work, memory, steps = 0.0, 0.0, list[Step]()
         if trunk > kept:
             tokens, masked = trunk - kept, kept > 0

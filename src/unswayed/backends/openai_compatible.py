@@ -255,7 +255,7 @@ class OpenAIDialect:
         )
 
     def adapt(self, traits: Traits, words: str, request: Request) -> Traits | None:
-        """What to change after a 400 with these words; None if it is not about the traits."""
+        """Adapt the traits to a 400 with these words; None if it is not about them."""
         if traits.tokens_field == "max_tokens" and _NO_MAX_TOKENS.search(words):
             return replace(traits, tokens_field="max_completion_tokens")
         if (
@@ -309,7 +309,7 @@ def _completion(body: bytes) -> _Completion | _PlainCompletion:
 def _read_logprobs(
     logprobs: _Logprobs,
 ) -> tuple[tuple[str, ...] | None, tuple[tuple[TokenLogprob, ...], ...] | None]:
-    """Generated tokens and their alternatives, likeliest first; (None, None) if there are none."""
+    """Read generated tokens and their alternatives, likeliest first; (None, None) if there are none."""
     content = logprobs.content
     if not content or not any(generated.top_logprobs for generated in content):
         return None, None

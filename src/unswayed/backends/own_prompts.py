@@ -1,4 +1,4 @@
-"""How a model was trained to be asked, kept beside its weights: the defaults of whoever asks it.
+"""Prompt that a model was trained with, kept beside its weights: the default of whoever asks it.
 
 Training writes `unswayed_prompt.json` into the folder of its result, with `prompt_template.jinja`
 where a template was used. Its fields are those of a recipe's `[prompt]` and `[chat]`. A template
@@ -36,7 +36,7 @@ Tag = Annotated[str, Meta(max_length=MOST_LETTERS)]
 
 
 class OwnPrompt(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a model is asked unless its user says otherwise."""
+    """Default prompt of a model."""
 
     style: str | None = None  # a prompt of `unswayed.prompts`; None where nothing was settled
     labels: tuple[str, ...] | None = None  # the answer symbols; None for A, B,

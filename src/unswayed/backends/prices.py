@@ -1,4 +1,4 @@
-"""What a call costs: a dated table of list prices, shipped with the package and overridable.
+"""Price of a call: a dated table of list prices, shipped with the package and overridable.
 
 The table (`prices.toml` beside this file) will be out of date some day. A table of one's own, in
 the same form as TOML or JSON, takes precedence entry by entry (`BackendSettings.prices`):

@@ -1,4 +1,4 @@
-"""What a backend is: queries in, responses or failures out, in any order.
+"""Backend protocol: queries in, responses or failures out, in any order.
 
 A backend is one file with a class on top of `Backend` and a function that opens it:
 
@@ -37,7 +37,7 @@ ANSWERS_AT_ONCE: Final = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """What holds up all calls.
+    """Reason and length of a wait of all calls.
 
     Attributes:
         server: Who is waited for.
@@ -84,7 +84,7 @@ class Backend:
 
     @property
     def waiting(self) -> Wait | None:
-        """What holds up all calls just now; None if nothing does."""
+        """Reason that all calls wait now; None without one."""
         return None
 
     def respond(self, query: Query) -> Outcome:
@@ -118,7 +118,7 @@ class Backend:
         return True
 
     def forecast(self, queries: Iterable[Query]) -> tuple[str, ...]:
-        """How it would answer, in sentences, for a price: nothing is loaded and nothing asked."""
+        """Describe how the backend would answer, without loading or calling anything."""
         return ()
 
     async def close(self) -> None:

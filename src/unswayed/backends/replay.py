@@ -79,7 +79,7 @@ class ReplayBackend(Backend):
         self._release = release
 
     def respond(self, query: Query) -> Outcome:
-        """What was recorded, or a failure."""
+        """Return the recorded answer, or a failure."""
         return self._find(query) or self._missing(query)
 
     def converses(self, request: Request) -> bool:

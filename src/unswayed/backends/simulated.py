@@ -44,7 +44,7 @@ Link = Literal["linear", "saturating"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedJudge:
-    """What is planted; logits unless said otherwise."""
+    """Planted preferences of a simulated judge; logits unless stated otherwise."""
 
     # One number: by how much the first position is favoured over the last, falling evenly in
     # between (two candidates: over the second). Several: the effect of each position.
@@ -97,7 +97,7 @@ class SimulatedJudge:
 
 
 def open_simulated(model: str, settings: BackendSettings) -> SimulatedBackend:
-    """Return a judge with planted bias: `simulated/judge?slot=0.6&label=0.4`."""
+    """Judge with planted bias: `simulated/judge?slot=0.6&label=0.4`."""
     name, _, query = model.partition("?")
     if name != "judge":
         raise UnknownNameError(f"unknown model 'simulated/{name}'. Write simulated/judge?slot=0.6.")

@@ -64,7 +64,7 @@ RANKS: Final = (8, 16, 32, 64, 128, 256, 320, 512)
 
 
 def open_vllm(model: str, settings: BackendSettings) -> VllmBackend:
-    """Return a local folder or Hub id, run here by vLLM on GPUs: `vllm/<path or id>[+bits=8][+lora=DIR]` (extra: vllm; tested by vLLM's types, not yet on a GPU). A server is `openai-api/vllm/<model>` with VLLM_BASE_URL.
+    """Local folder or Hub id, run here by vLLM on GPUs: `vllm/<path or id>[+bits=8][+lora=DIR]` (extra: vllm; tested by vLLM's types, not yet on a GPU). A server is `openai-api/vllm/<model>` with VLLM_BASE_URL.
 
     Finds and fingerprints the model; the engine starts with the first question.
     """
@@ -214,7 +214,7 @@ class VllmBackend(Backend):
         )
 
     def _write(self, jobs: Sequence[Job]) -> list[Response | Failure]:
-        """Generated answers."""
+        """Generate answers."""
         outputs = self._generate([(job.tokens, _sampling(job.query.request)) for job in jobs])
         return [
             broken_off(job, [output.outputs[0].finish_reason], model=self.model)
@@ -305,7 +305,7 @@ def _started(folder: ModelFolder, settings: BackendSettings, *, name: str) -> _E
 
 
 def engine_arguments(folder: ModelFolder, settings: BackendSettings) -> dict[str, Any]:
-    """What `vllm.LLM` is called with; what is left out is vLLM's to choose."""
+    """Return the arguments of `vllm.LLM`; vLLM chooses those that are left out."""
     given: dict[str, Any] = {
         "model": str(folder.path),
         "trust_remote_code": settings.trust_remote_code,

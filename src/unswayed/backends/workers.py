@@ -32,7 +32,7 @@ MOST_ASIDE: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What belongs to one event loop."""
+    """Transport and gate of one event loop."""
 
     loop: asyncio.AbstractEventLoop
     transport: Transport
@@ -40,7 +40,7 @@ class Line:
 
 
 class Wire(Protocol):
-    """What a run needs of the client: one attempt at a time, and what is learned from it."""
+    """Part of the client that a run needs: one attempt at a time, and what is learned from it."""
 
     settings: BackendSettings  # limits on connections and attempts
     dialect: Dialect  # reads refusals

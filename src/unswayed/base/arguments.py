@@ -42,7 +42,7 @@ class Settings:
 
     @classmethod
     def of(cls, given: Mapping[str, Any], base: Self | None = None) -> Self:
-        """Settings with those options that are theirs, laid over `base`; None leaves what is there."""
+        """Return settings with their options laid over `base`; None leaves a value as it is."""
         named = {field.name: given.get(field.name) for field in fields(cls)}
         values = {name: value for name, value in named.items() if value is not None}
         return replace(base or cls(), **values).valid()
@@ -91,7 +91,7 @@ def options_of(settings: type[Settings]) -> Iterator[Option]:
 
 
 def _metas(kind: object) -> Iterator[Meta]:
-    """What is said about a type and about its parts."""
+    """Yield the metadata of a type and of its parts."""
     for part in get_args(kind):
         if isinstance(part, Meta):
             yield part

@@ -39,7 +39,7 @@ class UnknownNameError(UsageError):
 
 
 class RegistrationError(UsageError):
-    """What another package registers cannot be loaded, or is no such thing."""
+    """An entry of another package cannot be loaded or has the wrong type."""
 
 
 class MissingExtraError(UsageError):
@@ -121,5 +121,5 @@ def field_and_reason(error: Exception) -> tuple[str, str]:
 
 
 def first_line(error: Exception) -> str:
-    """What an error of another package begins with; some print pages."""
+    """Return the first line of another package's error; some print pages."""
     return (str(error).splitlines() or [""])[0]

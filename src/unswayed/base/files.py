@@ -189,7 +189,7 @@ def _close(file: IO[Any]) -> None:
 
 
 def no_room(error: OSError) -> UsageError:
-    """What to tell where a temporary file cannot be written."""
+    """Build the error for a folder that cannot hold a temporary file."""
     return UsageError(
         f"cannot keep the data in a temporary file: {error.strerror or error}. Set TMPDIR to a "
         "directory with room for as much as the data take."

@@ -1,4 +1,4 @@
-"""What is left out of messages, records and reports: keys, tokens, passwords, headers.
+"""Remove keys, tokens, passwords and headers from messages, records and reports.
 
 One table for all of them. Texts (a server's words, a line of a report) lose what looks like a secret;
 the arguments of a command lose also what stands behind a name such as `--api-key` or `TOKEN=`, and the

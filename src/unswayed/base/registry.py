@@ -92,7 +92,7 @@ class Registry(Generic[T]):
         return True
 
     def _checked(self, name: str, where: str) -> T:
-        """What another package registers."""
+        """Check and return an object that another package registers."""
         start = f"{self.kind} {name!r}, registered as {where},"
         end = "Mend or uninstall the package that registers it."
         try:

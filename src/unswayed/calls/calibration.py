@@ -46,7 +46,7 @@ def prompts_for(backend: Backend, prompts: PromptSettings) -> PromptSettings:
 
 
 def evidence_of(item: Item, prompts: PromptSettings, *, logprobs: bool) -> frozenset[Evidence]:
-    """What one call about an item can tell: what the task's reply gives and this prompt leaves of it.
+    """Return the evidence of one call about an item: that of the task's reply, as far as this prompt keeps it.
 
     Where the prompt asks for a label alone its token probabilities are the verdict's.
     """

@@ -1,4 +1,4 @@
-"""How one item is judged: which method decides, what it asks, and its verdict."""
+"""Judge one item: the deciding method, its questions, and its verdict."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ class Case:
 
     @property
     def missing(self) -> int:
-        """How many answers it lacks."""
+        """Number of answers that the case lacks."""
         return len(self.asked) - len(self.decisions)
 
 
 def _kind(item: Item, decisions: Sequence[Decision]) -> tuple[object, ...]:
-    """What cases have in common whose table has the columns that each would have alone."""
+    """Return a key shared by cases that can be judged in one table."""
     evidence = [
         (
             decision.ask,

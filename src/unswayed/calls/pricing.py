@@ -1,4 +1,4 @@
-"""What a run will cost, before it is made."""
+"""Price a run before it starts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ENOUGH_CALLS: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class CallPlan:
-    """What a run would do."""
+    """Calls that a run would make."""
 
     n_questions: int
     n_distinct: int  # calls behind the questions
@@ -72,7 +72,7 @@ class Estimator:
         )
 
     def tokens(self, request: Request) -> tuple[int, int]:
-        """Expected input and output tokens."""
+        """Estimate input and output tokens."""
         tokens_in = self.tokens_per_byte * prompt_bytes(request)
         tokens_in += self.tokens_per_message * len(request.messages)
         return math.ceil(tokens_in), math.ceil(self.used_share_of_cap * request.max_tokens)

@@ -19,14 +19,14 @@ TICK_S: Final = 0.2
 
 
 class ShowsProgress(Protocol):
-    """What a `Caller` tells how far it is, a few times a second."""
+    """Receiver of a `Caller`'s progress, a few times a second."""
 
     def update(self, counts: RunCounts) -> None:
         """Take the counts so far; they go on changing."""
         ...
 
     def close(self) -> None:
-        """The run is over; `update` was called with its final counts."""
+        """End the display of a run; `update` was called with its final counts."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""What is asked, with which settings, and the request that asks it."""
+"""Questions, their settings, and the requests that ask them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MOST_FRAMES: Final = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings:
-    """How calls are made."""
+    """Settings of a run's calls."""
 
     prompts: PromptSettings
     sample_temperature: float = 1.0  # of repeated samples (`Ask.sample` > 0); sample 0 is greedy

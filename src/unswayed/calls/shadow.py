@@ -57,7 +57,7 @@ class Shadow:
         self._decisions.extend(decisions)
 
     def report(self) -> list[str]:
-        """What the judged items tell about the fitted file: all its numbers are one test at 5%."""
+        """Report what the judged items show about the fitted file: all its numbers are one test at 5%."""
         overlap = []
         if self._fitted_on:
             overlap.append(

@@ -24,7 +24,7 @@ Listing = tuple[tuple[str, ...], Rows]
 def _registered(
     heading: tuple[str, str], table: str, said: Callable[[Any], str]
 ) -> Callable[[], Listing]:
-    """What a registry holds, `module:NAME`, which is imported when it is listed."""
+    """List the entries of a registry, `module:NAME`, which is imported on use."""
 
     def listing() -> Listing:
         module, _, attribute = table.partition(":")

@@ -1,4 +1,4 @@
-"""What `unswayed audit` prints when it is done, and its exit code."""
+"""Final output of `unswayed audit`, and its exit code."""
 
 from __future__ import annotations
 

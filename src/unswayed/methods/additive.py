@@ -56,7 +56,7 @@ Design = Literal["decoupled", "coupled"]
 
 @dataclass(frozen=True, slots=True)
 class Effects(Learned):
-    """What positions and labels add to log p, in nats."""
+    """Effects of positions and labels on log p, in nats."""
 
     positions: tuple[float, ...]  # effect of each position (first is 0); sums to 0
     labels: tuple[float, ...]  # effect of each label; sums to 0
@@ -279,7 +279,7 @@ class Additive(Method):
     def _offsets(
         self, effects: Effects | None, table: DecisionTable, column: int, shown: Presentation
     ) -> FloatArray:
-        """What the presentation adds to each candidate's log p, shape (n,)."""
+        """Return the effect of the presentation on each candidate's log p, shape (n,)."""
         if effects is None:
             return np.zeros(table.n)
         if not effects.holds_for(shown):

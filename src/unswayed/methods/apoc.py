@@ -88,7 +88,7 @@ def asks_for_an_estimate(item: Item) -> bool:
 
 
 def leaves_none_out(item: Item) -> bool:
-    """Of no item: every disagreement is put to the keyed judge."""
+    """Return False for every item: every disagreement goes to the keyed judge."""
     return False
 
 

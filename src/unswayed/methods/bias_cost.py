@@ -112,7 +112,7 @@ def cheapest_of_all(shares: FloatArray) -> Order:
 
 @dataclass(frozen=True, slots=True)
 class Probe(Learned):
-    """What a probe says about the orders of n levels, which are counted by value, the lowest 0."""
+    """Result of a probe about the orders of n levels, counted by value from 0, the lowest."""
 
     # answers naming each level at each position, level by level
     chosen: tuple[tuple[int, ...], ...]
@@ -154,7 +154,7 @@ class Probe(Learned):
 
     @property
     def rates(self) -> FloatArray:
-        """How often an answer names the level at each position, whichever it is, shape (n,)."""
+        """Share of answers that name the level at each position, whichever it is, shape (n,)."""
         return _rates(np.array(self.chosen), np.array(self.shown))
 
     @property
@@ -280,7 +280,7 @@ class BiasCost(Method):
         return tuple(map(float, low)), tuple(map(float, high))
 
     def estimates(self) -> dict[str, Estimate]:
-        """How often each position is chosen: what a change of the judge shows in.
+        """Estimate how often each position is chosen; a change of the judge shows here.
 
         Costs are in `Probe`: as sums of sizes they are above 0 for a judge without any bias, the
         more so the fewer items were probed.

@@ -100,14 +100,14 @@ class Curve(Learned):
 
     @property
     def threshold(self) -> float:
-        """Where the map crosses 1/n; 1/n itself for a constant map, which is not applied."""
+        """Point at which the map crosses 1/n; 1/n for a constant map, which is never applied."""
         if self.is_constant:
             return 1 / self.n
         return crossing(np.array(self.z), np.array(self.g), 1 / self.n)
 
 
 def objective_presentations(n: int, objective: Objective) -> tuple[Presentation, ...]:
-    """What the objective compares, canonical first: X0, X2, X1; the coupled rotations for n > 2."""
+    """List the presentations that the objective compares, canonical first: X0, X2, X1; the coupled rotations for n > 2."""
     if n > 2 and objective == "l2":
         raise MethodError(
             f"calibraeval:objective=l2 needs 2 candidates, got {n}. Use objective=both."

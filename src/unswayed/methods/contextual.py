@@ -64,7 +64,7 @@ class Contextual(PriorMethod):
     )
 
     def __post_init__(self) -> None:
-        """With `per_item` there is nothing to learn."""
+        """Drop priors with `per_item`, which learns nothing."""
         if self.per_item:
             object.__setattr__(self, "priors", ())
 

@@ -62,7 +62,7 @@ def _number(value: float | None) -> str:
 def drift(
     method: Method, tables: Tables, *, resamples: int = 200, seed: int = 0
 ) -> tuple[Drift, ...]:
-    """A fit on the items asked again (`method.estimation_tables` of them), compared with what the
+    """Compare a fit on the items asked again (their `method.estimation_tables`) with what the
     method has learned.
     """
     filed = method.estimates()
@@ -126,7 +126,7 @@ def _with_interval(estimate: Estimate, draws: FloatArray) -> Estimate:
 
 
 def _deviate(old: Estimate, new: Estimate, draws: FloatArray) -> float:
-    """How many standard errors lie between two estimates, as a normal deviate; NaN without a
+    """Return the distance between two estimates in standard errors, as a normal deviate; NaN without a
     spread, or from fewer than 20 questions asked again (a small group), whose spread says too
     little.
 

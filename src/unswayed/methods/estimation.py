@@ -1,4 +1,4 @@
-"""From estimation items and their decisions to the tables that `fit_tables` learns from."""
+"""Build the tables that `fit_tables` learns from, out of estimation items and their decisions."""
 
 from __future__ import annotations
 

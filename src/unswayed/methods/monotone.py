@@ -204,7 +204,7 @@ def descend(
     epochs: int = 300,
     seed: int = 0,
 ) -> tuple[FloatArray, float]:
-    """The paper's NOA: gradient descent on g(z_k) = cumulative softmax of d, with the true
+    """Run the paper's NOA: gradient descent on g(z_k) = cumulative softmax of d, with the true
     gradient; g at each z, shape (M,), and its loss over all items.
 
     dL/dd_k = p_k (sum over j >= k of dL/dg_j - sum over j of g_j dL/dg_j), p = softmax(d): O(M) per
@@ -248,7 +248,7 @@ def thin(z: FloatArray, g: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def crossing(z: FloatArray, g: FloatArray, level: float) -> float:
-    """Where the interpolation of (z, g) crosses a level: the middle of a flat stretch at it.
+    """Find where the interpolation of (z, g) crosses a level: the middle of a flat stretch at it.
 
     0 if g is above the level everywhere, 1 if below it everywhere.
     """

@@ -23,7 +23,7 @@ def parameters(method: type[Method] | Method) -> dict[str, object]:
 
 
 def parse_method(text: str) -> Method:
-    """The method that a name with parameters stands for: `name` or
+    """Return the method of a name with parameters: `name` or
     `name:parameter=value:parameter=value`.
 
     A value may contain colons (`vote:orders=random:8`); `+` separates the parts of a list
@@ -93,7 +93,7 @@ def spec_name(method: Method) -> str:
 def default_methods(
     task: Task, candidates: Collection[int], *, groups: bool = False
 ) -> tuple[Method, ...]:
-    """What `--methods all` stands for: every method that applies to the task and to all these
+    """Return the methods of `--methods all`: every method that applies to the task and to all these
     numbers of candidates, and the useful variants; with `groups` also those that learn per group.
 
     Methods that are off by default (`batch`) are left out.

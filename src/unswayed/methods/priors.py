@@ -81,7 +81,7 @@ class PriorMethod(Method):
 
     @abstractmethod
     def layout_priors(self, table: DecisionTable, columns: Sequence[int]) -> Sequence[LabelPrior]:
-        """The priors of one label sequence, that of all items first, from the columns of the
+        """Return the priors of one label sequence, the prior of all items first, from the columns of the
         answers to `plan_fit` that show it; empty without any answer.
         """
 

@@ -1,4 +1,4 @@
-"""What a method is: asks -> calls -> verdicts, over one pool of recorded calls.
+"""Method protocol: asks -> calls -> verdicts, over one pool of recorded calls.
 
 A method is a frozen dataclass: its hyperparameters, and what it has learned (None before `fit`).
 It never calls a model and never sees gold. Its author writes `asks` and `decide_table`, which is
@@ -38,7 +38,7 @@ Layouts = Literal["canonical", "all"]
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What the docs, `unswayed list methods` and `--methods all` say about a method.
+    """Description of a method for the docs, `unswayed list methods` and `--methods all`.
 
     Attributes:
         title: Name in words.
@@ -83,7 +83,7 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What a method has learned about one number of candidates.
+    """Values that a method has learned for one number of candidates.
 
     Attributes:
         n: Number of candidates it holds for.
@@ -120,7 +120,7 @@ class Method(ABC):
 
     @classmethod
     def readings(cls) -> tuple[frozenset[Evidence], ...]:
-        """What it can work with: `reads`, else `or_reads`."""
+        """Return the kinds of evidence that the method can work with: `reads`, else `or_reads`."""
         return (cls.reads, cls.or_reads) if cls.or_reads else (cls.reads,)
 
     @abstractmethod
@@ -152,7 +152,7 @@ class Method(ABC):
         return ()
 
     def estimation_asks(self, n: int) -> tuple[Ask, ...]:
-        """What it asks of each estimation item; empty if there is nothing to learn."""
+        """Return the questions about each estimation item; empty if there is nothing to learn."""
         return ()
 
     def fit_tables(self, tables: Tables) -> Self:
@@ -160,7 +160,7 @@ class Method(ABC):
         return self
 
     def estimates(self) -> dict[str, Estimate]:
-        """What was learned, as named numbers with intervals where they were computed."""
+        """Return the learned values as named numbers, with intervals where they were computed."""
         return {}
 
     def threshold(self, shown: Presentation) -> float | None:
@@ -187,7 +187,7 @@ class Method(ABC):
         return not is_fitted(unlearned(self))
 
     def plan_fit(self, items: Sequence[Item]) -> list[tuple[Item, Ask]]:
-        """The questions whose answers `fit` needs: about every item that may be permuted, at most
+        """List the questions whose answers `fit` needs: about every item that may be permuted, at most
         `MOST_ITEMS` per number of candidates.
         """
         asks: dict[int, tuple[Ask, ...]] = {}

@@ -49,7 +49,7 @@ class Repeat(Method):
         _check(self.name, self.samples)
 
     def asks(self, n: int) -> tuple[Ask, ...]:
-        """Samples 1 to `samples` of the canonical presentation."""
+        """Return samples 1 to `samples` of the canonical presentation."""
         return _samples(self.samples, n)
 
     def decide_table(self, table: DecisionTable) -> VerdictTable:
@@ -111,7 +111,7 @@ class RepeatScore(Method):
             _check(self.name, self.samples)
 
     def asks(self, n: int) -> tuple[Ask, ...]:
-        """Samples 1 to `samples` of the canonical presentation."""
+        """Return samples 1 to `samples` of the canonical presentation."""
         return _samples(2 * n if self.samples is None else self.samples, n)
 
     def decide_table(self, table: DecisionTable) -> VerdictTable:

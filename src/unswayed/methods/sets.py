@@ -52,7 +52,7 @@ def presentation_set(
 def asks_of_set(
     orders: str, n: int, layouts: Reading = "coupled", seed: int = 0, criteria: Turning = "given"
 ) -> tuple[Ask, ...]:
-    """The questions of a method that reads a set: its t-th presentation, and with "rotate" the
+    """Return the questions of a method that reads a set: its t-th presentation, and with "rotate" the
     criteria of the item turned by t (mod m).
 
     A criterion stands at every place equally often where m divides the number of presentations;

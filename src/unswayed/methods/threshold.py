@@ -66,7 +66,7 @@ def method_thresholds(
 
 
 def best_threshold(p_a: FloatArray, a_is_right: BoolArray) -> Oracle:
-    """The threshold on P(A), shape (K,), with the most right verdicts (A where P(A) is above it):
+    """Find the threshold on P(A), shape (K,), with the most right verdicts (A where P(A) is above it):
     the middle of the best gap between neighbouring probabilities, the lowest if several are best.
     """
     if not len(p_a):

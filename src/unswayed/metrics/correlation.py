@@ -74,15 +74,15 @@ class Pairs:
         )
 
     def counts(self, weights: FloatArray) -> FloatArray:
-        """How often each pair counts, shape (B, C), from the weights of all items, (B, I)."""
+        """Sum item weights, shape (B, I), into counts of pairs, shape (B, C)."""
         return _sums_of_runs(np.take(weights, self.items, axis=1), self.starts)
 
     def by_x(self, counts: FloatArray) -> FloatArray:
-        """How often each x counts, shape (B, X)."""
+        """Count each x, shape (B, X)."""
         return _sums_of_runs(counts, _starts(self.x_codes))
 
     def by_y(self, counts: FloatArray) -> FloatArray:
-        """How often each y counts, shape (B, Y)."""
+        """Count each y, shape (B, Y)."""
         return _sums_of_runs(np.take(counts, self._y_order, axis=1), self._y_starts)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What people said of items: the right candidates and scores, as arrays."""
+"""Gold of items as arrays: right candidates and human scores."""
 
 from __future__ import annotations
 

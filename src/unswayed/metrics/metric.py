@@ -1,4 +1,4 @@
-"""What a metric is: sufficient statistics per item, a map from their sums to values, and its words.
+"""Metric: sufficient statistics per item, a map from their sums to values, and its words.
 
 The point estimate is the map applied to the sums over all items; a bootstrap value is the same map
 applied to the sums over a resample. One code path serves both, for one item set or a thousand.
@@ -37,7 +37,7 @@ FEWEST_SCORED: Final = 3
 
 
 class Need(Enum):
-    """What a metric cannot do without.
+    """Requirement of a metric.
 
     Attributes:
         lack: What is lacking when it is not met.
@@ -207,7 +207,7 @@ class Metric:
         return [need for need in self.needs if not any(map(need.met_by, strata))]
 
     def unrecorded(self, strata: Sequence[Outcomes]) -> list[Need]:
-        """Those of them that ask for quantities which were never recorded: it cannot read the outcomes."""
+        """Return the needs for quantities that were never recorded: the metric cannot read the outcomes."""
         return [need for need in self.lacking(strata) if need.recorded]
 
     def left_out(self, strata: Sequence[Outcomes]) -> bool:

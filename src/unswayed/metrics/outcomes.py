@@ -173,7 +173,7 @@ class Outcomes:
 
     @property
     def times(self) -> NDArray[np.int64]:
-        """How many items each row stands for, shape (I,)."""
+        """Number of items that each row represents, shape (I,)."""
         return np.ones(len(self), np.int64) if self.weights is None else self.weights
 
     def count(self, rows: BoolArray) -> int:
@@ -184,7 +184,7 @@ class Outcomes:
 
     @property
     def n_draws(self) -> int:
-        """What is drawn from: clusters, which are the items where each is one by itself."""
+        """Number of units to draw from: clusters, each a single item where none are joined."""
         return self.n_items if self.clusters is None else self.clusters.count
 
     @cached_property

@@ -76,7 +76,7 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What came of checking a table."""
+    """Result of checking a table."""
 
     kinds: tuple[Kind, ...]  # checked rows by number of candidates, unknown last
     passed_over: tuple[int, ...]  # the lines of those that lack one
@@ -233,7 +233,7 @@ def _triples(number: int, line: Line) -> Iterator[_Triple]:
 
 
 def _meaning(heading: str) -> tuple[str, list[str]]:
-    """What a column is about, and the terms that it holds, in order; none in a column of names."""
+    """Return the subject of a column and the terms it holds, in order; no terms in a column of names."""
     group, terms = "", []
     for part in heading.split("/"):
         words = _NOISE.sub(" ", part).strip().lower()

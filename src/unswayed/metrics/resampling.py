@@ -1,4 +1,4 @@
-"""From outcomes to bootstrapped values: every metric from one set of resampled sums, or of weights."""
+"""Bootstrap every metric from one set of resampled sums, or of weights."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Names = tuple[str, ...]
 
 
 class Options(TypedDict):
-    """How everything of one audit is measured."""
+    """Measurement options of one audit."""
 
     resamples: int  # bootstrap resamples
     seed: int  # seed of the resamples

@@ -21,7 +21,7 @@ Rates = tuple[Estimate, ...]
 
 
 class Beside(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What stands beside the metrics of a row; None or empty where it is not known."""
+    """Values beside the metrics of a row; None or empty where unknown."""
 
     groups: int | None = None  # over how many groups it averages
     # items that a method learned from, in a row of the estimation curve
@@ -61,7 +61,7 @@ class Row:
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Row:
-        """A row as it stands in `metrics.json`: one flat object; `msgspec.ValidationError` names
+        """Read a row of `metrics.json`: one flat object; `msgspec.ValidationError` names
         the place of a wrong type.
         """
         own = Beside.__struct_fields__
@@ -130,7 +130,7 @@ class Row:
 
     @property
     def calls_next(self) -> float | None:
-        """What one more item costs."""
+        """Cost of one more item, in calls."""
         return self.beside.calls_per_item
 
     @property

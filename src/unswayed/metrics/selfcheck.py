@@ -39,7 +39,7 @@ class ImpossibleTableError(UnswayedError):
 def excess(
     accuracy: float, consistency: float, consistent_accuracy: float, views: int = 2
 ) -> float:
-    """How far accuracy lies above its bound; all are fractions, over `views` presentations per
+    """Return the excess of accuracy over its bound; all are fractions, over `views` presentations per
     item.
     """
     return accuracy - consistent_accuracy - (1.0 - consistency) * (views - 1) / views

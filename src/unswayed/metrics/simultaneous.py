@@ -142,7 +142,7 @@ def contrasts(
     seed: int = 0,
     gold_ties: GoldTies = "exclude",
 ) -> Contrasts:
-    """The values of several methods about the same items in the same order, under a metric that is
+    """Return the values of several methods about the same items in the same order, under a metric that is
     a mean over items, or weighted. Items that do not count for every method are left out.
     """
     metric = METRICS.load(name)

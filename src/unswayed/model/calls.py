@@ -48,7 +48,7 @@ class TokenLogprob(NamedTuple):
 
 
 class Response(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """What came back.
+    """Reply of a model to one request.
 
     Attributes:
         text: The generated text (the answer; reasoning apart where the provider separates it).
@@ -102,7 +102,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Query(NamedTuple):
-    """What a backend is given: HTTP backends read the request only; simulated ones the item too.
+    """Question for a backend: HTTP backends read only the request, simulated ones the item too.
 
     `answer_only` says that the prompt asks for a label and nothing else: no place for reasoning.
     """

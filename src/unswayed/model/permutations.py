@@ -54,7 +54,7 @@ def invert(order: Order) -> Order:
 
 @dataclass(frozen=True, slots=True)
 class Exposure:
-    """How often a set of orders shows each candidate at each position."""
+    """Counts of how often a set of orders shows each candidate at each position."""
 
     # `counts[c][p]` = orders that show candidate c at position p
     counts: tuple[tuple[int, ...], ...]
@@ -66,7 +66,7 @@ class Exposure:
 
     @property
     def first(self) -> tuple[int, ...]:
-        """How often each candidate stands first."""
+        """Number of times each candidate is shown first."""
         return tuple(by_position[0] for by_position in self.counts)
 
     @property
@@ -76,7 +76,7 @@ class Exposure:
 
 
 def exposure(shown: Sequence[Order]) -> Exposure:
-    """How evenly a set of orders of n candidates shows them.
+    """Count how evenly a set of orders of n candidates shows them.
 
     >>> exposure(structured(3)).counts
     ((1, 1, 2), (1, 2, 1), (2, 1, 1))

@@ -31,7 +31,7 @@ PROTOCOLS: Final[tuple[Protocol, ...]] = get_args(Protocol)
 
 
 class Presentation(NamedTuple):
-    """How one item is shown.
+    """Order and labels in which one item is shown.
 
     Attributes:
         order: `order[p]` = candidate shown at position p.
@@ -207,7 +207,7 @@ def view(outer: Presentation, asked: Presentation) -> Presentation:
 
 
 def through(outer: Presentation, ask: Ask) -> Ask:
-    """What is really asked when `ask` is asked of an item seen through `outer`.
+    """Return the question really asked when `ask` is asked of an item seen through `outer`.
 
     Candidates sorted by content stand where they stand in every view.
     """
@@ -256,7 +256,7 @@ def rotated(m: int, turned: int) -> Order:
 
 
 def askable(item: Item, asks: Sequence[Ask]) -> tuple[Ask, ...]:
-    """What may be asked about this item as given, each question once.
+    """Return the questions that this item allows, each once, as given.
 
     Of an item that may not be permuted only its own order, labels in their own sequence: what
     refers to a candidate may name its label. `DecisionTable.allowed` is the same mask over columns.

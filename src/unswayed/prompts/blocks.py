@@ -24,7 +24,7 @@ _ROLE: Final = re.compile(r"[a-z_]{1,16}")
 
 
 class Layout(NamedTuple):
-    """What is printed, and where: the item's own texts, or content-free ones in their place."""
+    """Texts to print and their order: the item's own, or content-free ones in their place."""
 
     task: str  # name of the task
     question: Text  # the prompt
@@ -51,7 +51,7 @@ def layout_of(
     substitute: Substitution | None = None,
     criteria: tuple[str, ...] = (),
 ) -> Layout:
-    """How an item is shown.
+    """Return the layout of an item.
 
     Where a content-free prompt is given it also stands in for the reference answer and for the
     text that is scored, so that nothing of the item is left.

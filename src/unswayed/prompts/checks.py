@@ -1,4 +1,4 @@
-"""Whether the prompts of a run say what they are meant to say, before any call is made."""
+"""Check the prompts of a run before any call is made."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def check_template(template: Template, n: int, *, task: Task) -> None:
 def _misplaced(
     text: str, displayed: Sequence[str], labels: tuple[str, ...], shown: Presentation
 ) -> str | None:
-    """What a prompt lacks that shows these texts in this order, as a sentence."""
+    """Describe the fault of a prompt that shows these texts in this order, None without a fault."""
     if _QUESTION not in text:
         return "never shows the question. Use {{ question }}."
     if any(own not in text for own in displayed):
@@ -133,7 +133,7 @@ def _misplaced(
 
 
 def _check_points(item: Item, template: Template) -> None:
-    """A template must show all that one reply is to answer."""
+    """Raise unless a template shows all that one reply is to answer."""
     ask = Ask(canonical(item.n))
     names = points_of(item, ask)
     text = _text(template, item, ask.presentation, names)

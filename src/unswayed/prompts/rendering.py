@@ -1,4 +1,4 @@
-"""From an item and a question about it to the chat that is sent."""
+"""Render an item and a question about it as a chat."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ _Shape = tuple[Presentation, bool, bool, bool]
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """What every prompt of one name about items of one task and size has in common."""
+    """Common part of all prompts of one name about items of one task and size."""
 
     prompt: _Prompt
     labels: tuple[str, ...]
@@ -107,7 +107,7 @@ class _Form:
     wordings: dict[_Shape, Wording | None] = field(default_factory=dict)
 
     def wording(self, item: Item, shown: Presentation) -> Wording | None:
-        """What all plain items that are shown as this one have in common."""
+        """Return the wording that all plain items in this presentation share."""
         lines = self.task.listed and are_lines(item.candidates)
         shape = (shown, item.reference is None, item.response is None, lines)
         if shape in self.wordings:
@@ -253,13 +253,13 @@ def render(item: Item, ask: Ask, settings: PromptSettings) -> Rendered:
 
 
 class Wordings:
-    """What `render` says about items whose texts are all plain (`plain_texts`), but for the texts."""
+    """`render` for items whose texts are all plain (`plain_texts`), without the texts."""
 
     def __init__(self, settings: PromptSettings) -> None:
         self._book = _book(_Same(settings))
 
     def of(self, item: Item, ask: Ask) -> Wording | None:
-        """What the item shares with others that are asked alike; None of templates and such."""
+        """Return the wording that the item shares with others asked alike; None for templates and the like."""
         return _wording(*_form(item, ask, self._book), item, ask)
 
 
@@ -305,7 +305,7 @@ def _with_examples(messages: Chat, examples: Chat) -> Chat:
 
 
 def candidate_spans(item: Item, ask: Ask, settings: PromptSettings) -> Spans:
-    """By candidate, every place where its text (or each turn of it) stands in the rendered prompt.
+    """List, by candidate, every place of its text (or each turn of it) in the rendered prompt.
 
     A template that makes another text of it, by cutting it for example, has no place for it.
     """

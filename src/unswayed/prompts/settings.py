@@ -1,4 +1,4 @@
-"""What the user decides about prompts, what a rendered prompt is, and which labels are printed."""
+"""Prompt settings, rendered prompts and label symbols."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DEFAULT_PROMPT: Final = "direct"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptSettings:
-    """How a run asks. One value stands for one wording: a template file is read once per value."""
+    """Settings of a run's prompts. One value stands for one wording: a template file is read once per value."""
 
     # the prompt that `Ask.prompt_id == "default"` means; None for the model's own, or else direct
     prompt: str | None = None
@@ -47,7 +47,7 @@ class PromptSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskOptions(Settings):
-    """How items are asked, as commands and functions are told."""
+    """Options for asking about items, for commands and functions."""
 
     prompt: Annotated[
         str | PromptSettings | None,
@@ -94,7 +94,7 @@ class AskOptions(Settings):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Wording:
-    """What asks about all plain items that are shown alike: everything but their texts."""
+    """Everything but the texts of plain items that are shown alike."""
 
     before: tuple[Message, ...]  # the messages before the last one, which is the user's
     outline: Outline  # the last message, with holes for the texts

@@ -1,4 +1,4 @@
-"""Where the candidates' texts stand in a chat, from the pieces that it was written of."""
+"""Places of the candidates' texts in a chat, from the pieces it was written of."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Piece = tuple[str, int]
 
 
 def spans_of(pieces: Iterable[Piece], n: int, *, place: int) -> Spans:
-    """Where n candidates stand in the message that the pieces make, the `place`-th of its chat."""
+    """Find n candidates in the message that the pieces make, the `place`-th of its chat."""
     spans: list[tuple[Span, ...]] = [()] * n
     end = 0
     for text, candidate in pieces:

@@ -1,4 +1,4 @@
-"""How it was measured: settings and the command, without their secrets."""
+"""Report section on settings and command, without secrets."""
 
 from __future__ import annotations
 

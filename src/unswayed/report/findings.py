@@ -1,4 +1,4 @@
-"""What a run shows, decided from intervals before a word is written.
+"""Findings of a run, decided from intervals before a word is written.
 
 3 points of half-width settle a question; a position or label is favoured when its whole interval,
 widened so that it holds for all the shares looked at together, lies above 1/n.
@@ -64,7 +64,7 @@ _REVISION = re.compile(r"@(?:sha256:)?[0-9a-f]{12,}(?=$|\+)")
 
 
 class State(StrEnum):
-    """What the headline is about."""
+    """Subject of the headline."""
 
     FAILED = "failed"
     UNPARSED = "unparsed"
@@ -96,7 +96,7 @@ class Finding:
 
     @property
     def noun(self) -> str:
-        """What a candidate is called."""
+        """Word for a candidate."""
         return self.metrics.data.noun
 
     # Which rows the report speaks about.
@@ -150,12 +150,12 @@ class Finding:
 
     @property
     def consistency(self) -> Estimate | None:
-        """That of single calls, as the judge is normally asked."""
+        """Consistency of single calls, as the judge is normally asked."""
         return self.plain.get(CONSISTENCY) or self.base_row.get(CONSISTENCY)
 
     @property
     def repeats(self) -> Repeats | None:
-        """What changes when asked again, where enough items were."""
+        """Repeat noise, where enough items were asked again."""
         again = self.metrics.repeats
         return again if again and (again.beyond.n or 0) >= FEWEST_UNITS else None
 
@@ -176,7 +176,7 @@ class Finding:
         return min(self.items, self.metrics.data.n_units or self.items)
 
     def difference(self, method: str, other: str, metric: str) -> Estimate | None:
-        """The paired difference method minus other, with the interval that claims rest on: the one
+        """Return the paired difference method minus other, with the interval that claims rest on: the one
         for all methods compared at once, where there is one. None if it was not measured.
         """
         gaps = self.metrics.differences
@@ -207,7 +207,7 @@ class Finding:
 
     @property
     def effect(self) -> Estimate | None:
-        """Of two candidates, how many more comparisons one wins shown first than shown last."""
+        """For two candidates, comparisons won when shown first minus those won when shown last."""
         return self.plain.get(POSITION_EFFECT) if self.n == 2 else None
 
     @cached_property
@@ -282,7 +282,7 @@ class Finding:
 
     @cached_property
     def state(self) -> State:
-        """What the headline is about."""
+        """Subject of the headline."""
         if self.metrics.calls.missing and not self.metrics.calls.answered:
             return State.FAILED
         if self.unparsed_share > MOST_UNREAD:

@@ -1,4 +1,4 @@
-"""What an interval says: above, below, apart, alone or jointly with others that are looked at."""
+"""Read an interval: above, below, apart, alone or jointly with others that are looked at."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def disjoint(a: Estimate, b: Estimate) -> bool:
 
 
 def _wider(looks: float) -> float:
-    """How many times wider a 95% interval is that holds for so many looks (Bonferroni)."""
+    """Return the factor by which a 95% interval widens when it holds for so many looks (Bonferroni)."""
     return NormalDist().inv_cdf(1 - 0.025 / looks) / NormalDist().inv_cdf(0.975)
 
 

@@ -1,4 +1,4 @@
-"""Where to write the names in a crowded scatter plot, so that no two texts ever touch.
+"""Place the names in a crowded scatter plot, so that no two texts ever touch.
 
 One label after the other, the recommended one first, takes its nearest free place: beside the dot,
 diagonal, above or below. A place that covers another label or a dot is never taken; one that
@@ -72,7 +72,7 @@ class Spot:
 
     @property
     def text(self) -> str:
-        """What is written beside it."""
+        """Text beside the dot."""
         return f"{' and '.join(name for name, _ in self.names)} {self.value}".strip()
 
     @property

@@ -33,7 +33,7 @@ def percent(value: float, digits: int = 1) -> str:
 
 
 def whole(value: float, beside: float | None = None) -> str:
-    """A fraction in whole percent, without the sign; with a decimal where that would hide the
+    """Return a fraction in whole percent, without the sign; with a decimal where that would hide the
     difference to the fraction `beside` it in the same sentence.
     """
     text = share(value, 0)
@@ -164,7 +164,7 @@ def ordinal(position: int) -> str:
 
 
 def two_digits_up(number: float) -> int:
-    """Rounded up to two significant digits: 1067 is 1100."""
+    """Round up to two significant digits: 1067 is 1100."""
     if number <= 10:
         return math.ceil(number)
     scale = 10 ** (math.floor(math.log10(number)) - 1)

@@ -46,7 +46,7 @@ def render_report(runs: Sequence[RunData], *, embed_mb: float = 4.0) -> str:
 
 
 def named(runs: Sequence[RunData]) -> list[Finding]:
-    """What each run shows, under the name that it was given, else under what differs between them
+    """Return the findings of each run, under the name that it was given, else under what differs between them
     of model, prompt and data; a single run needs no name.
     """
     findings = [Finding(run) for run in runs]
@@ -128,7 +128,7 @@ def _context(findings: Sequence[Finding], *, embed_mb: float) -> Mapping[str, ob
 
 
 def headline_of(findings: Sequence[Finding]) -> Markup:
-    """What the page says first."""
+    """Return the first sentence of the page."""
     first = findings[0]
     if len(findings) == 1:
         return sentence("lead.headline", first)
@@ -138,7 +138,7 @@ def headline_of(findings: Sequence[Finding]) -> Markup:
 
 
 def _warning(finding: Finding) -> list[Markup]:
-    """That calls are missing, under the run's name where there are several."""
+    """Warn about missing calls, under the run's name where there are several."""
     text = say("lead.missing", finding)
     return [sentence("runs.of_run", finding.name, text[0])] if finding.name and text else list(text)
 

@@ -138,7 +138,7 @@ def _tables(tables: Sequence[PlotTable], width: float, height: float, label: str
 
 
 def _rows(ax: Axes, table: PlotTable) -> None:
-    """A plot table as the page has it, one row below the other."""
+    """Draw a plot table as the page has it, one row below the other."""
     colours, bars = _colours(), table.kind == "shares"
     names: list[str] = []
     for block in table.blocks:
@@ -206,7 +206,7 @@ def _frontier(shown: Frontier) -> Figure | None:
 
 
 def _drawing(ax: Axes, drawing: Drawing) -> None:
-    """A drawing in its own px, y downwards."""
+    """Draw a drawing in its own px, y downwards."""
     colours, scale, frame = _colours(), drawing.scale, drawing.scale.frame
     plot = frame.plot
     ax.set_xlim(0, frame.width)

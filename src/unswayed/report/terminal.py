@@ -21,7 +21,7 @@ UNLIMITED = 10_000
 
 
 def terminal_report(run: RunData) -> RenderableType:
-    """What the run shows, for `rich.print`: the same numbers and sentences as the page."""
+    """Build the terminal report of a run, for `rich.print`: the same numbers and sentences as the page."""
     finding = Finding(run)
     parts: list[RenderableType] = [Text(_plain("lead.headline", finding), style="bold")]
     warning = _plain("lead.missing", finding)

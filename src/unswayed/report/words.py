@@ -101,6 +101,6 @@ def clause(text: str) -> str:
 
 
 def _listed(words: Sequence[str], joint: str = "and") -> Markup:
-    """ "a", "a and b", "a, b and c"."""
+    """Join words: "a", "a and b", "a, b and c"."""
     last = Markup(" %s ") % joint
     return last.join(part for part in (Markup(", ").join(words[:-1]), *words[-1:]) if part)

@@ -46,7 +46,7 @@ class Lookup:
 
     @property
     def directory(self) -> str:
-        """Where it lies, for messages."""
+        """Path of the store, for messages."""
         return str(self.path.parent)
 
     def rows(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
@@ -58,7 +58,7 @@ class Lookup:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """What is done within is committed at the end, all or nothing."""
+        """Commit everything done in the block at its end, or nothing."""
         if self.read_only:
             raise StoreError(f"{self.path} was opened for reading only.")
         with self._guard, explained(self.path, "write"), all_or_nothing(self._connection):
@@ -97,7 +97,7 @@ class Lookup:
             yield [(key, row) for key, row in rows]
 
     def recorded(self, keys: Iterable[bytes]) -> dict[bytes, Recorded]:
-        """Those of `keys` that are committed and whole."""
+        """Return the records of `keys` that are committed and whole."""
         return {
             key: Recorded(row, bool(unread) or row <= self._older)
             for chunk in _chunks(keys)
@@ -114,7 +114,7 @@ class Lookup:
 
     @property
     def damaged(self) -> int:
-        """How many damaged answers were met; each is asked for again and replaced."""
+        """Number of damaged answers met; each is asked again and replaced."""
         return len(self._damaged)
 
     def _whole(self, keys: Sequence[bytes]) -> list[tuple[bytes, bytes, int, int]]:

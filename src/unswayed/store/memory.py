@@ -64,7 +64,7 @@ class Memory:
             }
 
     def failed(self, keys: Iterable[bytes]) -> set[bytes]:
-        """Those of `keys` that failed and were not answered since."""
+        """Return the `keys` that failed and were not answered since."""
         with self._guard:
             return {key for key in keys if self._answers.get(key) == LOST}
 

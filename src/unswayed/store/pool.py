@@ -173,7 +173,7 @@ class CallStore(Lookup):
         return row
 
     def totals(self) -> Totals:
-        """What all calls of the run directory have cost so far."""
+        """Return the cost of all calls of the run directory so far."""
         return Totals(*self.rows("SELECT * FROM totals")[0])
 
     # --- failures ----------------------------------------------------------------------------
@@ -201,7 +201,7 @@ class CallStore(Lookup):
             )
 
     def failed(self, keys: Iterable[bytes]) -> set[bytes]:
-        """Those of `keys` that failed and were not answered since."""
+        """Return the `keys` that failed and were not answered since."""
         with self._guard:
             return self._failed.intersection(keys)
 

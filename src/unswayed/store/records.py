@@ -63,7 +63,7 @@ class Totals(NamedTuple):
 
     @classmethod
     def of(cls, calls: Sequence[tuple[bytes, Request, Response]]) -> Totals:
-        """What calls add to the sums."""
+        """Return the totals of some calls."""
         return cls(
             len(calls),
             sum(response.input_tokens for _, _, response in calls),

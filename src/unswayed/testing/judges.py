@@ -46,13 +46,13 @@ def make_items(method: Method, count: int, n: int, prefix: str = "q") -> list[It
 
 @cache
 def _appeal(text: str, seed: int) -> float:
-    """What a text is worth to a judge: it hangs on the text alone, never on its index."""
+    """Return the worth of a text to a judge: it depends on the text alone, never on its index."""
     return float(np.random.default_rng([seed, *text.encode()]).normal(0, 1.2))
 
 
 @cache
 def _bias(n: int, seed: int) -> FloatArray:
-    """What n positions and n labels are worth to a judge, shape (2, n)."""
+    """Return the worth of n positions and n labels to a judge, shape (2, n)."""
     return np.random.default_rng([seed, n]).normal(0, 0.8, (2, n))
 
 

@@ -1,4 +1,4 @@
-"""What the tiny models learned from: prompts with the answers of raters who have planted biases.
+"""Training data of the tiny models: prompts with the answers of raters who have planted biases.
 
 A rater answers with a draw from softmax(learned worth / tau + position bias + label bias). In
 30 % of the prompts the labels are shuffled against the positions, so that the two biases can be
@@ -69,7 +69,7 @@ class Examples(NamedTuple):
 
 
 class Contents(NamedTuple):
-    """What prompts are about, and what the raters think of it."""
+    """Contents of prompts, and the raters' opinion of them."""
 
     question: IntArray  # token ids, shape (n, any)
     # token ids of the text that is scored, shape (n, any); None where there is none

@@ -36,7 +36,7 @@ BATCH: Final = 64
 
 
 def open_tiny(model: str, settings: BackendSettings) -> TinyBackend:
-    """Return a built-in model: `tiny/judge` or `tiny/rubric`, no key, no download, no extra."""
+    """Built-in model: `tiny/judge` or `tiny/rubric`, no key, no download, no extra."""
     name, _, revision = model.partition("@")
     if name not in FORMATS:
         raise UnknownNameError(f"unknown model 'tiny/{model}'. {did_you_mean(name, FORMATS)}")

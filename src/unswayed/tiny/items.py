@@ -87,7 +87,7 @@ CLOSE_RANKS: Final = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Worth:
-    """What words are worth, truly and to the tiny judge.
+    """Worth of words, truly and to the tiny judge.
 
     The judge learned from raters with systematic errors, so even without position bias it would
     not always be right.
@@ -137,7 +137,7 @@ def worth() -> Worth:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JudgeContents:
-    """What judge items are about."""
+    """Contents of judge items."""
 
     topics: IntArray  # index into `TOPICS`, shape (n,)
     words: IntArray  # indices into `WORDS`, shape (n, 2, 3)
@@ -150,13 +150,13 @@ class JudgeContents:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RubricContents:
-    """What rubric items are about."""
+    """Contents of rubric items."""
 
     topics: IntArray  # index into `TOPICS`, shape (n,)
     words: IntArray  # indices into `WORDS`, shape (n, 4)
 
     def quality(self, of_words: FloatArray) -> FloatArray:
-        """Where the answers lie on the scale of the levels, also beyond its ends, shape (n,)."""
+        """Return the places of the answers on the scale of the levels, also beyond its ends, shape (n,)."""
         middle = float(np.mean(VALUES))
         on_scale: FloatArray = middle + LEVELS_PER_WORTH * of_words[self.words].sum(axis=-1)
         return on_scale

@@ -1,4 +1,4 @@
-"""Which objective to train, and why: what gold says of the model's own average, and the reverse.
+"""Advise an objective and give the reason: compare gold with the model's own average.
 
     no gold, too little of it, or gold that is unrelated to the average   distill
     gold, wrong in part or in a share that cannot be said                 rl-exact
@@ -56,7 +56,7 @@ CLOSE_ITEMS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """What to train."""
+    """Advised objective and its reasons."""
 
     objective: str  # a registered name
     changes: Mapping[str, str]  # fields of a recipe with their values, as for `--set`
@@ -68,7 +68,7 @@ class Advice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdviceGround:
-    """What the untrained model answers."""
+    """Answers of the untrained model."""
 
     items: int  # items asked
     mass: float  # mean probability of all labels together
@@ -77,7 +77,7 @@ class AdviceGround:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gold:
-    """What gold and the model's own average say of each other."""
+    """Agreement of gold with the model's own average."""
 
     items: int  # items whose gold tells candidates apart
     several: int  # those of them with several right candidates
@@ -107,7 +107,7 @@ class Gold:
 
 
 def surest_contradicted(mean_logits: FloatArray, gold: Sequence[int]) -> Estimate:
-    """How often gold contradicts the average on the tenth of the questions where it is surest.
+    """Estimate how often gold contradicts the average on the tenth of the questions where it is surest.
 
     Gold that is wrong by lot in a share e is expected to contradict the average on at least a share
     e of any items, whether or not the average is calibrated. Surest is where the largest mean logit,

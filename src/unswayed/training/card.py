@@ -42,18 +42,18 @@ class Base(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What a card is headed with."""
+        """Heading of a card."""
         return "Local model" if self.hub_id is None else self.hub_id.rpartition("/")[2]
 
     def __str__(self) -> str:
-        """What a card says of it."""
+        """Return the text for a card."""
         if self.hub_id is None:
             return f"a local model with the fingerprint `{self.revision}`"
         return f"`{self.hub_id}` at revision `{self.revision}`"
 
 
 class Origin(NamedTuple):
-    """What a run was shown, and what its recipe left to be settled."""
+    """Data of a training run and the settings its recipe left open."""
 
     needs_gold: bool  # whether gold was trained on
     golden: int  # items by whose gold a temperature can be chosen; 0 if they are too few
@@ -211,7 +211,7 @@ def _targets(origin: Origin) -> list[str]:
 
 
 def _shown(origin: Origin) -> str:
-    """What moved with a presentation: invariance is learned for that."""
+    """Describe what moved with a presentation: invariance is learned for that."""
     moved = "candidates were moved through the labels"
     if origin.labels_move:
         return f"{moved}, and labels apart from candidates"

@@ -1,4 +1,4 @@
-"""What a run computes on, and in which precision: a GPU of this machine, an assumed one, or the CPU."""
+"""Device and precision of a run: a GPU of this machine, an assumed one, or the CPU."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ def on_cpu(recipe: Recipe) -> bool:
 
 
 def computed_in(recipe: Recipe, *, on_gpu: bool) -> Precision:
-    """What a run computes in."""
+    """Return the precision in which a run computes."""
     if recipe.run.precision == "auto":
         return "bfloat16" if on_gpu else "float32"
     return recipe.run.precision
 
 
 def loaded_in(recipe: Recipe, *, on_gpu: bool) -> Precision:
-    """What the base's weights are loaded in.
+    """Return the precision in which the base's weights are loaded.
 
     Frozen weights under an adapter lose nothing in bfloat16; weights that are trained stay in
     float32, because an update of 1e-5 of their size is below bfloat16's resolution.

@@ -1,4 +1,4 @@
-"""What losses of one-token answers are made of: expected rewards instead of averages over samples.
+"""Losses of one-token answers: expected rewards instead of averages over samples.
 
 Where the answer is one label, its probability in every presentation is known from one forward pass,
 and so is what a sample of it is worth on average: nothing has to be sampled. The gradient is that of

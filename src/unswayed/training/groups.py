@@ -64,7 +64,7 @@ def usable_items(items: Sequence[Item], data: DataTable, *, needs_gold: bool = T
 
 
 def _gold_fault(item: Item) -> str | None:
-    """What is wrong with an item's gold; None if it tells candidates apart."""
+    """Return the fault of an item's gold; None if it tells candidates apart."""
     right = item.gold_candidates()
     if right:
         return None if len(set(right)) < item.n else f"names all {item.n} candidates"
@@ -105,7 +105,7 @@ class GroupRow:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What became of the items."""
+    """Counts of kept and dropped items."""
 
     # given, kept: items before and after; kept are trained on
     given: int

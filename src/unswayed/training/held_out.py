@@ -99,7 +99,7 @@ def look_filtered(before: Iterable[Figure]) -> bool:
 
 
 def measure_held_out(plan: Plan, answer: Answer) -> dict[str, float]:
-    """What a greedy reader of the model being trained would get right, as it stands in the log."""
+    """Measure the accuracy of a greedy reader of the model in training, for the log."""
     recipe, groups = plan.recipe, plan.groups
     prompts = prompt_settings(recipe.prompt)
     items = checked_items(plan)

@@ -60,7 +60,7 @@ class Example(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LabelBatch:
-    """What a loss is computed from; n candidates at most."""
+    """Input of a loss; n candidates at most."""
 
     # log-probability of each candidate's label among all tokens, shape (items, presentations, n)
     log_p: torch.Tensor
@@ -139,7 +139,7 @@ class OneToken(_Base):  # type: ignore[misc]
         return (loss, log_p) if return_outputs else loss
 
     def log(self, logs: dict[str, float], *values: Any, **named: Any) -> None:
-        """The trainer's own figures, with the means of the loss's parts since the last line.
+        """Log the trainer's own figures, with the means of the loss's parts since the last line.
 
         Over all processes, as the loss is.
         """

@@ -66,7 +66,7 @@ OWN_REWARD: Final = "inv"
 
 
 class Lesson(NamedTuple):
-    """What is learned."""
+    """Lesson of an objective on answers of one label."""
 
     examples: Sequence[Example]  # all of them with equally many presentations
     loss: Loss  # what is minimised

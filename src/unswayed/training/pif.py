@@ -155,7 +155,7 @@ def pif_loss(
     symbol_weight: float = 1.0,
     content_weight: float = 1.0,
 ) -> torch.Tensor:
-    """The loss of a batch of B examples, from log-probabilities of tokens, shape (B, 1+m, L), the
+    """Return the loss of a batch of B examples, from log-probabilities of tokens, shape (B, 1+m, L), the
     positive first; `symbol` and `content` are 1 where a token belongs to that part of the answer.
     """
     import torch

@@ -1,4 +1,4 @@
-"""From items, a recipe and a model to a plan: everything that can be checked without weights."""
+"""Plan a training run from items, recipe and model: everything that can be checked without weights."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def _first_prompt(items: Sequence[Item], prompts: PromptSettings) -> Rendered:
 
 
 def _remarks(recipe: Recipe, demand: Demand, steps: int) -> Iterator[str]:
-    """What is allowed and hardly meant."""
+    """Warn about settings that are valid but probably unintended."""
     if not estimate_memory(demand).fits:
         yield f"memory: {advice(demand)}"
     largest = demand.shape.largest_rank

@@ -52,7 +52,7 @@ def joined(recipe: Recipe) -> Iterator[None]:
 
 
 def process_count(environment: Mapping[str, str] = os.environ) -> int:
-    """Processes of this run, as its launcher announces them."""
+    """Return the number of processes of this run, as its launcher announces them."""
     return int(environment.get("WORLD_SIZE", "1"))
 
 
@@ -73,7 +73,7 @@ def everyone(value: T) -> list[T]:
 
 
 def on_main(action: Callable[[], T], *, patient: bool = False) -> T:
-    """What an action returns, which the first process alone does for all, `patient` however long it takes.
+    """Return the result of an action that only the first process runs for all, `patient` however long it takes.
 
     Its error is raised in the others as a `RunDirectoryError` with the same message; a signal that
     reaches another process while it waits patiently is a `KeyboardInterrupt` there.
@@ -127,7 +127,7 @@ def _several() -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sharding:
-    """How the processes of a run share a model."""
+    """Sharing of a model among the processes of a run."""
 
     name: str = "one process"  # what users call it
     processes: int = 1  # of the run

@@ -1,4 +1,4 @@
-"""What happens between steps: log, warnings, held-out checks."""
+"""Work between steps: log, warnings, held-out checks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from unswayed.training.run_folder import RunFolder
 
 
 class TrainingWarning(UserWarning):
-    """What to know of a run that goes on."""
+    """Warning about a run that goes on."""
 
 
 @contextmanager

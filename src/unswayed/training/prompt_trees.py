@@ -74,7 +74,7 @@ class Rows:
         return self.ids.numel()
 
     def inputs(self) -> dict[str, Tensor]:
-        """What the model is called with."""
+        """Return the model's arguments."""
         return {"input_ids": self.ids, "attention_mask": self.mask, "labels": self.labels}
 
     def spread(self, values: Tensor) -> Tensor:
@@ -125,7 +125,7 @@ class Trees:
         return count * width * width
 
     def inputs(self) -> dict[str, Tensor]:
-        """What the model is called with; the attention mask has shape (G, 1, W, W)."""
+        """Return the model's arguments; the attention mask has shape (G, 1, W, W)."""
         import torch
 
         rows, (count, width) = self.rows, self.shape
@@ -159,7 +159,7 @@ class Trees:
         return whole
 
     def _columns(self) -> Tensor:
-        """Where each different row's response stands in its sequence, shape (U, T)."""
+        """Return the columns of each different row's response in its sequence, shape (U, T)."""
         import torch
 
         rows = self.rows

@@ -1,4 +1,4 @@
-"""What an objective is (what is optimised) and what an engine is (what runs it)."""
+"""Protocols of objectives (what is optimised) and engines (what runs it)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Report = Callable[[Mapping[str, float]], None]
 
 
 class Objective(Protocol):
-    """What is optimised. Implementations are small frozen dataclasses; `table.py` names one each."""
+    """Objective of training. Implementations are small frozen dataclasses; `table.py` names one each."""
 
     @property
     def sampled(self) -> bool:
@@ -34,12 +34,12 @@ class Objective(Protocol):
 
     @property
     def layouts(self) -> Layouts:
-        """What moves with a presentation where the recipe leaves it open."""
+        """Part that moves with a presentation where the recipe leaves it open."""
         ...
 
     @property
     def uses(self) -> tuple[str, ...]:
-        """What it takes from the parts of a recipe that not all objectives share (`card.PARTIAL`).
+        """Names taken from the parts of a recipe that not all objectives share (`card.PARTIAL`).
 
         Tables (`rollout`) and fields (`target.temperature`); the model card leaves out the rest.
         """
@@ -47,7 +47,7 @@ class Objective(Protocol):
 
     @property
     def card_text(self) -> str:
-        """What the model card says the method is: a name with its source."""
+        """Name of the method with its source, for the model card."""
         ...
 
     def settings(
@@ -74,7 +74,7 @@ class Objective(Protocol):
         ...
 
     def largest_pass(self, recipe: Recipe, groups: Groups, chat: ChatTokens) -> Pass:
-        """What a backward pass holds at most, to estimate memory and to check the model's context."""
+        """Return the largest backward pass, to estimate memory and to check the model's context."""
         ...
 
     def steps_per_epoch(self, recipe: Recipe, groups: Groups) -> int:
@@ -91,7 +91,7 @@ class Objective(Protocol):
 
 
 class Stop(NamedTuple):
-    """Where an engine stopped.
+    """Point at which an engine stopped.
 
     Attributes:
         steps: Optimiser steps done.
@@ -103,7 +103,7 @@ class Stop(NamedTuple):
 
 
 class Engine(Protocol):
-    """What runs objectives: it divides steps, trains, answers, saves."""
+    """Engine that runs objectives: it divides steps, trains, answers, saves."""
 
     def check(self, recipe: Recipe, settings: RewardSettings | None, *, sampled: bool) -> None:
         """Check that the engine is installed in a known version, and can run what is asked for.

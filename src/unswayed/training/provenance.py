@@ -1,4 +1,4 @@
-"""What a training run was: its record, and what makes it the same run."""
+"""Record of a training run, and the fields that make it the same run."""
 
 from __future__ import annotations
 

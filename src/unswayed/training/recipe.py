@@ -115,7 +115,7 @@ def _check_fields(raw: Mapping[str, object], where: str) -> None:
 
 
 def _hint(field: str) -> str:
-    """What may stand in a field: its choices, or the fields of a table."""
+    """Return the allowed content of a field: its choices, or the fields of a table."""
     struct, _, name = field.rpartition(".")
     names = _fields_by_table().get(field)
     if names:

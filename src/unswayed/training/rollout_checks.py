@@ -1,4 +1,4 @@
-"""What sampling responses needs: enough of them, and a vLLM that the installed trl can use."""
+"""Check what sampling responses needs: enough of them, and a vLLM that the installed trl can use."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ DIGITS: Final = re.compile("0|[1-9][0-9]{0,17}")
 
 
 class Start(NamedTuple):
-    """Where a run begins."""
+    """Starting point of a run."""
 
     resume: int | None  # step of the checkpoint to go on from; None for a fresh start
     finished: int | None  # the steps that this very run had when it finished; None if it has not
@@ -44,7 +44,7 @@ class Start(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RunFolder:
-    """Where a run leaves its result, log and checkpoints."""
+    """Folder for the result, log and checkpoints of a run."""
 
     path: Path  # may not exist before `prepare`
 
@@ -103,12 +103,12 @@ class RunFolder:
         return Start(resume, finished, tuple(warnings))
 
     def checkpoint(self, step: int) -> Path:
-        """Where the checkpoint of a step lies."""
+        """Return the path of a step's checkpoint."""
         return self.path / f"checkpoint-{step}"
 
     @property
     def aside(self) -> Path:
-        """Where checkpoints are written, under the names they will have."""
+        """Folder in which checkpoints are written before they are moved into place."""
         return self.path / ASIDE
 
     def keep_checkpoint(self, step: int, record: Record, most: int) -> None:
@@ -199,7 +199,7 @@ class RunFolder:
         return by_step
 
     def settled(self) -> dict[str, float]:
-        """What was settled before training, such as a `temperature`: stands in every step."""
+        """Return the values settled before training, such as a `temperature`: part of every step."""
         choices: dict[str, float] = {}
         for logged in self._log_lines():
             choices |= {

@@ -1,4 +1,4 @@
-"""From sampled responses to rewards, in numpy: everything numeric that an engine's hooks do."""
+"""Turn sampled responses into rewards, in numpy: everything numeric that an engine's hooks do."""
 
 from __future__ import annotations
 

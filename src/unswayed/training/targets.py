@@ -1,4 +1,4 @@
-"""What an item's answers are trained towards: the model's own average, the gold, or both weighed."""
+"""Training targets of an item's answers: the model's own average, the gold, or both weighed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LIKELY: Final = NORMAL**2 / 2
 
 
 class GoldNoise(NamedTuple):
-    """How far gold and the model's own average can be trusted."""
+    """Reliability of gold and of the model's own average."""
 
     temperature: float  # temperature of the average
     wrong_gold: float  # share of items whose gold is wrong
@@ -247,7 +247,7 @@ def plain_gold(items: Sequence[Item]) -> list[FloatArray]:
 def weighed_gold(
     items: Sequence[Item], averages: Sequence[FloatArray], *, epsilon: float
 ) -> list[FloatArray]:
-    """What gold makes of each item's average, shape (n,); gold itself for epsilon 0.
+    """Return the target that gold makes of each item's average, shape (n,); gold itself for epsilon 0.
 
     Items with several right candidates keep their gold, equally much for each.
     """

@@ -1,4 +1,4 @@
-"""Whether weight files are whole, by their headers: a download or a process that saves may have stopped."""
+"""Check by their headers that weight files are whole: a download or a saving process may have stopped."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Shape = tuple[int, ...]
 
 
 def weights_defect(folder: Path) -> str | None:
-    """What keeps the weights of a model or an adapter from being read; None if they are whole."""
+    """Return the defect that keeps the weights of a model or an adapter from being read; None if they are whole."""
     index = folder / INDEX
     try:
         names = (

@@ -1,4 +1,4 @@
-"""From the name of a benchmark to items: parts, rows that belong together, what is left out."""
+"""Load a benchmark by name: its parts, rows that belong together, rows left out."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _with_criterion(item: Item, criterion: str) -> Item:
 
 
 def _origin(benchmark: Benchmark[Any], copy: Copy, rows: int) -> Mapping[str, str | int]:
-    """What `run.json` says of where items come from; of what revision a copy is, nobody told."""
+    """Return the origin of the items for `run.json`; a copy does not tell its revision."""
     facts: dict[str, str | int | None] = {
         "address": benchmark.address,
         "revision": benchmark.revision if copy.place is None else None,

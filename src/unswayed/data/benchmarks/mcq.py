@@ -1,4 +1,4 @@
-"""What benchmarks of multiple-choice questions share: options that speak of other options."""
+"""Common part of multiple-choice benchmarks: options that refer to other options."""
 
 from __future__ import annotations
 

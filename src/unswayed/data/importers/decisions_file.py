@@ -39,7 +39,7 @@ question_key: Final[Callable[[Decision], Hashable]] = attrgetter(
 
 
 def repeated(item_id: str, line: int) -> BadFieldError:
-    """What is wrong with a decision whose question was answered on an earlier line."""
+    """Describe a decision whose question was answered on an earlier line."""
     return BadFieldError("item_id", f"{item_id}: the same question was answered on line {line}")
 
 

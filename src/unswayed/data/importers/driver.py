@@ -1,4 +1,4 @@
-"""From foreign files to items and decisions: read, convert, check, count."""
+"""Read foreign files, convert them to items and decisions, check and count."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ OWN_LOG: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What foreign files hold."""
+    """Content of foreign files."""
 
     items: tuple[Item, ...]  # in order of appearance; empty where the format only names them
     # in order of appearance; empty where the records are items alone

@@ -28,7 +28,7 @@ LETTERS: Final = ("A", "B")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldMap:
-    """Where the parts of a judge call stand in a foreign record."""
+    """Fields of a foreign record that hold the parts of a judge call."""
 
     id: str  # field with the item's id; the same in all orders
     # Field with the answer: one of `labels` (or a name), one of `tie`; anything else is unparsed.

@@ -59,7 +59,7 @@ class _Row(msgspec.Struct):
 
 
 class _Layout(NamedTuple):
-    """What a row shows: the item's name and task, its order, and the right candidate."""
+    """Content of a row: the item's name and task, its order, and the right candidate."""
 
     name: str
     task: Task

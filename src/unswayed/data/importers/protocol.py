@@ -1,4 +1,4 @@
-"""What an importer is: one foreign record in, an item and its decisions out.
+"""Importer protocol: one foreign record in, an item and its decisions out.
 
 An importer is one value: the fields that tell its format, the schema of a record, and the function
 that says what a record means. Reading files, checking and counting are the driver's.
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a record stands.
+    """Place of a record.
 
     Attributes:
         file: Path as given.
@@ -46,7 +46,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What one record says.
+    """Item and decisions read from one record.
 
     Attributes:
         item: The item, with the gold where the record has it; None if it only names it.
@@ -150,7 +150,7 @@ def read_as(schema: type[T], record: Record) -> T:
 
 
 def decoded(value: object, field: str) -> object:
-    """What a field holds; `msgspec.Raw` is JSON that nobody has looked into yet."""
+    """Decode the value of a field; `msgspec.Raw` is JSON that is still encoded."""
     if not isinstance(value, msgspec.Raw):
         return value
     try:
@@ -186,7 +186,7 @@ MARK: Final = "unswayed"
 
 
 class Mark(msgspec.Struct):
-    """What a log says of a question shown in an order of ours: one presentation of a question: which, the candidate at each place, and what is right."""
+    """One presentation of a question in a log, in an order of ours: which question, the candidate at each place, and the right one."""
 
     item: str | int
     order: Order
@@ -215,7 +215,7 @@ def candidate_at(shown: Presentation, position: Choice) -> Choice:
 
 
 def named(names: Mapping[Any, Choice], value: object, field: str, allowed: str) -> Choice:
-    """What the value of a field names."""
+    """Return the choice that the value of a field names."""
     if value not in names:
         raise BadFieldError(field, f"{value!r} is not {allowed}")
     return names[value]

@@ -17,7 +17,7 @@ from unswayed.model.decisions.codes import FloatArray
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """Which items belong together."""
+    """Groups of items that belong together."""
 
     of_item: NDArray[np.intp]  # the cluster of each item, 0 to `count` - 1; shape (I,)
     count: int  # clusters to draw from; some may have no item here
@@ -37,7 +37,7 @@ class Clusters:
 
     @classmethod
     def of_strata(cls, strata: Sequence[tuple[int, Self | None]]) -> Self | None:
-        """Those of strata one behind the other, each with its number of items; None without any."""
+        """Return the clusters of consecutive strata, each with its number of items; None without any."""
         if all(clusters is None for _, clusters in strata):
             return None
         return cls.of(
@@ -49,7 +49,7 @@ class Clusters:
         )
 
     def rows(self, index: NDArray[np.intp]) -> Self:
-        """Those of some items, among the same clusters."""
+        """Select the clusters of some items."""
         return replace(self, of_item=self.of_item[index])
 
     def alone(self) -> Self | None:

@@ -20,7 +20,7 @@ RANK: Final = "rank"
 
 
 class Evidence(StrEnum):
-    """What a decision can hold, in words: `choice`, `probs`, `scores`, or a level with a value."""
+    """Kinds of evidence in a decision: `choice`, `probs`, `scores`, or a level with a value."""
 
     CHOICE = "a chosen candidate"
     PROBS = "label probabilities"
@@ -96,7 +96,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def ratings(self) -> dict[str, tuple[float | None, ...]]:
-        """What the candidates were rated with, by name: scores, ranks (1 is best) and flags."""
+        """Ratings of the candidates by name: scores, ranks (1 is best) and flags."""
         ratings: dict[str, tuple[float | None, ...]] = {} if self.flags is None else {**self.flags}
         if self.scores is not None:
             ratings[SCORE] = self.scores

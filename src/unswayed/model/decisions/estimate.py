@@ -36,7 +36,7 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def units(self) -> int:
-        """What is behind it, each question once."""
+        """Number of units behind the estimate; each question counts once."""
         return self.n if self.n_units is None else self.n_units
 
     def negated(self) -> Estimate:

@@ -1,4 +1,4 @@
-"""Where the criterion of an item is printed among those that are asked at once."""
+"""Places of an item's criterion among criteria that are asked together."""
 
 from __future__ import annotations
 

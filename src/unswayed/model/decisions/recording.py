@@ -19,7 +19,7 @@ from unswayed.model.presentation import Ask
 
 
 class Originals(Protocol):
-    """Where recorded decisions lie, by place."""
+    """Recorded decisions in their original form, by place."""
 
     def read(self, places: Sequence[int]) -> Iterator[Decision]:
         """Yield the decisions at some places, as they were recorded."""
@@ -38,7 +38,7 @@ class ByCandidate:
     values: FloatArray  # naN where one is unknown
 
     def rows(self, index: NDArray[np.intp]) -> ByCandidate:
-        """Those of some rows."""
+        """Select the values of some rows."""
         return ByCandidate(self.start[index], self.values)
 
     @property
@@ -47,7 +47,7 @@ class ByCandidate:
         return not len(self.values) or not bool((self.start >= 0).any())
 
     def cells(self, n: int) -> FloatArray:
-        """Those of rows with n candidates each, shape (R, n); NaN where a row has none.
+        """Return the values of rows with n candidates each, shape (R, n); NaN for missing values.
 
         They may be these very numbers: write into a copy.
         """
@@ -109,14 +109,14 @@ class Recording:
         return self.item.astype(np.int64) * len(self.ask_codes) + of_kind[self.kind]
 
     def places_among(self, ids: Sequence[str]) -> NDArray[np.intp]:
-        """Where each of `item_ids` stands among ids, -1 where it does not."""
+        """Return the index of each of `item_ids` among ids, -1 for absent ones."""
         if len(ids) == len(self.item_ids) and all(map(eq, ids, self.item_ids)):
             return np.arange(len(ids), dtype=np.intp)
         rows = {name: row for row, name in enumerate(ids)}
         return np.array([rows.get(name, -1) for name in self.item_ids], dtype=np.intp)
 
     def counts(self) -> NDArray[np.intp]:
-        """How many rows there are of each kind."""
+        """Count the rows of each kind."""
         return np.bincount(self.kind, minlength=len(self.kinds))
 
     def rows(self, chosen: BoolArray) -> Recording:
@@ -180,7 +180,7 @@ def _as_asked(decision: Decision, kind: Decision) -> Decision:
 
 
 def _appearance(rating: tuple[str, ByCandidate]) -> tuple[int, int]:
-    """Where a rating is found first; a decision has flags, then scores, then a ranking."""
+    """Return a sort key: first decision with the rating, then flags before scores before rankings."""
     name, values = rating
     return int((values.start >= 0).argmax()), (SCORE, RANK).index(name) if name in (
         SCORE,

@@ -69,7 +69,7 @@ class Subjects(Sequence[Item]):
 
     @cached_property
     def permutable(self) -> BoolArray:
-        """Which may be shown in other orders, shape (I,)."""
+        """True for items that may be shown in other orders, shape (I,)."""
         if self._whole is not None:
             return self._whole.permutable[self._index]
         return np.array([item.permutable for item in self.items], dtype=np.bool_)
@@ -83,7 +83,7 @@ class Subjects(Sequence[Item]):
 
     @cached_property
     def units(self) -> NDArray[np.object_]:
-        """What each counts once with, shape (I,)."""
+        """Unit of each item: items of one unit count once, shape (I,)."""
         if self._whole is not None:
             return self._whole.units[self._index]
         return np.array(units_of(self.items)[0], dtype=np.object_)

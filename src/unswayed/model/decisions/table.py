@@ -341,7 +341,7 @@ def _columns_of(values: NDArray[Any], columns: Sequence[int], unknown: float) ->
 
 
 def leaders_of(scores: FloatArray, tolerance: FloatArray | float) -> BoolArray:
-    """Which scores of each row are the highest, or within the tolerance of it; (I, n) -> (I, n).
+    """Mark the highest scores of each row, within the tolerance; (I, n) -> (I, n).
 
     None of a row with NaN. The tolerance may differ by row, shape (I, 1).
     """

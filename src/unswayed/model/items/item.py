@@ -1,4 +1,4 @@
-"""What is judged: the validated, frozen records and what makes them valid."""
+"""Items: validated, frozen records and their checks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from unswayed.model.items.tables import BadFieldError, fields_of
 
 
 class TaskRules(Protocol):
-    """What an item reads of its task; the whole of a task is `unswayed.model.tasks.TaskSpec`."""
+    """Part of a task that an item reads; the whole task is `unswayed.model.tasks.TaskSpec`."""
 
     @property
     def check(self) -> Callable[[Item], None]:
@@ -51,7 +51,7 @@ TASKS: Registry[TaskRules] = Registry(
 
 
 class Task(StrEnum):
-    """What is asked about the candidates: the names of the format, and those registered by others.
+    """Names of tasks: those of the format and those that other packages register.
 
     A name from the entry-point group `unswayed.model.tasks` is a task too: `Task("best-worst")`.
     """
@@ -161,7 +161,7 @@ def _task_named(name: str) -> Task:
 
 
 def suffix(criterion: str) -> str:
-    """What stands behind the id of an item in the id of one of its criteria."""
+    """Return the suffix of an item's id in the id of one of its criteria."""
     return f"#{criterion}"
 
 
@@ -178,7 +178,7 @@ def turns_of(text: Text) -> tuple[str, ...]:
 
 
 def texts_of(item: Item) -> Iterator[str]:
-    """What a judge is given to read and may quote: the turns of every text of the item."""
+    """Yield the texts that a judge reads and may quote: the turns of every text of the item."""
     for text in (item.prompt, *item.candidates, item.reference or "", item.response or ""):
         yield from turns_of(text)
 
@@ -200,7 +200,7 @@ PLACEHOLDER_LENGTH: Final = 40
 
 
 def unit_of(item: Item) -> str:
-    """What an item counts once with: the unit it names, else its question, else itself.
+    """Return the unit that an item counts once with: its named unit, else its question, else itself.
 
     The criteria of an item share its unit. Recorded decisions may come without text; there the id
     is all there is to tell items apart.
@@ -288,7 +288,7 @@ def decode_item(line: bytes | str | msgspec.Raw) -> Item:
 
 
 def _from_object(line: bytes | str | msgspec.Raw) -> Item:
-    """What the quick reading did not take: an item in columns, or the reason why there is none."""
+    """Read an item that the fast path rejected: one in columns, or raise the reason."""
     try:
         return item_of(msgspec.json.decode(line, type=dict[str, Any]))
     except msgspec.ValidationError as error:

@@ -28,7 +28,7 @@ _WRAPPERS: Final = frozenset(
 
 
 def criterion_key(name: str) -> str:
-    """What two names of the same criterion have in common: no case, spaces and signs."""
+    """Return the name of a criterion without case, spaces and signs."""
     return plain(name) or name
 
 
@@ -66,7 +66,7 @@ def _only(labels: set[float | bool | None]) -> int | None:
 
 
 def _named(node: Json, places: dict[str, int]) -> Iterator[tuple[int, Json]]:
-    """What stands behind the name of a criterion, with its place."""
+    """Yield the value behind each criterion's name, with its place."""
     if isinstance(node, JsonList):
         for entry in node.values:
             if isinstance(entry, JsonObject):

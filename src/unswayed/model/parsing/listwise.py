@@ -76,7 +76,7 @@ _REPORTED: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ListwiseReading:
-    """What a listwise reply says, by index of the label in its set."""
+    """Content of a listwise reply, by index of the label in its set."""
 
     scores: tuple[float | None, ...]  # score of each label, 0 to 100; None where it is missing
     # per name of `FLAGS` what is said of each label; None where nothing is
@@ -101,7 +101,7 @@ def read_listwise(
     *,
     quoted: Iterable[str] = (),
 ) -> ListwiseReading:
-    """What a reply says of each label; takes time linear in the length of the texts.
+    """Read what a reply states about each label; takes time linear in the length of the texts.
 
     >>> read_listwise('{"candidates": {"A": {"score": "73/100"}}, "ranking": "B > A"}', "AB").scores
     (73.0, None)
@@ -138,7 +138,7 @@ def read_listwise(
 def own_replies(
     text: str, symbols: Symbols, read: ReadsObject, quoted: tuple[str, ...]
 ) -> list[ListObject]:
-    """What the judge itself says, in order, without what it corrects."""
+    """Return the judge's own objects in order, without the ones it corrects."""
     places = _places(text, read)
     if not 0 < sum(place.reply.answers for place in places) <= _MOST_PLACES:
         return []

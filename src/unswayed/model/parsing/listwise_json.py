@@ -106,7 +106,7 @@ def json_texts(text: str) -> Iterator[_Nest]:
 
 
 def _parsed(text: str, start: int) -> tuple[_Nest, list[_Nest], int]:
-    """What begins at a bracket, all that is nested in it, and where looking at it ended."""
+    """Parse the value that begins at a bracket; return it, its nested values and the end of parsing."""
     root = _opened(text[start], start)
     nests, stack = [root], [root]  # all, and those that are open
     keys: list[str] = [""]  # of the pair that is read, per open bracket
@@ -178,7 +178,7 @@ def _scalar(token: re.Match[str]) -> str | float | bool | None:
 
 
 def _string(quoted: str) -> str:
-    """What a string says; with escapes that JSON does not have, as it stands."""
+    """Decode a string; one with escapes that JSON does not have stays as it is."""
     inside = quoted[1:-1]
     if "\\" not in inside:
         return inside

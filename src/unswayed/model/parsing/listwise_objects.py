@@ -1,4 +1,4 @@
-"""What one object of a listwise reply says of the labels, and of their order.
+"""Read one object of a listwise reply: its labels and their order.
 
 The contract is `{"candidates": {"A": {"score": 73, "rationale": "…", "major_error": false,
 "hallucinated_specificity": false, "calibrated_uncertainty": true}, …}, "ranking": ["B", "A", …]}`.
@@ -33,7 +33,7 @@ _LONGEST: Final = 4_000
 
 
 class ListObject(NamedTuple):
-    """What one object says, in order; anything may be said twice."""
+    """Content of one object in order; anything may occur twice."""
 
     # label, name (`SCORE` or one of `FLAGS`) and value; None for one that cannot be read
     marks: list[tuple[int, str, float | bool | None]]
@@ -52,7 +52,7 @@ class ListObject(NamedTuple):
 
 
 def reply_of(root: JsonObject | JsonList, symbols: Symbols) -> ListObject:
-    """What an object, or a list of candidates, says."""
+    """Read an object, or a list of candidates."""
     if isinstance(root, JsonList):
         reply = ListObject([], [])
         _read_candidates(root, symbols, reply)

@@ -1,4 +1,4 @@
-"""What the judge itself says: reasoning and quotations taken out of a reply.
+"""Remove reasoning and quotations from a reply.
 
 A judge may quote a candidate, and a candidate may contain answer tags or lines that look like a
 verdict. The rule for what counts as a quotation:
@@ -145,7 +145,7 @@ def _unquote(match: re.Match[str], symbols: Symbols) -> str:
 
 
 def _is_bare(text: str, symbols: Symbols) -> bool:
-    """True if a text is a label and at most one word more: `B`, `Option B`, not `[[B]]`."""
+    """Return True if a text is a label and at most one word more: `B`, `Option B`, not `[[B]]`."""
     if len(text) > 2 * symbols.longest + 40 or "[" in text or "<" in text:
         return False
     return alone(text, symbols) >= 0 and len(words_of(symbols.word.sub(" ", text))) <= 1

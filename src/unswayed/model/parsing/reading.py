@@ -159,7 +159,7 @@ def _kind(
     criterion: str | None,
     criteria_order: tuple[int, ...] | None,
 ) -> Decision:
-    """What all decisions about a question share."""
+    """Return the fields that all decisions about a question share."""
     substitute = ask.substitute
     return Decision(
         item_id="",

@@ -1,4 +1,4 @@
-"""What a judge is asked to reply, and how that is read; most tasks ask for one label."""
+"""Forms of a judge's reply and how each is read; most tasks ask for one label."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ READER: Final = 2
 
 
 class ReplySpec(NamedTuple):
-    """What a reply asks of the server.
+    """Form of a reply, as the server is asked for it.
 
     Attributes:
         max_tokens: Cap on generated tokens.
@@ -55,7 +55,7 @@ class ReplySpec(NamedTuple):
 
 
 class Reply(Protocol):
-    """What is asked for, and how it is read.
+    """Form of a task's reply, and how it is read.
 
     Attributes:
         gives: What its decisions can hold.
@@ -64,7 +64,7 @@ class Reply(Protocol):
     gives: ClassVar[frozenset[Evidence]]
 
     def request(self, labels: Sequence[str], style: ReplySpec) -> ReplySpec:
-        """What is asked of the server, by a style that asks so for one label."""
+        """Return the form to ask of the server, for a style that asks for one label."""
         ...
 
     def example(

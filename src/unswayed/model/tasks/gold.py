@@ -41,7 +41,7 @@ def check_gold(item: Item) -> None:
 
 
 def _index_hint(gold: str, n: int) -> str:
-    """How the gold that was written as text is written as an index."""
+    """Explain how to write textual gold as an index."""
     text = gold.strip().upper()
     if text.isdecimal() and len(text) < 10:
         return f"write {int(text)} without quotes"

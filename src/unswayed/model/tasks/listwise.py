@@ -76,7 +76,7 @@ class ListwiseReply:
         answer_only: bool,
         form: str | None = None,
     ) -> Decision:
-        """What of the object could be read, by candidate; what is missing is None."""
+        """Read the object, by candidate; None for missing parts."""
         text = response.text if ending(response.finish_reason).is_read else ""
         reading = read_listwise(text, labels, quoted=texts_of(item))
         by_label = ask.presentation.candidates_by_label()
