@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -56,14 +55,17 @@ class AuditResult:
         from unswayed.report.terminal import terminal_report
 
         drawn = io.StringIO()
-        console = Console(file=drawn, width=WIDTH, color_system=None)
+        console = Console(file=drawn, width=WIDTH, color_system=None, force_jupyter=False)
         console.print(
             terminal_report(without_items(self.record.metrics, self.record.run)), crop=False
         )
         return "\n".join(line.rstrip() for line in drawn.getvalue().rstrip().splitlines())
 
     def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(str(self))}</pre>"
+        from unswayed.report.collect import without_items
+        from unswayed.report.page import render_summary
+
+        return render_summary(without_items(self.record.metrics, self.record.run))
 
     @property
     def decisions(self) -> list[Decision]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
+from unswayed.base.registry import install_command
 from unswayed.model.calls import Request
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class Grammars:
     def _compiled(self, schema: str) -> LLMatcher:
         """Compile a schema; raise ValueError where that fails, as with a tokenizer that is not fast."""
         if importlib.util.find_spec("llguidance") is None:
-            raise ValueError('llguidance is not installed (pip install "unswayed[structured]")')
+            raise ValueError(f"llguidance is not installed ({install_command('structured')})")
         from llguidance import LLMatcher
 
         grammar = LLMatcher.grammar_from_json_schema(

@@ -41,6 +41,7 @@ from unswayed.backends.local_texts import seed_of
 from unswayed.backends.model_folders import ModelFolder, locate
 from unswayed.backends.protocol import Answer, Backend
 from unswayed.base.errors import MissingExtraError, UsageError
+from unswayed.base.registry import install_command
 from unswayed.model.calls import Failure, Query, Request, Response
 from unswayed.model.parsing import is_failed_attempt
 
@@ -71,7 +72,7 @@ def open_vllm(model: str, settings: BackendSettings) -> VllmBackend:
     if find_spec("vllm") is None and not settings.pricing_only:
         raise MissingExtraError(
             f"vllm/{model} needs vllm, which is not installed. Install it with: "
-            'pip install "unswayed[vllm]"; or start its server (vllm serve MODEL) and write '
+            f"{install_command('vllm')}; or start its server (vllm serve MODEL) and write "
             "openai-api/vllm/<model>, with VLLM_BASE_URL, such as http://127.0.0.1:8000/v1."
         )
     folder = locate(model, provider="vllm", dtype=settings.dtype, weights=not settings.pricing_only)

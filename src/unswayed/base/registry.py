@@ -143,6 +143,23 @@ def _name_in(table: Mapping[str, str], entry: object) -> str | None:
     return None
 
 
+def install_command(extra: str) -> str:
+    """Command that installs an extra: from the folder that the package was installed from, else by name."""
+    import json
+    from importlib.metadata import PackageNotFoundError, distribution
+    from urllib.parse import urlsplit
+    from urllib.request import url2pathname
+
+    try:
+        origin = json.loads(distribution("unswayed").read_text("direct_url.json") or "{}")
+    except PackageNotFoundError:  # found through PYTHONPATH
+        origin = {}
+    if "dir_info" not in origin:
+        return f'pip install "unswayed[{extra}]"'
+    editable = "-e " if origin["dir_info"].get("editable") else ""
+    return f'pip install {editable}"{url2pathname(urlsplit(origin["url"]).path)}[{extra}]"'
+
+
 def require(module: str, *, extra: str, feature: str) -> None:
     """Check that an optional dependency is installed."""
     from importlib.util import find_spec
@@ -150,5 +167,5 @@ def require(module: str, *, extra: str, feature: str) -> None:
     if find_spec(module) is None:
         raise MissingExtraError(
             f"{feature} needs {module}, which is not installed. "
-            f'Install it with: pip install "unswayed[{extra}]"'
+            f"Install it with: {install_command(extra)}"
         )

@@ -32,6 +32,7 @@ from unswayed.report.sections import (
     remedies_section,
     table_section,
 )
+from unswayed.report.table import main_table
 from unswayed.report.words import environment, joined, plain, say, sentence
 
 
@@ -43,6 +44,22 @@ def render_report(runs: Sequence[RunData], *, embed_mb: float = 4.0) -> str:
         raise UsageError("a report needs at least one run.")
     context = _context(named(runs), embed_mb=embed_mb)
     return visible(environment().get_template("page.html.j2").render(context))
+
+
+def render_summary(run: RunData) -> str:
+    """Headline, table of methods and advice as a fragment of HTML, for notebooks."""
+    finding = Finding(run)
+    table = main_table(finding)
+    shown = {
+        "headline": sentence("lead.headline", finding),
+        "warning": sentence("lead.missing", finding),
+        "lede": lede_of(finding),
+        "notes": sentence(
+            "terminal.terminal_notes", table.by_construction, table.notes, table.others
+        ),
+        "advice": sentence("advice.advice", finding),
+    }
+    return visible(environment().get_template("summary.html.j2").render(shown, table=table))
 
 
 def named(runs: Sequence[RunData]) -> list[Finding]:
