@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +15,16 @@ from unswayed.base.digests import drawn
 from unswayed.base.errors import ItemError, UnknownNameError, UsageError
 from unswayed.base.registry import did_you_mean
 from unswayed.data.benchmarks import BENCHMARKS, is_benchmark, load_benchmark
-from unswayed.model.items import TASKS, Item, ItemSet, encoded, items_of, load_items
+from unswayed.model.items import (
+    TASKS,
+    Item,
+    ItemSet,
+    encoded,
+    items_of,
+    load_items,
+    parse_columns,
+    rows_of_columns,
+)
 from unswayed.tiny import SETS, is_built_in, judge_of
 
 if TYPE_CHECKING:
@@ -43,6 +53,13 @@ class DataOptions(Settings):
         str | Path | None,
         Meta(description="Folder with a copy of the files of a benchmark.", extra={"text": Path}),
     ] = None
+    columns: Annotated[
+        str | None,
+        Meta(
+            description="Your names for fields of items: prompt=question,candidates=GPT|Claude,...",
+            extra={"value": str | Mapping[str, str | Sequence[str]]},
+        ),
+    ] = None
     seed: int = 0  # of the sample
 
     def load(self, source: Source) -> ItemSet:
@@ -55,6 +72,7 @@ class DataOptions(Settings):
                 raise UsageError(f"{name} {count!r}: give a number of items, at least 1.")
         if self.data_dir is not None and not is_benchmark(source):
             raise UsageError(f"--data-dir goes with a benchmark; {source!s:.60} is none.")
+        columns = parse_columns(self.columns) if isinstance(self.columns, str) else self.columns
         if self.sample is not None:
             whole = replace(self, sample=None, limit=None).load(source)
             part = _sample(whole, self.sample, self.seed)
@@ -65,7 +83,11 @@ class DataOptions(Settings):
             )
         elif isinstance(source, str | Path) and not is_built_in(source):
             path = _existing(str(source))
-            return load_items(path, limit=limit, task=task, on_bad_item=self.on_bad_item)
+            return _told(
+                load_items(
+                    path, limit=limit, task=task, on_bad_item=self.on_bad_item, columns=columns
+                )
+            )
         elif isinstance(source, str | Path):
             from unswayed.tiny.items import builtin_items
 
@@ -76,7 +98,11 @@ class DataOptions(Settings):
             records = list(records_of(source))
             if not all(isinstance(record, Item) for record in records):
                 plain = [encoded(record) for record in records]
-                return items_of(plain, limit=limit, task=task, on_bad_item=self.on_bad_item)
+                return _told(
+                    items_of(
+                        plain, limit=limit, task=task, on_bad_item=self.on_bad_item, columns=columns
+                    )
+                )
             loaded = ItemSet.of(records, name="items")
         if task is not None and loaded.task != task:
             raise ItemError(f"{loaded.name} has no items of task {task}; they are {loaded.task}.")
@@ -141,9 +167,14 @@ def records_of(source: Iterable[Any]) -> Iterable[Any]:
     """Yield the items or records of a list, a data frame or a dataset."""
     if hasattr(source, "columns") and hasattr(source, "to_dict"):
         return source.to_dict("records")  # type: ignore[no-any-return]  # a data frame
-    if isinstance(source, Mapping):
-        raise UsageError("items: one mapping is one item; give a list of them.")
-    return source
+    return rows_of_columns(source) if isinstance(source, Mapping) else source
+
+
+def _told(items: ItemSet) -> ItemSet:
+    """Return the items after telling the user what of their columns was taken for what."""
+    if items.read_as:
+        print(f"unswayed: {items.read_as}", file=sys.stderr, flush=True)
+    return items
 
 
 def _existing(source: str) -> str:

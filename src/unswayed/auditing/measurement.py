@@ -172,6 +172,7 @@ def run_of(
             no_gold=data.no_gold,
             gold_ties=data.gold_ties,
             origin=dict(plan.items.origin),
+            read_as=plan.items.read_as,
         ),
         task=plan.items.task.value,
         protocol=metrics.protocol,

@@ -172,6 +172,7 @@ class RunItems(Struct, frozen=True, kw_only=True, omit_defaults=True):
     gold_ties: Count = msgspec.field(default=0, name="gold ties")
     # of a benchmark: address, revision and commit, licence, paper, seed of its own order
     origin: dict[str, str | int] = {}
+    read_as: str = ""  # what of other people's columns was taken for what
 
 
 class PromptRecord(Struct, frozen=True, kw_only=True):

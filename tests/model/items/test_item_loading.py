@@ -181,7 +181,10 @@ PAIR = {"id": "x", "prompt": "p"}
 @pytest.mark.parametrize(
     ("record", "message"),
     [
-        ({**PAIR, "a": "1", "c": "3"}, "candidates: have columns a, c: count from 0 or a without"),
+        (
+            {**PAIR, "a": "1", "c": "3"},
+            "candidates: have columns a, c: count from 0, 1 or a without",
+        ),
         ({**PAIR, "candidate_1": "1", "candidate_2": "2"}, "count from 0 or a without a gap"),
         ({**PAIR, "a": "1", "b": "2", "option_a": "3"}, "columns of different kinds"),
         ({**PAIR, "a": "1", "A": "2"}, "A: is the same candidate as a"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from unswayed.model.items.criteria import by_criterion, expanded
+from unswayed.model.items.foreign import parse_columns, rows_of_columns
 from unswayed.model.items.item import (
     TASKS,
     TOO_DEEP,
@@ -79,9 +80,11 @@ __all__ = [
     "load_items",
     "open_parquet",
     "open_text",
+    "parse_columns",
     "question_mark",
     "read_parquet",
     "read_table",
+    "rows_of_columns",
     "suffix",
     "text_begun",
     "text_of",

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import Final, Literal, TypeVar
+from typing import Any, Final, Literal
+
+import msgspec
 
 from unswayed.base.errors import ItemError
+from unswayed.model.items.foreign import is_ours, reader
 from unswayed.model.items.item import BadLine, Item, Task, decode_item, item_of
 from unswayed.model.items.lines import is_parquet, iter_objects, read_parquet, read_table
 from unswayed.model.items.sets import ItemSet
 from unswayed.model.items.tables import BadFieldError, is_table, typed_cells, typed_values
+
+Columns = Mapping[str, str | Sequence[str]]
+Entry = bytes | msgspec.Raw | Mapping[str, object] | BadFieldError
 
 MOST_BAD: Final = 10_000
 """Most bad lines counted before a file is refused."""
@@ -25,6 +33,7 @@ def load_items(
     task: Task | str | None = None,
     on_bad_item: Literal["stop", "skip"] = "stop",
     limit: int | None = None,
+    columns: Columns | None = None,
 ) -> ItemSet:
     """Read items from a file.
 
@@ -34,6 +43,8 @@ def load_items(
         task: Keep the items of this task only.
         on_bad_item: "stop" where a line is bad, or "skip" and count bad lines.
         limit: Keep the first `limit` items.
+        columns: Path of each field whose column has another name (`foreign.at`); the usual names of others
+            are known without it. Several paths, or one of a list, for `candidates`.
 
     Raises:
         ItemError: If lines are bad, an id is repeated, tasks are mixed, or nothing is left.
@@ -49,12 +60,13 @@ def load_items(
         task=task,
         on_bad_item=on_bad_item,
         limit=limit,
+        columns=columns,
     )
     if is_table(path):
-        return collect(read_table(path), _item_of_row)
+        return collect((number, _typed(row)) for number, row in read_table(path))
     if is_parquet(path):
-        return collect(read_parquet(path), lambda row: item_of(typed_values(row)))
-    return collect(iter_objects(path), decode_item)
+        return collect((number, typed_values(row)) for number, row in read_parquet(path))
+    return collect(iter_objects(path))
 
 
 def items_of(
@@ -64,6 +76,7 @@ def items_of(
     task: Task | str | None = None,
     on_bad_item: Literal["stop", "skip"] = "stop",
     limit: int | None = None,
+    columns: Columns | None = None,
 ) -> ItemSet:
     """Items from records in memory, read and checked as the objects of a JSON Lines file are.
 
@@ -73,18 +86,19 @@ def items_of(
         task: As for `load_items`.
         on_bad_item: As for `load_items`.
         limit: As for `load_items`.
+        columns: As for `load_items`.
 
     Raises:
         ItemError: If records are bad, an id is repeated, tasks are mixed, or nothing is left.
     """
     return _collect(
         enumerate(records, start=1),
-        item_of,
         source=name,
         name=name,
         task=task,
         on_bad_item=on_bad_item,
         limit=limit,
+        columns=columns,
     )
 
 
@@ -110,25 +124,53 @@ def as_item(given: object, place: int = 1) -> Item:
         raise ItemError(str(BadLine("items", place, error.field, error.reason))) from None
 
 
-def _item_of_row(row: Mapping[str, str] | BadFieldError) -> Item:
-    if isinstance(row, BadFieldError):
-        raise row
-    return item_of(typed_cells(row))
+def _typed(row: Mapping[str, str] | BadFieldError) -> Entry:
+    return row if isinstance(row, BadFieldError) else typed_cells(row)
 
 
-T = TypeVar("T")
+def _read(entry: Entry) -> Item:
+    if isinstance(entry, BadFieldError):
+        raise entry
+    return item_of(entry) if isinstance(entry, Mapping) else decode_item(entry)
+
+
+def _record(entry: Entry) -> Entry:
+    """Return an entry as a record, if it is one."""
+    if isinstance(entry, Mapping | BadFieldError):
+        return entry
+    try:
+        return msgspec.json.decode(entry, type=dict[str, Any])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return entry
 
 
 def _collect(
-    entries: Iterable[tuple[int, T]],
-    read: Callable[[T], Item],
+    entries: Iterable[tuple[int, Entry]],
     *,
     source: str,
     name: str,
     task: Task | str | None,
     on_bad_item: Literal["stop", "skip"],
     limit: int | None,
+    columns: Columns | None,
 ) -> ItemSet:
+    """Return the items of entries: as strictly as the format has it if the first is ours, by columns if not."""
+    read, read_as = _read, ""
+    entries = iter(entries)
+    first = next(entries, None)
+    entries = entries if first is None else chain([first], entries)
+    begun = None if first is None else _record(first[1])
+    if columns or (isinstance(begun, Mapping) and not is_ours(begun)):
+        held = [(number, _record(entry)) for number, entry in entries]
+        entries = held
+        reading, convert = reader(
+            [entry for _, entry in held if isinstance(entry, Mapping)], columns or {}, source
+        )
+        read_as = f"{source}: took {'; '.join(reading.said)}." if reading.said else ""
+
+        def read(entry: Entry) -> Item:
+            return _read(convert(entry) if isinstance(entry, Mapping) else entry)
+
     kept: list[Item] = []
     bad: list[BadLine] = []
     seen: dict[str, int] = {}
@@ -158,7 +200,7 @@ def _collect(
         left_out = f" ({len(bad)} bad lines left out, the first: {bad[0]})" if bad else ""
         remedy = " The task of an item stands in its field (or column) task." if counts else ""
         raise ItemError(f"{source}: no items{why}{left_out}.{remedy}")
-    return ItemSet.of(kept, name=name, bad_lines=bad)
+    return replace(ItemSet.of(kept, name=name, bad_lines=bad), read_as=read_as)
 
 
 def _refusal(source: str, bad: Sequence[BadLine]) -> str:

@@ -22,6 +22,7 @@ class ItemSet(Sequence[Item]):
     bad_lines: tuple[BadLine, ...] = field(default=())  # lines left out with `on_bad_item="skip"`
     # of a benchmark: where it was fetched, revision, licence, as `run.json` keeps them
     origin: Mapping[str, str | int] = field(default_factory=dict)
+    read_as: str = ""  # what of other people's columns was taken for what, as a sentence
 
     @property
     def task(self) -> Task:

@@ -1,6 +1,6 @@
 """Tables: the rows of CSV and TSV, and the fields of an item whose candidates stand in columns.
 
-A record without `candidates` may give them one by one, in one family of columns, counted from 0 or
+A record without `candidates` may give them one by one, in one family of columns, counted from 0, 1 or
 a: `candidate_0, candidate_1, …`, `option_a, option_b, …`, likewise `answer_…` and `response_…`, or
 `a, b, …`. The levels of a scale stand in columns by their values: `level_1, level_2, …`. `meta.x` is the field x of `meta`.
 Everything else is named as in `formats.md`.
@@ -93,7 +93,7 @@ def typed_cells(row: Mapping[str, str]) -> dict[str, object]:
     """Return a row of text as a record of an item: empty cells left out, JSON where a field is no text."""
     record: dict[str, object] = {}
     for name, cell in row.items():
-        if name in _TEXT_CELLS or _CANDIDATE.fullmatch(name) or _LEVEL.fullmatch(name):
+        if name in _TEXT_CELLS or is_candidate_column(name):
             record[name] = cell
         elif cell.strip():
             record[name] = _from_json(cell) if name in _JSON_CELLS else cell
@@ -171,10 +171,18 @@ def _candidate_columns(names: Iterable[str]) -> list[str]:
         both = ", ".join(name for family in families.values() for name in family.values())
         raise BadFieldError("candidates", f"stand in columns of different kinds: {both}")
     (columns,) = families.values()
-    if sorted(columns) != list(range(len(columns))):
+    places = sorted(columns)
+    if places not in (list(range(len(places))), list(range(1, len(places) + 1))):
         have = ", ".join(columns.values())
-        raise BadFieldError("candidates", f"have columns {have}: count from 0 or a without a gap")
-    return [columns[place] for place in range(len(columns))]
+        raise BadFieldError(
+            "candidates", f"have columns {have}: count from 0, 1 or a without a gap"
+        )
+    return [columns[place] for place in places]
+
+
+def is_candidate_column(name: str) -> bool:
+    """Return True if a name belongs to a family of candidate columns, or is a level's."""
+    return bool(_CANDIDATE.fullmatch(name) or _LEVEL.fullmatch(name))
 
 
 def _without_empty_end(candidates: list[object], columns: list[str]) -> list[object]:

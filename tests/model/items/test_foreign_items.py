@@ -1,0 +1,315 @@
+"""Items in other people's columns: what is taken for what, and what is refused."""
+
+import csv
+import gzip
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import unswayed as us
+from unswayed.base.errors import ItemError, UsageError
+from unswayed.model.items import ItemSet, items_of, load_items, parse_columns
+
+
+def table(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+SHEET = """Nr.,Question text,Answer from GPT,Answer from Claude,Which is better?,Notes
+1,What is 2+2?,4,5,GPT,
+2,Capital of France?,Lyon,Paris,Claude,hm
+"""
+GOOD: dict[str, tuple[list[dict[str, Any]], str | None, list[Any]]] = {
+    "sheet": (
+        table(SHEET),
+        "prompt=Question text,candidates=Answer from GPT|Answer from Claude,gold=Which is better?,id=Nr.",
+        [0, 1],
+    ),
+    "families and a letter": (
+        table("question,answer_a,answer_b,label\nWhat is 2+2?,4,5,A\nCapital?,Lyon,Paris,B\n"),
+        None,
+        [0, 1],
+    ),
+    "mmlu": (
+        [
+            {"question": f"q{k}", "subject": "law", "choices": list("wxyz"), "answer": k}
+            for k in range(4)
+        ],
+        None,
+        [0, 1, 2, 3],
+    ),
+    "mmlu-pro": (
+        [
+            {
+                "question_id": k,
+                "question": f"q{k}",
+                "options": list("wxyzuv"),
+                "answer": "ABCDEF"[k],
+                "answer_index": k,
+                "category": "law",
+            }
+            for k in range(6)
+        ],
+        None,
+        list(range(6)),
+    ),
+    "arc": (
+        [
+            {
+                "id": f"M{k}",
+                "question": f"q{k}",
+                "choices": {"text": list("wxyz"), "label": ["1", "2", "3", "4"]},
+                "answerKey": str(k + 1),
+            }
+            for k in range(4)
+        ],
+        None,
+        [0, 1, 2, 3],
+    ),
+    "medqa": (
+        [
+            {"question": f"Q{k}", "options": {"A": "w", "B": "x", "C": "y"}, "answer_idx": "ABC"[k]}
+            for k in range(3)
+        ],
+        None,
+        [0, 1, 2],
+    ),
+    "text": (
+        [
+            {"question": f"q{k}", "options": ["oak", "iron", "salt"], "answer": ["iron", "salt"][k]}
+            for k in range(2)
+        ],
+        None,
+        [1, 2],
+    ),
+    "integer ids": (
+        [{"id": k, "prompt": f"Q{k}", "candidates": ["a", "b"], "gold": k % 2} for k in range(4)],
+        None,
+        [0, 1, 0, 1],
+    ),
+    "no ids, one twice": ([{"prompt": "Q", "candidates": ["a", "b"], "gold": 1}] * 2, None, [1, 1]),
+    "nested": (
+        [
+            {"item": {"q": f"Q{k}"}, "responses": [{"text": f"x{k}"}, {"text": f"y{k}"}]}
+            for k in range(3)
+        ],
+        "prompt=item.q,candidates=responses[0].text|responses[1].text",
+        [None] * 3,
+    ),
+    "JSON in a cell": (
+        table('question,choices,answer\nQ0,"[""w"", ""x""]",0\nQ1,"[""y"", ""z""]",1\n'),
+        None,
+        [0, 1],
+    ),
+    "ties": (
+        [
+            {
+                "instruction": f"Q{k}",
+                "output_1": "a",
+                "output_2": "b",
+                "preference": ["A", "B", "tie"][k],
+            }
+            for k in range(3)
+        ],
+        None,
+        [0, 1, "tie"],
+    ),
+    "from 1, given": (
+        [{"question": f"Q{k}", "choices": ["a", "b", "c"], "label": 1} for k in range(3)],
+        "gold=label,gold_from=1",
+        [0, 0, 0],
+    ),
+    "from 1, seen": (
+        [{"question": f"Q{k}", "choices": ["a", "b"], "label": k % 2 + 1} for k in range(4)],
+        None,
+        [0, 1, 0, 1],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_layout_is_read(name: str) -> None:
+    records, columns, gold = GOOD[name]
+    items = items_of(records, name=name, columns=parse_columns(columns) if columns else None)
+    assert [item.gold for item in items] == gold
+    assert len({item.id for item in items}) == len(records)
+    assert all(item.prompt for item in items)
+
+
+def test_what_was_taken_is_a_sentence() -> None:
+    (records, _, _) = GOOD["mmlu"]
+    items = items_of([{**record, "source": "web"} for record in records], name="data.csv")
+    assert items.read_as == (
+        "data.csv: took choices as candidates; question as prompt; subject as group; answer as gold (the "
+        "right candidate counted from 0); ids made from the texts; source into meta."
+    )
+    assert items[0].meta == {"source": "web"}
+    assert items[0].group == "law"
+
+
+def test_own_records_are_read_without_a_word() -> None:
+    own = [{"id": "x", "prompt": "Q", "candidates": ["a", "b"], "gold": 1}]
+    assert items_of(own).read_as == ""
+    assert items_of(table("id,prompt,answer_a,answer_b,gold\n1,q,4,5,1\n")).read_as == ""
+
+
+def test_ids_depend_on_the_texts_alone() -> None:
+    rows = [{"question": f"Q{k}", "choices": ["a", "b"]} for k in range(3)]
+    ids = [item.id for item in items_of(rows)]
+    assert [item.id for item in items_of(rows[::-1])] == ids[::-1]
+    assert [item.id for item in items_of([rows[0]] * 3)] == [ids[0], f"{ids[0]}-2", f"{ids[0]}-3"]
+
+
+def test_column_of_ids_that_repeat_goes_into_meta() -> None:
+    items = items_of([{"qid": 7, "question": q, "choices": ["a", "b"]} for q in "xy"])
+    assert [item.meta["qid"] for item in items] == [7, 7]
+    assert "qid, which is not unique, into meta" in items.read_as
+    with pytest.raises(ItemError, match="'7' was used on line 1 already"):
+        items_of([{"id": 7, "prompt": q, "candidates": ["a", "b"]} for q in "xy"])
+
+
+def chosen(k: int, *, talk: bool) -> dict[str, Any]:
+    if not talk:
+        return {"prompt": f"Q{k}", "chosen": f"good{k}", "rejected": f"bad{k}"}
+    turns = [{"role": "user", "content": f"Q{k}"}]
+    return {
+        word: [*turns, {"role": "assistant", "content": f"{text}{k}"}]
+        for word, text in (("chosen", "good"), ("rejected", "bad"))
+    }
+
+
+@pytest.mark.parametrize("talk", [False, True])
+def test_chosen_is_gold_in_either_place(talk: bool) -> None:
+    items = items_of([chosen(k, talk=talk) for k in range(40)])
+    assert all("good" in str(item.candidates[item.gold]) for item in items)  # type: ignore[index]
+    assert 8 <= sum(item.gold == 0 for item in items) <= 32
+    assert all(f"Q{k}" in str(item.prompt) for k, item in enumerate(items))
+
+
+BAD: dict[str, tuple[list[dict[str, Any]], str]] = {
+    "two prompts": (
+        [{"question": "q", "instruction": "i", "choices": ["a", "b"]}],
+        "prompt could be question or instruction. Choose with --columns prompt=question",
+    ),
+    "two lists": (
+        [{"question": "q", "choices": ["a", "b"], "options": ["c", "d"]}],
+        "candidates could be choices or options",
+    ),
+    "two golds": (
+        [{"question": "q", "choices": ["a", "b"], "answer": 0, "label": 1}],
+        "gold could be answer or label",
+    ),
+    "0 or 1": (
+        [{"question": f"q{k}", "choices": ["a", "b", "c"], "answer": k} for k in (1, 2)],
+        "counted from 0 or the right candidate counted from 1, which differ.*gold_from=0",
+    ),
+    "letter or text": (
+        [{"question": "q", "choices": ["B", "A"], "answer": "A"}],
+        "the letter of the right candidate or the text",
+    ),
+    "neither": (
+        [{"question": "q", "choices": ["a", "b"], "answer": "42"}],
+        "answer is '42' where the candidates are 'a', 'b'",
+    ),
+    "nothing": ([{"x": 1, "y": 2}], r"no candidates among its fields \(x, y\)"),
+    "no prompt": ([{"choices": ["a", "b"]}], "no prompt among its fields"),
+    "misspelt": (
+        [{"question": "q", "choices": ["a", "b"], "glod": 1}],
+        "glod is not a field of an item. Did you mean 'gold'",
+    ),
+    "own, misspelt": (
+        [{"id": "1", "prompt": "q", "candidates": ["a", "b"], "glod": 1}],
+        "glod: .*Did you mean 'gold'",
+    ),
+    "own gold from 1": (
+        table("id,prompt,answer_a,answer_b,gold\n1,q,4,5,1\n2,r,4,5,2\n"),
+        "gold counts from 0, and .* names no candidate.*gold_from=1",
+    ),
+    "one candidate": (
+        [{"question": "q", "choices": ["a"]}],
+        "choices: has no list of at least two",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_ambiguous_or_unknown_layout_is_rejected(name: str) -> None:
+    records, reason = BAD[name]
+    with pytest.raises(ItemError, match=reason):
+        items_of(records, name="data.csv")
+
+
+@pytest.mark.parametrize(
+    ("columns", "reason"),
+    [
+        ("prompt=Question", "data.csv has no such field"),
+        ("promt=question", "promt is not a field of an item. Did you mean 'prompt'"),
+        ("question", "write ours=theirs"),
+        ("gold=answer,gold_from=2", "gold_from=2: write one of 0, 1, letters"),
+    ],
+)
+def test_wrong_columns_are_rejected(columns: str, reason: str) -> None:
+    rows = [{"question": "q", "choices": ["a", "b"], "answer": 0}]
+    with pytest.raises(UsageError, match=reason):
+        items_of(rows, name="data.csv", columns=parse_columns(columns))
+
+
+def test_signs_in_names_are_doubled() -> None:
+    assert parse_columns("prompt=a,,b,candidates=x||y|z") == {
+        "prompt": ("a,b",),
+        "candidates": ("x|y", "z"),
+    }
+
+
+def test_bad_row_is_named_by_its_column_and_line(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("question,answer_a,answer_b,label\nq,1,2,A\nr,1,2,C\ns,1,2,B\n")
+    with pytest.raises(ItemError, match="label is 'C' where"):
+        load_items(path)
+    with pytest.raises(ItemError, match=r"x.csv:3: label: 'C' is not the letter"):
+        load_items(path, columns={"gold": "label", "gold_from": "letters"})
+    kept = load_items(path, columns={"gold": "label", "gold_from": "letters"}, on_bad_item="skip")
+    assert [item.gold for item in kept] == [0, 1]
+    assert [line.line for line in kept.bad_lines] == [3]
+
+
+@pytest.mark.parametrize("form", ["jsonl", "json", "jsonl.gz", "memory", "frame", "columns"])
+def test_forms_of_a_source_give_the_same_items(form: str, tmp_path: Path) -> None:
+    rows = GOOD["mmlu-pro"][0]
+    lines = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    path = tmp_path / f"x.{form}"
+    if form == "memory":
+        got: ItemSet = us.load_data(rows)
+    elif form == "frame":
+        got = us.load_data(pytest.importorskip("pandas").DataFrame(rows))
+    elif form == "columns":
+        got = us.load_data({name: [row[name] for row in rows] for name in rows[0]})  # type: ignore[arg-type]
+    else:
+        path.write_bytes(
+            {"jsonl": lines, "json": json.dumps(rows).encode(), "jsonl.gz": gzip.compress(lines)}[
+                form
+            ]
+        )
+        got = us.load_data(path)
+    assert got.items == items_of(rows).items
+
+
+def test_splits_are_rejected() -> None:
+    class Split(list[Any]):
+        column_names = ("question",)
+
+    with pytest.raises(UsageError, match="items has the splits train, test"):
+        us.load_data({"train": Split(), "test": Split()})  # type: ignore[arg-type]
+
+
+def test_audit_reports_how_columns_were_read(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [{"question": f"Q{k}", "choices": ["a", f"b{k}"], "answer": k % 2} for k in range(20)]
+    result = us.audit("simulated/judge", rows, resamples=100)
+    sentence = "items: took choices as candidates; question as prompt;"
+    assert sentence in capsys.readouterr().err
+    assert result.run["data"]["read_as"].startswith(sentence)
+    given = us.audit("simulated/judge", rows, columns={"group": "answer"}, resamples=100)
+    assert "answer as group" in given.run["data"]["read_as"]
