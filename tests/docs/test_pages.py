@@ -98,7 +98,6 @@ UNWRITTEN = {  # pages still to be rewritten; only ever fewer
     "docs/guide.md",
     "docs/lists-and-scales.md",
     "docs/own-logs.md",
-    "docs/reference/formats.md",
     "docs/reference/metrics.md",
     "docs/train-on-gpus.md",
     "docs/train.md",
