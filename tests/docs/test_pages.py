@@ -96,7 +96,6 @@ UNWRITTEN = {  # pages still to be rewritten; only ever fewer
     "docs/evidence/reliability.md",
     "docs/evidence/study.md",
     "docs/guide.md",
-    "docs/lists-and-scales.md",
     "docs/own-logs.md",
     "docs/reference/metrics.md",
     "docs/train-on-gpus.md",
