@@ -151,32 +151,28 @@ def linked(source: str) -> str:
 
 def method_table() -> str:
     """All methods: paper, tasks, calls per item, calls to fit, need of probabilities."""
-    heads = ("method", "paper", "tasks", "calls per item", "calls to fit", "needs probabilities")
-    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    rows = []
     for name in METHODS:
         method = METHODS.load(name)
         about = method.about
-        cells = [
-            f"[`{name}`]({name}.md)",
-            linked(about.source),
-            ", ".join(tasks_giving(*method.readings())),
-            about.calls,
-            about.estimation or "–",
-            "yes" if Evidence.PROBS in method.reads else "no",
-        ]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+        needs = "yes" if Evidence.PROBS in method.reads else "no"
+        tasks = ", ".join(tasks_giving(*method.readings()))
+        fit = about.estimation or "–"
+        rows.append(
+            (f"[`{name}`]({name}.md)", linked(about.source), tasks, about.calls, fit, needs)
+        )
+    heads = ("method", "paper", "tasks", "calls per item", "calls to fit", "needs probabilities")
+    return table(heads, rows)
 
 
 def short_table() -> str:
     """The methods to know first: idea, calls per item, need of probabilities."""
-    lines = ["| method | idea | calls per item | needs probabilities |", "|---|---|---|---|"]
+    rows = []
     for name in ("average", "vote", "pride", "contextual", "pcf"):
         about = METHODS.load(name).about
         needs = "yes" if Evidence.PROBS in METHODS.load(name).reads else "no"
-        cells = (f"[`{name}`](docs/methods/{name}.md)", about.idea, about.calls, needs)
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+        rows.append((f"[`{name}`](docs/methods/{name}.md)", about.idea, about.calls, needs))
+    return table(("method", "idea", "calls per item", "needs probabilities"), rows)
 
 
 def picture_line(docs: Path) -> str:
