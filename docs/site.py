@@ -14,10 +14,10 @@ import sys
 import tomllib
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 SITE = ROOT / "build" / "site"
-LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)\s#]+)")
+LINK = re.compile(r"(?P<image>!?)(?P<text>\[[^\]]*\]\()(?![a-z]+:|#)(?P<target>[^)\s#]+)")
 
 
 def repository() -> str:
@@ -27,21 +27,23 @@ def repository() -> str:
     return url
 
 
-def for_site(text: str, page: Path) -> str:
-    """Page with every link that leaves the folder of the documentation turned into a URL.
+def with_urls(text: str, page: Path, *, inside: Path | None = None) -> str:
+    """Return a page with URLs in place of relative links, except to files `inside` a folder.
 
     Raises:
         FileNotFoundError: If such a link leads nowhere.
     """
 
-    def url(link: re.Match[str]) -> str:
-        target = (page.parent / link[1]).resolve()
-        if target.is_relative_to(DOCS):
-            return link[1]
-        kind = "tree" if target.resolve(strict=True).is_dir() else "blob"
-        return f"{repository()}/{kind}/main/{target.relative_to(ROOT).as_posix()}"
+    def absolute(link: re.Match[str]) -> str:
+        target = (page.parent / link["target"]).resolve()
+        if inside is not None and target.is_relative_to(inside):
+            return link[0]
+        target.stat()
+        kind = "raw" if link["image"] else "tree" if target.is_dir() else "blob"
+        path = target.relative_to(ROOT).as_posix()
+        return f"{link['image']}{link['text']}{repository()}/{kind}/main/{path}"
 
-    return LINK.sub(url, text)
+    return LINK.sub(absolute, text)
 
 
 def main() -> int:
@@ -51,7 +53,8 @@ def main() -> int:
         copy = SITE / page.relative_to(ROOT)
         if page.suffix in {".md", ".svg"}:
             copy.parent.mkdir(parents=True, exist_ok=True)
-            copy.write_text(for_site(page.read_text(encoding="utf-8"), page), encoding="utf-8")
+            text = with_urls(page.read_text(encoding="utf-8"), page, inside=DOCS)
+            copy.write_text(text, encoding="utf-8")
     settings = (ROOT / "zensical.toml").read_text(encoding="utf-8")
     settings = settings.replace("[project]\n", f'[project]\nrepo_url = "{repository()}"\n', 1)
     (SITE / "zensical.toml").write_text(settings, encoding="utf-8")

@@ -2,6 +2,9 @@
 
 import importlib.util
 import re
+import subprocess
+import sys
+import zipfile
 from pathlib import Path
 from types import ModuleType
 
@@ -30,7 +33,7 @@ def test_python_reference_lists_public_names() -> None:
 
 def test_links_out_of_docs_become_repository_urls(site: ModuleType) -> None:
     text = "[a](../../CONTRIBUTING.md#tests) [b](../../design/) [c](../index.md#d) [e](https://f.g) [h](#i)"
-    written = site.for_site(text, DOCS / "reference" / "python.md")
+    written = site.with_urls(text, DOCS / "reference" / "python.md", inside=DOCS)
     assert re.findall(r"\]\((.*?)\)", written) == [
         f"{site.repository()}/blob/main/CONTRIBUTING.md#tests",
         f"{site.repository()}/tree/main/design",
@@ -38,5 +41,22 @@ def test_links_out_of_docs_become_repository_urls(site: ModuleType) -> None:
         "https://f.g",
         "#i",
     ]
+    picture = site.with_urls("![a](docs/before-after.svg)", ROOT / "README.md")
+    assert picture == f"![a]({site.repository()}/raw/main/docs/before-after.svg)"
     with pytest.raises(FileNotFoundError):
-        site.for_site("[a](../NO_SUCH_FILE.md)", DOCS / "index.md")
+        site.with_urls("[a](../NO_SUCH_FILE.md)", DOCS / "index.md")
+
+
+def test_wheel_metadata_has_no_relative_link(tmp_path: Path) -> None:
+    command = "import sys, hatchling.build; print(hatchling.build.build_wheel(sys.argv[1]))"
+    built = subprocess.run(
+        [sys.executable, "-c", command, tmp_path], cwd=ROOT, check=True, capture_output=True
+    )
+    with zipfile.ZipFile(tmp_path / built.stdout.decode().split()[-1]) as wheel:
+        (name,) = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
+        head, _, description = wheel.read(name).decode().partition("\n\n")
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert description.count("](") == readme.count("](") > 10
+    assert re.findall(r"\]\((?!https://|#)[^)]*\)", description) == []
+    assert re.findall(r"(?:src|href)=\"(?!https://)[^\"]*", description) == []
+    assert "\nProject-URL: Source, https://" in head
