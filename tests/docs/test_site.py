@@ -47,6 +47,13 @@ def test_links_out_of_docs_become_repository_urls(site: ModuleType) -> None:
         site.with_urls("[a](../NO_SUCH_FILE.md)", DOCS / "index.md")
 
 
+def test_citation_and_templates_match_project(site: ModuleType) -> None:
+    files = [ROOT / "CITATION.cff", *(ROOT / ".github").rglob("*.yml")]
+    text = "\n".join(file.read_text(encoding="utf-8") for file in files)
+    assert f"\nversion: {unswayed.__version__}\n" in text
+    assert re.findall(r"https://[^/\s]+/[^/\s]+/[^/\s]+", text) == [site.repository()] * 2
+
+
 def test_wheel_metadata_has_no_relative_link(tmp_path: Path) -> None:
     command = "import sys, hatchling.build; print(hatchling.build.build_wheel(sys.argv[1]))"
     built = subprocess.run(
