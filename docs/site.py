@@ -7,6 +7,7 @@ match its signature.
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -17,6 +18,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 SITE = ROOT / "build" / "site"
+FIRST = (
+    "index", "quickstart", "your-data", "your-judge", "report", "correct", "ship", "ci",
+    "lists-and-scales", "train", "train-on-gpus", "benchmarks",
+)  # fmt: skip
+FOLDERS = ("methods", "reference", "evidence")
 LINK = re.compile(r"(?P<image>!?)(?P<text>\[[^\]]*\]\()(?![a-z]+:|#)(?P<target>[^)\s#]+)")
 
 
@@ -46,6 +52,22 @@ def with_urls(text: str, page: Path, *, inside: Path | None = None) -> str:
     return LINK.sub(absolute, text)
 
 
+def navigation() -> str:
+    """Return the navigation in TOML: pages in the order of a reader's tasks, then one section per folder."""
+    places = {f"{name}.md": place for place, name in enumerate(FIRST)}
+    pages = sorted(
+        DOCS.glob("*.md"), key=lambda page: (places.get(page.name, len(FIRST)), page.name)
+    )
+    parts = [json.dumps(page.name) for page in pages]
+    for folder in FOLDERS:
+        pages = sorted(
+            (DOCS / folder).glob("*.md"), key=lambda page: (page.stem != "index", page.stem)
+        )
+        names = json.dumps([page.relative_to(DOCS).as_posix() for page in pages])
+        parts.append(f'{{ "{folder.capitalize()}" = {names} }}')
+    return f"[{', '.join(parts)}]"
+
+
 def main() -> int:
     """Copy the pages with links for the site, and build it."""
     shutil.rmtree(SITE, ignore_errors=True)
@@ -56,7 +78,8 @@ def main() -> int:
             text = with_urls(page.read_text(encoding="utf-8"), page, inside=DOCS)
             copy.write_text(text, encoding="utf-8")
     settings = (ROOT / "zensical.toml").read_text(encoding="utf-8")
-    settings = settings.replace("[project]\n", f'[project]\nrepo_url = "{repository()}"\n', 1)
+    own = f'[project]\nrepo_url = "{repository()}"\nnav = {navigation()}\n'
+    settings = settings.replace("[project]\n", own, 1)
     (SITE / "zensical.toml").write_text(settings, encoding="utf-8")
     command = [sys.executable, "-m", "zensical", "build", "--clean", "--strict"]
     built = subprocess.run(command, cwd=SITE, capture_output=True, text=True, check=False)

@@ -4,6 +4,7 @@ import importlib.util
 import re
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 from types import ModuleType
@@ -45,6 +46,13 @@ def test_links_out_of_docs_become_repository_urls(site: ModuleType) -> None:
     assert picture == f"![a]({site.repository()}/raw/main/docs/before-after.svg)"
     with pytest.raises(FileNotFoundError):
         site.with_urls("[a](../NO_SUCH_FILE.md)", DOCS / "index.md")
+
+
+def test_navigation_has_every_page_once(site: ModuleType) -> None:
+    assert tomllib.loads(f"nav = {site.navigation()}")
+    pages = re.findall(r'"([^"]+\.md)"', site.navigation())
+    assert pages[:2] == ["index.md", "quickstart.md"]
+    assert sorted(pages) == sorted(page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md"))
 
 
 def test_citation_and_templates_match_project(site: ModuleType) -> None:
