@@ -68,8 +68,6 @@ def _asking(
         functools.update_wrapper(method, make)
         method.__name__, method.__qualname__ = title, f"Judge.{title}"
         method.__annotations__ = {**make.__annotations__, "return": Verdict}
-        method.__module__ = __name__
-        del vars(method)["__wrapped__"]  # whose result is an item
         vars(method)["__signature__"] = own.replace(
             parameters=[judge, *own.parameters.values()], return_annotation="Verdict"
         )
