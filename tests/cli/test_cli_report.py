@@ -33,7 +33,6 @@ def test_several_runs_stand_side_by_side(run: Run, finished: Path, pairs: Path) 
 
 
 def test_figures_are_named(run: Run, finished: Path) -> None:
-    pytest.importorskip("matplotlib")
     ran = run("report", finished, "--out", "report.html", "--figures", "figures")
     assert ran.code == 0
     for line in ran.out.splitlines():

@@ -5,7 +5,6 @@ import math
 import os
 from pathlib import Path
 
-import pytest
 from fake_vllm import FakeVllm
 from forks import FRESH
 from small_models import colour_items, small_recipe
@@ -14,7 +13,6 @@ from traced import largest_error
 
 from unswayed.training.planning import plan_training
 
-pytest.importorskip("requests", reason="trl's client of a vLLM server needs requests")
 STUB = Path(__file__).with_name("stub_of_vllm")
 LORA = "{rank = 4, alpha = 8}"
 
