@@ -89,7 +89,6 @@ UNWRITTEN = {  # pages still to be rewritten; only ever fewer
     "docs/benchmarks.md",
     "docs/evidence/beyond.md",
     "docs/evidence/performance.md",
-    "docs/evidence/recorded-judges.md",
     "docs/evidence/study.md",
     "docs/guide.md",
     "docs/lists-and-scales.md",
