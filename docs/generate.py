@@ -235,7 +235,7 @@ def metric_table() -> str:
 def reward_table() -> str:
     """All consistency rewards, with what each pays for."""
     rows = [f"| `{name}` | {REWARDS.load(name).about} |" for name in REWARDS]
-    return "\n".join(["| `--reward` | what it pays for |", "|---|---|", *rows])
+    return "\n".join(["| `--reward` | pays for |", "|---|---|", *rows])
 
 
 def objective_table() -> str:
@@ -251,7 +251,7 @@ def objective_table() -> str:
             objective.layouts,
         )
         rows.append(f"| {' | '.join(cells)} |")
-    heads = ("objective", "what is optimised", "learns from", "samples", "`--layouts`")
+    heads = ("objective", "description", "learns from", "samples", "`--layouts`")
     return "\n".join([f"| {' | '.join(heads)} |", "|---" * len(heads) + "|", *rows])
 
 
