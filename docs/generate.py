@@ -221,13 +221,11 @@ def metric_table() -> str:
             metric.meaning,
             {1: "more", -1: "less", 0: ""}[metric.better],
             "" if metric.compared == "no" else metric.compared,
-            {True: "says nothing", "evenly": "says nothing in even orders"}.get(
-                metric.constructed, ""
-            ),
+            {True: "yes", "evenly": "in even orders"}.get(metric.constructed, ""),
         )
         for name, metric in ((name, METRICS.load(name)) for name in METRICS)
     ]
-    heads = ("metric", "title", "meaning", "better", "compared", "the same questions throughout")
+    heads = ("metric", "title", "meaning", "better", "compared", "by construction")
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
 
