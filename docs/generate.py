@@ -305,7 +305,8 @@ class MarkdownHelp(CONTEXT.formatter_class):  # type: ignore[misc, name-defined]
 
     def write_dl(self, rows: Sequence[tuple[str, str]], *_: object, **__: object) -> None:
         """Write names with their meanings."""
-        cells = ((f"`{name}`", " ".join(text.split())) for name, text in rows)
+        texts = (" ".join(text.split()).replace("] [", r"] \[") for _, text in rows)  # not a link
+        cells = ((f"`{name}`", text) for (name, _), text in zip(rows, texts, strict=True))
         self.write(table(("", ""), ([c.replace("|", r"\|") for c in row] for row in cells)) + "\n")
 
 
