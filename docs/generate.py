@@ -75,7 +75,7 @@ def method_page(name: str, by_hand: str) -> str:
     parts.append(f"## Parameters\n\n{_parameters(method)}")
     parts.append(f"## Use\n\n```\n{_commands(name, method)}\n```")
     parts.append(f"{BEGIN}\n{by_hand}{END}")
-    parts.append("[All methods](index.md) · [the whole path, with output](../guide.md)")
+    parts.append("[All methods](index.md) · [Correct a judge](../correct.md)")
     return "\n\n".join(parts) + "\n"
 
 
