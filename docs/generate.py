@@ -18,6 +18,7 @@ import inspect
 import io
 import json
 import re
+import sys
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -173,6 +174,47 @@ def short_table() -> str:
         needs = "yes" if Evidence.PROBS in METHODS.load(name).reads else "no"
         rows.append((f"[`{name}`](docs/methods/{name}.md)", about.idea, about.calls, needs))
     return table(("method", "idea", "calls per item", "needs probabilities"), rows)
+
+
+QUESTIONS = (  # the answer shows figures of an evidence page
+    (
+        "Does random gold lead to a recommendation?",
+        "in {} of audits",
+        "claims",
+        "coin",
+    ),
+    (
+        "Are real judges biased?",
+        "Claude 3 Haiku keeps {} of its verdicts on JudgeBench after a swap",
+        "published",
+        "haiku",
+    ),
+    (
+        "Is work lost when a run is killed?",
+        "after {} kills, every resumed run equals an undisturbed one",
+        "reliability",
+        "kills-sum",
+    ),
+    (
+        "Does training remove the bias?",
+        "items right in both orders: {}% untrained, {}% trained",
+        "study",
+        "base",
+        "permuted-sft",
+    ),
+)
+
+
+def evidence_table() -> str:
+    """A few questions, each with the measured figures of an evidence page."""
+    sys.path.insert(0, str(DOCS))
+    from evidence import block, load
+
+    lines = ["| question | measured | page |", "|---|---|---|"]
+    for question, answer, page, *figures in QUESTIONS:
+        told = answer.format(*(block(load(page), figure) for figure in figures))
+        lines.append(f"| {question} | {told} | [{page}](docs/evidence/{page}.md) |")
+    return "\n".join(lines)
 
 
 def picture_line(docs: Path) -> str:
@@ -374,6 +416,7 @@ def pages(docs: Path = DOCS) -> dict[Path, str]:
         docs.parent / "README.md": {
             "methods": short_table(),
             "picture": picture_line(docs),
+            "evidence": evidence_table(),
         },
         docs / "reference" / "metrics.md": {"metrics": metric_table()},
         docs / "train.md": {"objectives": objective_table(), "rewards": reward_table()},
