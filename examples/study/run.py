@@ -8,8 +8,8 @@ with fresh seeds and items (confirmation). Every run is one file, so the same co
 it was stopped, and parts may run side by side. Writes `study.csv` (one record per arm, setting and
 step, and per difference of two arms), `study.json` and, with matplotlib, `study.svg` of whatever is
 there; with `--write` also the data of the documentation. With a GPU, a larger judge trained from
-scratch on the same world (21 million parameters): `--device cuda --hidden 512 --layers 8 --heads 8 --pretrain-rate 3e-4
---pretrain-steps 4000 --seeds 10`.
+scratch on the same world (21 million parameters): `--device cuda --hidden 512 --layers 8 --heads 8
+--pretrain-rate 3e-4 --pretrain-steps 4000 --seeds 10`.
 """
 
 from __future__ import annotations

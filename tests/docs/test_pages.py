@@ -93,7 +93,6 @@ UNWRITTEN = {  # pages still to be rewritten; only ever fewer
     "docs/evidence/performance.md",
     "docs/evidence/recorded-judges.md",
     "docs/evidence/reliability.md",
-    "docs/evidence/study.md",
     "docs/guide.md",
     "docs/lists-and-scales.md",
     "docs/own-logs.md",
