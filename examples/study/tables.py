@@ -290,6 +290,10 @@ def page_data(records: Sequence[Record]) -> dict[str, dict[str, Any]]:
             ["training groups", "arm", "Con", *APART.values(), "CA", "Acc"],
             rows(groups, list(moved), ("Con", *APART.values(), "CA", "Acc")),
         ),
+        "cost": (
+            ["setting", "arm", "CPU s of 100 steps", "CPU s before them"],
+            rows([main[0], held_out[-1]], FINALISTS, ("CPU steps", "CPU before")),
+        ),
         "steps": (
             ["task", "arm", "step", "against", *brief[:3]],
             [

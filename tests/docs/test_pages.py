@@ -88,7 +88,6 @@ USER_PAGES = sorted(
 UNWRITTEN = {  # pages still to be rewritten; only ever fewer
     "README.md",
     "docs/benchmarks.md",
-    "docs/evidence/beyond.md",
     "docs/evidence/claims.md",
     "docs/evidence/performance.md",
     "docs/evidence/recorded-judges.md",
