@@ -89,7 +89,6 @@ UNWRITTEN = {  # pages still to be rewritten; only ever fewer
     "README.md",
     "docs/benchmarks.md",
     "docs/evidence/claims.md",
-    "docs/evidence/performance.md",
     "docs/evidence/recorded-judges.md",
     "docs/evidence/reliability.md",
     "docs/guide.md",
