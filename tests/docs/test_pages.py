@@ -87,9 +87,6 @@ USER_PAGES = sorted(
     page for page in DOCS.rglob("*.md") if page.relative_to(DOCS).parts[0] not in {"evidence"}
 )
 UNWRITTEN = {  # pages still to be rewritten; only ever fewer
-    "docs/evidence/claims.md",
-    "docs/evidence/recorded-judges.md",
-    "docs/evidence/reliability.md",
     "docs/guide.md",
     "docs/own-logs.md",
     "docs/reference/metrics.md",
