@@ -192,6 +192,13 @@ QUESTIONS = (  # the answer shows figures of an evidence page
         "reliability",
         "kills-sum",
     ),
+    (
+        "Does training remove the bias?",
+        "items right in both orders: {}% untrained, {}% trained",
+        "study",
+        "base",
+        "permuted-sft",
+    ),
 )
 
 
