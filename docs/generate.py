@@ -194,7 +194,7 @@ QUESTIONS = (  # the answer shows figures of an evidence page
     ),
     (
         "Does training remove the bias?",
-        "items right in both orders: {}% untrained, {}% trained",
+        "built-in judge right in both orders: {}% untrained, {}% trained",
         "study",
         "base",
         "permuted-sft",
