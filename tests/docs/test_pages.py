@@ -88,9 +88,6 @@ USER_PAGES = sorted(
     page for page in DOCS.rglob("*.md") if page.relative_to(DOCS).parts[0] not in {"evidence"}
 )
 UNWRITTEN = {  # pages still to be rewritten; only ever fewer
-    "docs/evidence/beyond.md",
-    "docs/evidence/performance.md",
-    "docs/evidence/study.md",
     "docs/guide.md",
     "docs/own-logs.md",
 }
