@@ -18,6 +18,7 @@ import inspect
 import io
 import json
 import re
+import sys
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -70,31 +71,28 @@ def method_page(name: str, by_hand: str) -> str:
     parts = [
         NOTICE,
         f"# {about.title} (`{name}`)",
-        about.idea,
-        _facts(name, method),
-        f"**Rule.**\n\n```formula\n{about.equation}\n```",
-        f"**When it helps.** {about.helps}",
-        f"**What it cannot do.** {about.cannot}",
+        f"{about.idea}\n\n{_facts(name, method)}",
+        f"## Use\n\n```\n{_commands(name, method)}\n```",
+        _parameters(method),
+        f"## How it works\n\n```formula\n{about.equation}\n```",
+        f"{BEGIN}\n{by_hand}{END}",
+        "[All methods](index.md) · [Correct a judge](../correct.md)",
     ]
-    if about.differs:
-        parts.append(f"**Where the authors' code differs.** {about.differs}")
-    parts.append(f"## Parameters\n\n{_parameters(method)}")
-    parts.append(f"## Use\n\n```\n{_commands(name, method)}\n```")
-    parts.append(f"{BEGIN}\n{by_hand}{END}")
-    parts.append("[All methods](index.md) · [the whole path, with output](../guide.md)")
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _facts(name: str, method: type[Method]) -> str:
     about = method.about
     rows = [
-        ("Paper", linked(about.source)),
+        ("Use it when", about.helps),
+        ("Limits", about.cannot),
         ("Tasks", ", ".join(tasks_giving(*method.readings()))),
         ("Candidates", "any number" if about.candidates is None else f"{about.candidates} only"),
         ("Label probabilities", "needed" if Evidence.PROBS in method.reads else "not needed"),
         ("Calls per item", about.calls),
         ("Calls to fit", about.estimation or "none"),
-        ("In `--methods all`", "yes" if about.default else f"no; ask for `{name}` by name"),
+        ("In `--methods all`", "yes" if about.default else f"no; name it: `--methods {name}`"),
+        ("Source", linked(about.source)),
     ]
     return "\n".join(["| | |", "|---|---|", *(f"| {key} | {value} |" for key, value in rows)])
 
@@ -102,13 +100,13 @@ def _facts(name: str, method: type[Method]) -> str:
 def _parameters(method: type[Method]) -> str:
     known = parameters(method)
     if not known:
-        return "None."
+        return ""
     told, hints = descriptions(method), get_type_hints(method)
-    lines = ["| parameter | default | meaning |", "|---|---|---|"]
+    lines = ["| parameter | default | values | effect |", "|---|---|---|---|"]
     for key, default in known.items():
         allowed = get_args(hints[key]) if get_origin(hints[key]) is Literal else ()
-        choices = f" One of {', '.join(f'`{one}`' for one in allowed)}." if allowed else ""
-        lines.append(f"| `{key}` | `{_shown(default)}` | {told.get(key, '')}{choices} |")
+        values = ", ".join(f"`{one}`" for one in allowed)
+        lines.append(f"| `{key}` | `{_shown(default)}` | {values} | {told.get(key, '')} |")
     return "\n".join(lines)
 
 
@@ -175,6 +173,47 @@ def short_table() -> str:
     return table(("method", "idea", "calls per item", "needs probabilities"), rows)
 
 
+QUESTIONS = (  # the answer shows figures of an evidence page
+    (
+        "Does random gold lead to a recommendation?",
+        "in {} of audits whose gold is random where the orders disagree",
+        "claims",
+        "contested",
+    ),
+    (
+        "Are real judges biased?",
+        "Claude 3 Haiku keeps {} of its verdicts on JudgeBench after a swap",
+        "published",
+        "haiku",
+    ),
+    (
+        "Is work lost when a run is killed?",
+        "after {} kills, every resumed run equals an undisturbed one",
+        "reliability",
+        "kills-sum",
+    ),
+    (
+        "Does training remove the bias?",
+        "built-in judge right in both orders: {}% untrained, {}% trained",
+        "study",
+        "base",
+        "permuted-sft",
+    ),
+)
+
+
+def evidence_table() -> str:
+    """A few questions, each with the measured figures of an evidence page."""
+    sys.path.insert(0, str(DOCS))
+    from evidence import block, load
+
+    lines = ["| question | measured | page |", "|---|---|---|"]
+    for question, answer, page, *figures in QUESTIONS:
+        told = answer.format(*(block(load(page), figure) for figure in figures))
+        lines.append(f"| {question} | {told} | [{page}](docs/evidence/{page}.md) |")
+    return "\n".join(lines)
+
+
 def picture_line(docs: Path) -> str:
     """The picture of the README, with the description in its file as alternative text."""
     drawn = (docs / "before-after.svg").read_text(encoding="utf-8")
@@ -182,27 +221,26 @@ def picture_line(docs: Path) -> str:
     return f"![{said}](docs/before-after.svg)"
 
 
-def index_page() -> str:
-    """The table of all methods with what each one does."""
-    ideas = "\n".join(
-        f"- **[{METHODS.load(name).about.title}]({name}.md)** — {METHODS.load(name).about.idea}"
-        for name in METHODS
-    )
+def index_page(by_hand: str) -> str:
+    """The table of all methods with what each one does, and what is written by hand below it."""
+    known = [(name, METHODS.load(name).about) for name in METHODS]
+    ideas = [(f"[`{name}`]({name}.md)", about.title, about.idea) for name, about in known]
     return f"""{NOTICE}
 
 # Methods
 
-A method turns recorded answers into a verdict; it never calls a model and never sees the right
-answers. `unswayed audit --methods all` compares all that apply on your own data, from one pool of
-calls, and recommends one. A fitted method spends its estimation calls once; `calls per item` is
-what one more item costs after that.
+A method turns recorded answers into verdicts. It never calls a model and never sees gold.
+
+{BEGIN}
+{by_hand}{END}
+
+## All methods
+
+{table(("method", "title", "idea"), ideas)}
+
+## Calls and needs
 
 {method_table()}
-
-For two candidates n is 2. Parameters follow the name after a colon, as in `pride:prior=group` or
-`vote:orders=balanced`; `unswayed list methods` prints them.
-
-{ideas}
 """
 
 
@@ -223,20 +261,18 @@ def metric_table() -> str:
             metric.meaning,
             {1: "more", -1: "less", 0: ""}[metric.better],
             "" if metric.compared == "no" else metric.compared,
-            {True: "says nothing", "evenly": "says nothing in even orders"}.get(
-                metric.constructed, ""
-            ),
+            {True: "yes", "evenly": "in even orders"}.get(metric.constructed, ""),
         )
         for name, metric in ((name, METRICS.load(name)) for name in METRICS)
     ]
-    heads = ("metric", "title", "meaning", "better", "compared", "the same questions throughout")
+    heads = ("metric", "title", "meaning", "better", "compared", "by construction")
     return table(heads, rows)
 
 
 def reward_table() -> str:
     """All consistency rewards, with what each pays for."""
     rows = ((f"`{name}`", REWARDS.load(name).about) for name in REWARDS)
-    return table(("`--reward`", "what it pays for"), rows)
+    return table(("`--reward`", "pays for"), rows)
 
 
 def objective_table() -> str:
@@ -252,7 +288,7 @@ def objective_table() -> str:
             objective.layouts,
         )
         rows.append(cells)
-    heads = ("objective", "what is optimised", "learns from", "samples", "`--layouts`")
+    heads = ("objective", "description", "learns from", "samples", "`--layouts`")
     return table(heads, rows)
 
 
@@ -366,7 +402,8 @@ from unswayed.prompts import PromptSettings"""
 
 def pages(docs: Path = DOCS) -> dict[Path, str]:
     """Every generated file with its text."""
-    made = {docs / "methods" / "index.md": index_page()}
+    index = docs / "methods" / "index.md"
+    made = {index: index_page(by_hand_of(index))}
     for name in METHODS:
         page = docs / "methods" / f"{name}.md"
         made[page] = method_page(name, by_hand_of(page))
@@ -375,6 +412,7 @@ def pages(docs: Path = DOCS) -> dict[Path, str]:
         docs.parent / "README.md": {
             "methods": short_table(),
             "picture": picture_line(docs),
+            "evidence": evidence_table(),
         },
         docs / "reference" / "metrics.md": {"metrics": metric_table()},
         docs / "train.md": {"objectives": objective_table(), "rewards": reward_table()},
