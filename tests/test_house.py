@@ -98,7 +98,7 @@ BUDGETS: Final = {
     "cli": 2200,
     "data": 6030,
     "ext": 150,
-    "methods": 4710,
+    "methods": 4725,
     "metrics": 4500,
     "model": 7200,
     "prompts": 1700,
