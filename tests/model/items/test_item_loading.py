@@ -185,7 +185,7 @@ PAIR = {"id": "x", "prompt": "p"}
             {**PAIR, "a": "1", "c": "3"},
             "candidates: have columns a, c: count from 0, 1 or a without",
         ),
-        ({**PAIR, "candidate_1": "1", "candidate_2": "2"}, "count from 0 or a without a gap"),
+        ({**PAIR, "candidate_2": "1", "candidate_3": "2"}, "count from 0, 1 or a without"),
         ({**PAIR, "a": "1", "b": "2", "option_a": "3"}, "columns of different kinds"),
         ({**PAIR, "a": "1", "A": "2"}, "A: is the same candidate as a"),
         ({**PAIR, "a": "1", "b": None}, "b: is empty"),

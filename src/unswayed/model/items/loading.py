@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from unswayed.base.errors import ItemError
-from unswayed.model.items.foreign import is_ours, reader
+from unswayed.model.items.foreign import is_ours, our_record, reading_of
 from unswayed.model.items.item import BadLine, Item, Task, decode_item, item_of
 from unswayed.model.items.lines import is_parquet, iter_objects, read_parquet, read_table
 from unswayed.model.items.sets import ItemSet
@@ -63,7 +63,8 @@ def load_items(
         columns=columns,
     )
     if is_table(path):
-        return collect((number, _typed(row)) for number, row in read_table(path))
+        rows = read_table(path)
+        return collect((k, typed_cells(row) if isinstance(row, dict) else row) for k, row in rows)
     if is_parquet(path):
         return collect((number, typed_values(row)) for number, row in read_parquet(path))
     return collect(iter_objects(path))
@@ -124,10 +125,6 @@ def as_item(given: object, place: int = 1) -> Item:
         raise ItemError(str(BadLine("items", place, error.field, error.reason))) from None
 
 
-def _typed(row: Mapping[str, str] | BadFieldError) -> Entry:
-    return row if isinstance(row, BadFieldError) else typed_cells(row)
-
-
 def _read(entry: Entry) -> Item:
     if isinstance(entry, BadFieldError):
         raise entry
@@ -163,13 +160,14 @@ def _collect(
     if columns or (isinstance(begun, Mapping) and not is_ours(begun)):
         held = [(number, _record(entry)) for number, entry in entries]
         entries = held
-        reading, convert = reader(
-            [entry for _, entry in held if isinstance(entry, Mapping)], columns or {}, source
-        )
+        rows = [entry for _, entry in held if isinstance(entry, Mapping)]
+        reading, counted = reading_of(rows, columns or {}, source), Counter[str]()
         read_as = f"{source}: took {'; '.join(reading.said)}." if reading.said else ""
 
         def read(entry: Entry) -> Item:
-            return _read(convert(entry) if isinstance(entry, Mapping) else entry)
+            if isinstance(entry, Mapping):
+                entry = our_record(entry, reading, counted)
+            return _read(entry)
 
     kept: list[Item] = []
     bad: list[BadLine] = []

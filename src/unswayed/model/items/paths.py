@@ -1,0 +1,73 @@
+"""Values of records by path: `choices.text`, `responses[0].text`, JSON in a cell opened."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from unswayed.model.items.tables import fields_of
+
+Record = Mapping[str, Any]
+
+_PLACE: Final = re.compile(r"\[(\d+)\]")
+
+
+def at(record: Record, path: str) -> Any:
+    """Return the value at a path such as `choices.text` or `responses[0].text`, None without one.
+
+    A name that exists as it is goes first; JSON in a cell is opened.
+    """
+    if path in record:
+        return record[path]
+    value: Any = record
+    for part in parts_of(path):
+        value = opened(value)
+        if isinstance(value, Mapping):
+            value = value.get(part)
+        elif isinstance(value, Sequence) and not isinstance(value, str) and part.isdigit():
+            value = value[int(part)] if int(part) < len(value) else None
+        else:
+            return None
+    return value
+
+
+def parts_of(path: str) -> list[str]:
+    """Return the names and places of a path."""
+    return _PLACE.sub(r".\1", path).split(".")
+
+
+def opened(value: Any) -> Any:
+    """Return the value of a cell of JSON, and anything else as it is."""
+    if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
+        try:
+            return json.loads(value)
+        except ValueError:
+            return value
+    return value
+
+
+def candidates_in(record: Record, paths: Sequence[str]) -> tuple[list[Any], list[str]]:
+    """Return the candidates of a record and their symbols: those of the layout, else letters."""
+    if not paths:
+        cells = list(fields_of(record).get("candidates") or ())  # type: ignore[call-overload]
+    elif len(paths) > 1:
+        cells = [at(record, path) for path in paths]
+    else:
+        value = opened(at(record, paths[0]))
+        if isinstance(value, Mapping):
+            texts, labels = value.get("text", value), value.get("label", list(value))
+            cells = list(texts.values() if isinstance(texts, Mapping) else texts)
+            if len(labels) == len(cells):
+                return cells, list(map(str, labels))
+        else:
+            cells = (
+                list(value) if isinstance(value, Sequence) and not isinstance(value, str) else []
+            )
+    return cells, [chr(ord("A") + place) for place in range(len(cells))]
+
+
+def is_missing(value: object) -> bool:
+    """Return True for None, an empty text and NaN."""
+    return value is None or value == "" or value != value
