@@ -34,7 +34,7 @@ def import_(
         str | None,
         typer.Option(
             "--map",
-            help="For jsonl: our=theirs,... what the fields of your own log mean (docs/own-logs.md).",
+            help="For jsonl: our=theirs,... what the fields of your own log mean (docs/your-data.md).",
         ),
     ] = None,
     selection: Annotated[DataOptions, "on_bad_item"],
