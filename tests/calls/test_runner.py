@@ -207,7 +207,7 @@ def test_what_was_priced_as_recorded_is_not_looked_at_again(store: CallStore) ->
     shown = Progress(60, stream=stream)
     counts = asyncio.run(caller.ask(never, priced=priced, progress=shown))
     assert counts == asyncio.run(caller.ask(asked))
-    assert stream.getvalue().startswith("60/60 calls · 60 recorded before")
+    assert stream.getvalue().startswith("60/60 calls · 60 reused")
 
 
 def test_what_was_priced_is_asked_where_anything_is_missing(store: CallStore) -> None:
@@ -757,7 +757,7 @@ def test_the_line_says_everything() -> None:
         input_tokens=409_000, output_tokens=1_500, cost_usd=1.25,
     )  # fmt: skip
     assert describe(counts, total=4800, per_s=10.0) == (
-        "703/4,800 calls · 200 recorded before · 10/s · 410k tokens · $1.25 · 7 retries · "
+        "703/4,800 calls · 200 reused · 10/s · 410k tokens · $1.25 · 7 retries · "
         "2 unparsed · 3 failed · 7 min left"  # 4097 calls at 10/s: 409.7 s = 6.8 min
     )
     assert "2 unparsed · 1 refused · 3 failed" in describe(

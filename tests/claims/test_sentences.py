@@ -308,10 +308,10 @@ candidates, one of them right, earns 1/k, unparsed answers nothing
 A tie between two candidates counts one half
 Left out:
 No room for …: see the report
-Values in %, except calls; 95% intervals below; bold: highest measured, or lowest where less is better
+Values are percentages, except calls; 95% intervals below; bold: highest measured, or lowest where less is better
 † holds by construction; not compared
 Skip to the results unswayed audit of
-All methods, all metrics. Values in %, except calls
+All methods, all metrics. Values are percentages, except calls
 Select a heading to sort
 Highest measured value in the column, or lowest where less is better
 Filter by id, group or text

@@ -235,7 +235,7 @@ def test_methods_that_cannot_run_are_named_with_the_reason(run: Run, pairs: Path
     ran = audit(run, pairs, model="simulated/judge?logprobs=0")
     assert ran.code == 0
     assert ran.said == [
-        "unswayed: skipped average: it needs label probabilities and there are none."
+        "unswayed: skipped average: it needs label probabilities, and these answers have none."
     ]
 
 
@@ -307,7 +307,7 @@ def test_a_dry_run_refuses_the_template_that_the_run_would_refuse(
 def test_a_dry_run_prices_and_leaves_nothing(run: Run, pairs: Path, folder: Path) -> None:
     ran = audit(run, pairs, "--dry-run")
     assert ran.code == 0
-    assert ran.out.startswith("60 distinct calls (60 questions), 0 recorded already, 60 to make\n")
+    assert ran.out.startswith("60 calls for 60 questions: 0 recorded, 60 to make\n")
     assert [path.name for path in folder.iterdir()] == ["pairs.jsonl"]
     assert audit(run, pairs, "--dry-run", "--json").json["n_to_make"] == 60
 

@@ -226,7 +226,7 @@ def test_a_recorded_run_needs_no_key_and_no_server(
     assert figures() == first
     calls = metrics()["calls"]
     assert (calls["made"], calls["cached"]) == (0, N_CALLS)
-    assert "24 recorded already, 0 to make" in audit(run, few, "--dry-run", model="openai/m").out
+    assert "24 recorded, 0 to make" in audit(run, few, "--dry-run", model="openai/m").out
     more = audit(run, few, "--orders", "balanced", "--protocol", "all", model="openai/m")
     assert more.code == 2
     assert "set OPENAI_API_KEY" in more.err
@@ -302,7 +302,7 @@ def test_refusals_and_impossible_counts_are_said_and_counted(
     assert (calls["made"], calls["unparsed"], calls["refused"]) == (N_CALLS, 2, 2)
     assert calls["unknown_usage"] == 2
     assert any("2 answers refused by the model" in line for line in ran.said)
-    assert any("2 answers came without possible token counts" in line for line in ran.said)
+    assert any("2 answers came without a valid token count" in line for line in ran.said)
     again = audit(run, few)
     assert metrics()["calls"]["refused"] == 2
     assert any("2 answers refused by the model" in line for line in again.said)

@@ -47,7 +47,7 @@ def test_figures_are_those_of_the_decisions(run: Run, pairs: Path) -> None:
     assert direct["accuracy"]["value"] == pytest.approx((5 + 10) / 30)
     assert ran.json["calls"] == {**ran.json["calls"], "made": 0, "failed": 0, "cached": 60}
     assert ran.said == [
-        "unswayed: skipped average: it needs label probabilities and there are none."
+        "unswayed: skipped average: it needs label probabilities, and these answers have none."
     ]
     for name in ("run.json", "metrics.json", "report.html", "decisions.jsonl"):
         assert Path("run", name).is_file()

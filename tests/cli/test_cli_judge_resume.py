@@ -48,10 +48,10 @@ def test_calls_are_recorded_beside_the_file_and_the_same_command_makes_none(
     assert first.code == 0
     assert OUT.read_bytes() == undisturbed
     assert Path("verdicts.calls/calls.sqlite").is_file()
-    assert counts(first) == "60 calls made, 0 recorded before, 0 failed; $0.0000"
+    assert counts(first) == "60 calls made, 0 reused, 0 failed; $0.0000"
     again = judge(run, pairs)
     assert again.code == 0
-    assert counts(again) == "0 calls made, 60 recorded before, 0 failed; $0.0000"
+    assert counts(again) == "0 calls made, 60 reused, 0 failed; $0.0000"
     assert OUT.read_bytes() == undisturbed
 
 
@@ -153,7 +153,7 @@ def test_data_may_grow(run: Run, pairs: Path) -> None:
     write_lines(pairs, [pair(number) for number in range(32)])
     ran = judge(run, pairs)
     assert ran.code == 0
-    assert counts(ran).startswith("4 calls made, 60 recorded before")
+    assert counts(ran).startswith("4 calls made, 60 reused")
     assert ids() == [f"q{number}" for number in range(32)]
 
 
@@ -261,7 +261,7 @@ def test_an_audit_s_calls_are_used(run: Run, pairs: Path) -> None:
     before = Path("run/metrics.json").read_bytes()
     ran = judge(run, pairs, "--calls", "run")
     assert ran.code == 0
-    assert counts(ran).startswith("0 calls made, 60 recorded before")
+    assert counts(ran).startswith("0 calls made, 60 reused")
     assert not Path("verdicts.calls").exists()
     assert Path("run/metrics.json").read_bytes() == before
 
@@ -271,7 +271,7 @@ def test_a_dry_run_prices_without_a_key_and_writes_nothing(
 ) -> None:
     ran = judge(run, pairs, "--dry-run", model="openai/gpt-4.1-mini")
     assert ran.code == 0
-    assert "60 distinct calls (60 questions), 0 recorded already, 60 to make" in ran.out
+    assert "60 calls for 60 questions: 0 recorded, 60 to make" in ran.out
     assert "cost $0.0" in ran.out
     assert {path.name for path in folder.iterdir()} == {"pairs.jsonl"}
 

@@ -69,7 +69,7 @@ def test_a_read_only_directory_is_refused_and_can_be_priced(pairs: Path) -> None
     assert [code, code2, code3, priced] == ["2", "2", "2", "0"]
     for said, out in ((first, "locked"), (second, "locked/run"), (third, "run")):
         assert said == f"unswayed: cannot write to {out}: Permission denied. Give another --out."
-    assert "60 recorded already, 0 to make" in done.stdout
+    assert "60 recorded, 0 to make" in done.stdout
 
 
 @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="there is no /proc")

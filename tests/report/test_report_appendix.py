@@ -95,7 +95,7 @@ def test_a_run_without_an_answer_leads_with_the_failure() -> None:
     calls = {"planned": 60, "made": 0, "cached": 0, "failed": 60, "unparsed": 0}
     rows = {"direct": method((0.7, 0.6, 0.8), 1.0), "vote": method((0.7, 0.6, 0.8), 2.0)}
     run = plain_run(methods=rows, calls=calls)
-    reason = "60 of 60 calls failed, such as q1: HTTP 400. The same command tries them again."
+    reason = "60 of 60 calls failed, such as q1: HTTP 400. Run the same command again to retry."
     run = replace(run, run=RunRecord(failures=(reason,)))
     finding = Finding(run)
     assert (finding.state, finding.run.run.failures) == (State.FAILED, (reason,))

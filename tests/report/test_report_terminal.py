@@ -1,12 +1,13 @@
 """The report in the terminal: the same numbers, whatever its width."""
 
 import io
+import re
 from functools import cache
 
 import pytest
 from rich.console import Console
 
-from judges import figures, method, sample_run, with_metrics
+from judges import figures, list_run, method, sample_run, scale_run, with_metrics
 from unswayed.report.data import RunData
 from unswayed.report.terminal import terminal_report
 
@@ -38,6 +39,14 @@ def test_no_number_is_cut_off(width: int) -> None:
     text = printed(sample(), width)
     assert "…" not in text
     assert all(len(line) <= width for line in text.splitlines())
+
+
+@pytest.mark.parametrize("name", ["pairs", "lists", "scale"])
+def test_percent_sign_stays_with_its_number_at_any_width(name: str) -> None:
+    run = {"pairs": sample, "lists": list_run, "scale": scale_run}[name]()
+    texts = [printed(run, width) for width in range(60, 201)]
+    assert all("95%" in text for text in texts if "95" in text and "interval" in text)
+    assert not [text for text in texts if re.search(r"\b95\s|\s%", text)]
 
 
 def test_columns_without_room_are_named() -> None:

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from unswayed.api import calibrate as fit
 from unswayed.backends import BackendSettings
+from unswayed.base.counts import plural
 from unswayed.calls.calibration import Calibration
 from unswayed.cli.options import Calls, Model, Shots, check_out, with_options
 from unswayed.cli.output import note, show, write
@@ -68,7 +69,7 @@ def _show(fitted: Calibration) -> None:
         show(table)
     counted = fitted.diagnostics
     write(
-        f"{counted['estimation_items']:,} items, {counted['decisions']:,} decisions, "
+        f"{plural(counted['estimation_items'], 'item')}, {plural(counted['decisions'], 'decision')}, "
         f"{counted['unparsed']:,} unparsed, {counted['without_probabilities']:,} without "
         "probabilities"
     )

@@ -7,6 +7,7 @@ from typing import Annotated, Final
 
 import typer
 
+from unswayed.base.counts import plural
 from unswayed.base.errors import GateError, ItemError, UsageError
 from unswayed.base.visible import one_line
 from unswayed.cli.output import note, write
@@ -61,16 +62,16 @@ def check_table(
     if checked.passed_over:
         lines = ", ".join(map(str, checked.passed_over[:10]))
         more = f" and {n - 10} more" if (n := len(checked.passed_over)) > 10 else ""
-        note(f"passed over, as one of the three terms is missing: line {lines}{more}.")
+        note(f"skipped, because one of the three terms is missing: line {lines}{more}.")
     for kind in checked.kinds:
-        number = f"{kind.candidates or 'unknown number of'} candidates"
+        number = plural(kind.candidates, "candidate") if kind.candidates else "candidates unknown"
         rules = ", ".join(kind.rules)
-        write(f"{number}: {kind.impossible} of {kind.n} rows impossible (rules: {rules})")
+        write(f"{number}: {kind.impossible} of {plural(kind.n, 'row')} impossible (rules: {rules})")
         if kind.candidates is None:
             note("To check more rules, add --candidates or a column 'candidates'.")
     cells = sum(kind.impossible for kind in checked.kinds)
     if cells:
-        raise GateError(f"{file}: {cells} impossible {'row' if cells == 1 else 'rows'}.")
+        raise GateError(f"{file}: {plural(cells, 'impossible row')}.")
 
 
 def _rows(file: Path) -> list[tuple[int, list[tuple[str, str]]]]:

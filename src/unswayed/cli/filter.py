@@ -10,6 +10,7 @@ import typer
 
 from unswayed.auditing.run_directory import write_text
 from unswayed.backends import BackendSettings, open_backend
+from unswayed.base.counts import agrees, plural
 from unswayed.base.sync import run_sync
 from unswayed.calls.calibration import prompts_for
 from unswayed.cli.options import Calls, Model, check_out, with_options
@@ -51,10 +52,13 @@ def filter_(
     orders_asked = ask_in_orders(items, backend, directory, prompts, orders, reask=asking.reask)
     decisions, counts = run_sync(orders_asked)
     if counts.exit_code:
-        why = counts.fatal or f"{counts.failed:,} calls failed or were not made"
+        why = (
+            counts.fatal
+            or f"{plural(counts.failed, 'call')} failed or {agrees(counts.failed, 'was', 'were')} not made"
+        )
         note(
-            f"{why}. {out} was not written, because a part of the answers would decide which "
-            "items stay; the same command goes on from here."
+            f"{why}. {out} was not written: only some answers would decide which items stay. "
+            "Run the same command again to resume."
         )
         return counts.exit_code
     kept = keep_inconsistent(

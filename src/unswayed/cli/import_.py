@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from unswayed.auditing.run_directory import write_text
+from unswayed.base.counts import plural
 from unswayed.base.errors import UsageError
 from unswayed.base.visible import one_line
 from unswayed.cli.options import check_out, with_options
@@ -67,12 +68,12 @@ def import_(
     if out is not None:
         lines = [line_of(decision).decode() for decision in imported.decisions]
         write_text(out, "".join(f"{line}\n" for line in lines))
-        write(f"{len(lines):,} decisions -> {out}")
+        write(f"{plural(len(lines), 'decision')} -> {out}")
     for name, count in imported.counts.items():
         write(f"  {count:,} {one_line(name)}")
     if items is not None:
         write_text(items, "".join(f"{encode_item(item).decode()}\n" for item in imported.items))
-        write(f"{len(imported.items):,} items -> {items}")
+        write(f"{plural(len(imported.items), 'item')} -> {items}")
     data = [] if items is None else [str(items)]
     source = ["--model", "MODEL"] if out is None else ["--decisions", str(out)]
     models = dict.fromkeys(decision.model for decision in imported.decisions if decision.model)

@@ -13,6 +13,7 @@ import typer
 
 from unswayed.auditing.opening import recorded_calls
 from unswayed.backends import BackendSettings
+from unswayed.base.counts import agrees, plural
 from unswayed.base.errors import ItemError, UnswayedError, UsageError
 from unswayed.calls import Progress
 from unswayed.calls.judge import Judge
@@ -261,11 +262,13 @@ class _Stream:
             return
         why = ", ".join(f"{count:,} {reason}" for reason, count in sorted(nulls.items()))
         aside(
-            f"verdicts on {self._verdicts:,} of {self._arrived:,} items, "
-            f"{self._ties:,} {'tie' if self._ties == 1 else 'ties'} and {nulls.total():,} null{f' ({why})' if why else ''} among "
-            "them\n"
-            f"{counts.made:,} calls made, {counts.cached:,} recorded before, "
+            f"{self._verdicts:,} of {plural(self._arrived, 'item')} "
+            f"{agrees(self._verdicts, 'has', 'have')} a verdict: {plural(self._ties, 'tie')}, "
+            f"{nulls.total():,} null{f' ({why})' if why else ''}\n"
+            f"{plural(counts.made, 'call')} made, {counts.cached:,} reused, "
             f"{counts.failed:,} failed; ${counts.cost_usd:,.4f}"
         )
         if counts.left_out:
-            aside(f"{counts.left_out:,} recorded second replies left out (--no-reask)")
+            aside(
+                f"{plural(counts.left_out, 'recorded second reply', 'recorded second replies')} ignored (--no-reask)"
+            )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 import typer
 
 from unswayed.auditing.run_directory import json_text
+from unswayed.base.counts import plural
 from unswayed.base.errors import UsageError
 from unswayed.base.registry import require
 from unswayed.calls.interrupts import INTERRUPTED
@@ -157,13 +158,13 @@ def _announce(plan: Plan) -> None:
     checked = len(checked_items(plan))
     if checked < counts.held_out:
         note(
-            f"held-out checks ask about {checked:,} of {counts.held_out:,} items: more would cost "
-            "over a quarter of the responses trained on between two. Raise run.check_every for more."
+            f"held-out checks use {checked:,} of {plural(counts.held_out, 'item')}: more would add over a quarter "
+            "to the responses between two checks. To use more, raise run.check_every."
         )
     typer.echo(
-        f"{plan.objective} on {counts.kept:,} of {counts.given:,} items{f' ({text})' if text else ''}: "
-        f"{plan.groups.n_presentations} presentations each ({', '.join(plan.groups.moving)}), "
-        f"{plan.steps:,} steps, {plan.steps_per_epoch:,} to an epoch",
+        f"{plan.objective} on {counts.kept:,} of {plural(counts.given, 'item')}{f' ({text})' if text else ''}: "
+        f"{plural(plan.groups.n_presentations, 'presentation')} each ({', '.join(plan.groups.moving)}), "
+        f"{plural(plan.steps, 'step')}, {plan.steps_per_epoch:,} per epoch",
         err=True,
     )
 
@@ -171,7 +172,7 @@ def _announce(plan: Plan) -> None:
 def _begin(step: int) -> None:
     """Where a run goes on that was begun before."""
     if step:
-        typer.echo(f"going on from step {step:,}", err=True)
+        typer.echo(f"resuming from step {step:,}", err=True)
 
 
 def _conclude(plan: Plan, result: TrainingResult) -> None:
@@ -180,14 +181,16 @@ def _conclude(plan: Plan, result: TrainingResult) -> None:
         note(plan.interrupted_after(result.steps))
         return
     if result.resumed_from == result.steps:
-        note(f"all {result.steps} steps were done before. For another run choose another --out.")
+        note(
+            f"this run already has its {plural(result.steps, 'step')}. For another run, choose another --out."
+        )
     before = {figure.name: figure for figure in figures_of(result.before)}
     for figure in figures_of(result.after):
         start = f"{before[figure.name].value:.3f} -> " if figure.name in before else ""
         write(f"{f'held_out/{figure.name}':24s} {start}{figure}")
     if look_filtered(before.values()):
         note(
-            "no held-out item was consistent before training: if a filter chose the items, that "
-            "is its choice. The audit of fresh items measures what training bought."
+            "no held-out item was consistent before training, as after a filter. To measure the gain "
+            "from training, audit fresh items."
         )
     write(f"\n{result.model_name}\nnext: unswayed audit DATA --model {result.model_name}")

@@ -1,4 +1,4 @@
-"""Numbers as the report writes them; every function here is a filter of its templates.
+"""Numbers as the report writes them; every function of this module is a filter of its templates.
 
 Percent with one decimal, intervals with an en dash, a real minus sign.
 """
@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 
+from unswayed.base.counts import agrees as agrees
+from unswayed.base.counts import plural as plural
 from unswayed.model.decisions import Estimate
 
 MINUS = "\u2212"
@@ -134,11 +136,6 @@ def count(number: int) -> str:
 def spelled(number: int) -> str:
     """Small counts in words, as they stand inside a sentence."""
     return _CARDINALS[number] if 0 <= number < len(_CARDINALS) else count(number)
-
-
-def plural(number: int, noun: str) -> str:
-    """A count with its noun."""
-    return f"{count(number)} {noun}{'' if number == 1 else 's'}"
 
 
 def calls_text(calls: float, digits: int = 2) -> str:

@@ -12,6 +12,7 @@ from markupsafe import Markup
 from msgspec import UNSET
 
 from unswayed.auditing.records import LevelChoices
+from unswayed.base.counts import plural
 from unswayed.base.visible import one_line
 from unswayed.methods.bias_cost import bias_cost, cheapest, cheapest_of_all, position_shares
 from unswayed.metrics import METRICS, correlation, position_score, rank_stability, score_spread
@@ -22,7 +23,7 @@ from unswayed.model.permutations import Exposure, Order, balanced
 from unswayed.report.findings import SPEARMAN, Finding
 from unswayed.report.heat import Heat, exposure_heat, share_heat
 from unswayed.report.intervals import SlotFinding, above, below, widened
-from unswayed.report.numerals import figure, gained, plural
+from unswayed.report.numerals import figure, gained
 from unswayed.report.plots import (
     MOST_GROUPS,
     RHO,
