@@ -17,6 +17,6 @@ def plural(number: int, noun: str, several: str = "") -> str:
     return f"{number:,} {agrees(number, noun, several or f'{noun}s')}"
 
 
-def agrees(number: int, one: str, several: str) -> str:
+def agrees(number: int, single: str, several: str) -> str:
     """Choose the word that goes with a count: "is" for 1, "are" for any other."""
-    return one if number == 1 else several
+    return single if number == 1 else several
