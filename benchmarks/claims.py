@@ -1,6 +1,6 @@
 """How often each statement of the program is wrong, on judges whose truth is known.
 
-    python benchmarks/claims.py [PART ...] [--trials N]
+    python benchmarks/claims.py [PART ...] [--trials N] [--write]
 
 Every part is a module in `claim_rates` with `rates(trials) -> Iterator[Rate]`. Exit code 1 if a bound
 is broken.
@@ -13,6 +13,9 @@ import importlib
 import sys
 import time
 
+from evidence_table import Table, add_write
+
+COLUMNS = ("statement", "setting", "rate", "trials", "bound")
 PARTS = {
     "ladder": "claim_rates.ladder",
     "intervals": "claim_rates.intervals",
@@ -43,12 +46,13 @@ def main() -> int:
     )
     parser.add_argument("parts", nargs="*", default=list(PARTS), help=f"of {', '.join(PARTS)}")
     parser.add_argument("--trials", type=int, help="trials per setting (default: each part's own)")
+    add_write(parser, "claims")
     arguments = parser.parse_args()
     broken = 0
-    print("| statement | setting | rate | trials | bound | |\n|---|---|---|---|---|---|")
     for part in arguments.parts:
         started = time.process_time()
         module = importlib.import_module(PARTS[part])
+        table = Table(COLUMNS)
         for rate in module.rates(arguments.trials):
             bounds = [
                 f"{sign} {bound:.1%}"
@@ -56,12 +60,16 @@ def main() -> int:
                 if bound is not None
             ]
             digits = 1 if isinstance(rate.count, int) else 2  # a sum of small shares
-            print(
-                f"| {rate.statement} | {rate.setting} | {rate.share:.{digits}%} | {rate.trials} "
-                f"| {', '.join(bounds) or '–'} | {'' if rate.kept else 'BROKEN'} |",
-                flush=True,
+            table.add(
+                rate.statement,
+                rate.setting,
+                f"{rate.share:.{digits}%}",
+                rate.trials,
+                (", ".join(bounds) or "–") + ("" if rate.kept else " BROKEN"),
             )
             broken += not rate.kept
+        if arguments.write:
+            table.keep("claims", part)
         print(f"{part}: {time.process_time() - started:.0f} CPU-s", file=sys.stderr)
     return 1 if broken else 0
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 import unswayed as us
 from unswayed.backends import BackendSettings
@@ -43,7 +44,7 @@ def file(items: ItemSet, tmp_path: Path) -> Path:
 
 def test_every_public_name_is_listed_sorted_and_documented() -> None:
     assert us.__all__ == sorted(us.__all__)
-    assert set(us.__all__) <= set(dir(us))
+    assert dir(us) == us.__all__
     for name in us.__all__:
         assert getattr(us, name).__doc__, name
 
@@ -319,13 +320,25 @@ def test_notebooks_show_results_and_verdicts_escaped() -> None:
     ]
     result = us.audit(MODEL, rows, resamples=100)
     page = result._repr_html_()
-    assert page.startswith("<pre>Shown first")
+    assert page.startswith("<div><p><b>Shown first")
+    assert page.count("<table>") == page.count("<th><bdi>direct</bdi>") == 1
     assert "<script" not in page
     with us.Judge(MODEL, method="vote") as judge:
         (verdict,) = judge.verdicts([us.Item(**rows[0])])  # type: ignore[arg-type]
     assert isinstance(verdict, us.Verdict)
     assert "&lt;b&gt;0" in verdict._repr_html_()
     assert "<b>" not in verdict._repr_html_()
+
+
+def test_summary_in_jupyter_is_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = us.audit(limit=100, resamples=100)
+    outside = str(result)
+    kernel = type("ZMQInteractiveShell", (), {})
+    monkeypatch.setattr("builtins.get_ipython", kernel, raising=False)
+    assert Console().is_jupyter
+    assert str(result) == outside
+    assert outside.count("Use average") == 2
+    assert result._repr_html_().count("Use <b><bdi>average</bdi></b>") == 1
 
 
 def test_the_table_has_rates_by_place_and_calls(items: ItemSet) -> None:

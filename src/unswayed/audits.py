@@ -61,7 +61,7 @@ def audit_data(
     budget: float | None = None,
     command: str | None = None,
 ) -> AuditResult:
-    """What `unswayed audit` and `unswayed.audit` do; a command always writes a run directory."""
+    """Run the audit of `unswayed audit` and `unswayed.audit`; a command always writes a run directory."""
     if decisions is not None:
         settings = replace(measured, prompts=asking.prompts(examples_of(shots)))
         return audit_recorded(
@@ -110,7 +110,7 @@ def settled(
     *,
     typed: bool = True,
 ) -> tuple[ItemSet, AuditSettings, str]:
-    """The items, what is measured on them, and the model; a built-in set has its own defaults.
+    """Return the items, what is measured on them, and the model; a built-in set has its own defaults.
 
     Without a model the error is for a command line where it was `typed`.
     """
@@ -125,7 +125,7 @@ def settled(
 
 
 def _name_of(source: Source | None) -> str | None:
-    """What data are called in `run.json`: nothing where they were in memory."""
+    """Return the name of the data for `run.json`, None for data in memory."""
     return str(source) if isinstance(source, str | Path) else None
 
 
@@ -205,7 +205,7 @@ async def _ask(audit: Audit, priced: CallPlan) -> AuditedCalls:
 
 
 def _reopening(audit: Audit, directory: Path, record: AuditRecord) -> AuditRecord:
-    """The record of a finished run, whose calls are read when asked for; others may write meanwhile."""
+    """Return the record of a finished run, whose calls are read when asked for; others may write meanwhile."""
 
     @contextmanager
     def reopened() -> Iterator[Audit]:
@@ -231,7 +231,7 @@ def price_calls(
     *,
     directory: Path | None,
 ) -> CallPlan:
-    """What `audit_calls` would ask and cost; no key is needed and nothing is written."""
+    """Price the calls of `audit_calls`; no key is needed and nothing is written."""
     backend, missing = open_or_replay(model, replace(reach, pricing_only=True), directory)
     try:
         plan = plan_for(items, settings, backend, directory)
@@ -304,7 +304,7 @@ def _check_no_calls(settings: AuditSettings, reach: BackendSettings, budget: flo
 def _of_calls(
     settings: AuditSettings, reach: BackendSettings, budget: float | None
 ) -> dict[str, object]:
-    """What only an audit that makes calls has a use for, by the name of its option."""
+    """Return the options that only an audit with calls uses, by name."""
     return {
         "orders": settings.orders,
         "protocol": settings.protocol or "coupled",

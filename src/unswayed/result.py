@@ -1,8 +1,7 @@
-"""What an audit found, as a value: figures, decisions, a summary, a table, a report."""
+"""Result of an audit: metrics, decisions, summary, table and report."""
 
 from __future__ import annotations
 
-import html
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ WIDTH: Final = 120
 
 @dataclass(frozen=True, eq=False)
 class AuditResult:
-    """What an audit found.
+    """Result of an audit.
 
     Attributes:
         record: The figures as typed records, and the pool behind them.
@@ -49,21 +48,24 @@ class AuditResult:
         return f"<AuditResult of {metrics.model} on {metrics.data.n_items} items: {methods}>"
 
     def __str__(self) -> str:
-        """The summary that the terminal shows, without colours."""
+        """Return the summary that the terminal shows, without colours."""
         from rich.console import Console
 
         from unswayed.report.collect import without_items
         from unswayed.report.terminal import terminal_report
 
         drawn = io.StringIO()
-        console = Console(file=drawn, width=WIDTH, color_system=None)
+        console = Console(file=drawn, width=WIDTH, color_system=None, force_jupyter=False)
         console.print(
             terminal_report(without_items(self.record.metrics, self.record.run)), crop=False
         )
         return "\n".join(line.rstrip() for line in drawn.getvalue().rstrip().splitlines())
 
     def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(str(self))}</pre>"
+        from unswayed.report.collect import without_items
+        from unswayed.report.page import render_summary
+
+        return render_summary(without_items(self.record.metrics, self.record.run))
 
     @property
     def decisions(self) -> list[Decision]:

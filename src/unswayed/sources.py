@@ -1,4 +1,4 @@
-"""Where items come from: one door for built-in sets, benchmarks, files and what is in memory."""
+"""Load items from built-in sets, benchmarks, files or memory."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Source = str | Path | ItemSet | Iterable[Item] | Iterable[Mapping[str, object]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataOptions(Settings):
-    """Which items are taken, as commands and functions are told."""
+    """Options that select items, for commands and functions."""
 
     task: Annotated[
         str | None, Meta(description="Take the items of this task from a mixed file.")
@@ -46,7 +46,7 @@ class DataOptions(Settings):
     seed: int = 0  # of the sample
 
     def load(self, source: Source) -> ItemSet:
-        """The items; see `load_data`."""
+        """Return the items; see `load_data`."""
         task, limit = self.task, self.limit
         if task is not None and task not in TASKS:
             raise UnknownNameError(f"unknown task {task!r}. {did_you_mean(task, TASKS)}")
@@ -104,12 +104,12 @@ def load_data(source: Source, *, seed: int = 0, **options: Unpack[DataKeywords])
 
 
 def examples_of(shots: Source | None) -> tuple[Item, ...]:
-    """The items that are shown as examples; none where none are given."""
+    """Return the items that are shown as examples; none where none are given."""
     return tuple(load_data(shots)) if shots else ()
 
 
 def model_for(model: str | None, source: Source | None, *, typed: bool = True) -> str:
-    """The model to use: a built-in set's tiny judge, else it must be given."""
+    """Return the model to use: a built-in set's tiny judge, else it must be given."""
     if model is not None:
         return model
     if is_built_in(source):
@@ -123,7 +123,7 @@ def model_for(model: str | None, source: Source | None, *, typed: bool = True) -
 
 
 def _subset(items: ItemSet, places: Sequence[int]) -> ItemSet:
-    """Some of the items; the same set where it is all of them."""
+    """Return some of the items; the same set where it is all of them."""
     if len(places) == len(items):
         return items
     kept = [items.items[place] for place in places]
@@ -138,7 +138,7 @@ def _sample(items: ItemSet, count: int, seed: int) -> ItemSet:
 
 
 def _records(source: Iterable[Any]) -> Iterable[Any]:
-    """The items or records of a list, a data frame or a dataset."""
+    """Yield the items or records of a list, a data frame or a dataset."""
     if hasattr(source, "columns") and hasattr(source, "to_dict"):
         return source.to_dict("records")  # type: ignore[no-any-return]  # a data frame
     if isinstance(source, Mapping):
@@ -147,7 +147,7 @@ def _records(source: Iterable[Any]) -> Iterable[Any]:
 
 
 def encoded(record: object) -> Mapping[str, object]:
-    """A record as plain values: cells may be arrays."""
+    """Return a record as plain values: cells may be arrays."""
     if isinstance(record, Item):
         return {name: getattr(record, name) for name in Item.__struct_fields__}
     if not isinstance(record, Mapping):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,6 +21,7 @@ from unswayed.backends import vllm as vllm_backend
 from unswayed.backends.huggingface import HuggingFaceBackend
 from unswayed.backends.vllm import VllmBackend, engine_arguments
 from unswayed.base.errors import MissingExtraError, UsageError
+from unswayed.base.registry import install_command
 from unswayed.cli import main
 from unswayed.model.calls import Failure, Query, Response
 
@@ -319,7 +321,9 @@ def test_vllm_that_is_not_installed_is_named_with_the_ways_there_are(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(vllm_backend, "find_spec", lambda name: None)
-    with pytest.raises(MissingExtraError, match=r'pip install "unswayed\[vllm\]"; or start its'):
+    with pytest.raises(
+        MissingExtraError, match=re.escape(f"{install_command('vllm')}; or start its")
+    ):
         running(folder)
     priced = open_backend(f"vllm/{folder}", BackendSettings(pricing_only=True))
     assert priced.model.startswith("vllm/")

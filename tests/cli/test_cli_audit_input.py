@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from cli_commands import SIMULATED, Run, choice, pair, write_lines
 
+from unswayed.base.registry import install_command
+
 
 def audit(run: Run, data: str | Path, *more: str | Path, model: str = SIMULATED):  # type: ignore[no-untyped-def]
     return run("audit", data, "--model", model, "--resamples", "100", *more)
@@ -189,7 +191,7 @@ def test_a_missing_extra_names_the_install_command(
     monkeypatch.setattr(importlib.util, "find_spec", without_torch)
     ran = run("audit", "tiny-mcq", "--model", "hf/some-model")
     assert ran.code == 2
-    assert 'pip install "unswayed[local]"' in ran.err
+    assert f"Install it with: {install_command('local')}\n" in ran.err
     assert not Path("runs").exists()
 
 

@@ -38,9 +38,9 @@ def flat(text: str) -> str:
 def check_output(shown: str, printed: str, place: str) -> None:
     """Raise AssertionError unless the parts of `shown` occur in order in `printed`."""
     rest = flat(printed)
-    for part in re.split(r"(?m)^\s*…\s*$", shown):
+    for part in filter(str.strip, re.split(r"(?m)^\s*…\s*$", shown)):
         _, found, rest = rest.partition(flat(part))
-        assert found or not part.strip(), f"{place}: was not printed:\n{part}\nbut:\n{printed}"
+        assert found, f"{place}: was not printed:\n{part}\nbut:\n{printed}"
 
 
 def run_page(page: Path, folder: Path) -> Outcome:

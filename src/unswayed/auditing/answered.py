@@ -1,4 +1,4 @@
-"""Which questions recorded decisions answer, and the decisions of a few of them again."""
+"""Find the questions that recorded decisions answer, and read the decisions of a few of them again."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class AnswerSource:
         return cells[order][last], order[last]
 
     def __call__(self, questions: Iterable[Question]) -> Iterator[Decision]:
-        """The decisions of questions."""
+        """Yield the decisions of questions."""
         return (decision for _, decision in self.answers(questions))
 
     def answers(self, questions: Iterable[Question]) -> Iterator[tuple[Question, Decision]]:
@@ -61,7 +61,7 @@ class AnswerSource:
             yield from zip(asked, self.recording.decisions(rows[rows >= 0]), strict=True)
 
     def _rows(self, questions: Sequence[Question]) -> NDArray[np.intp]:
-        """The rows that answer questions, -1 where there is none; shape (Q,)."""
+        """Return the rows that answer questions, -1 where there is none; shape (Q,)."""
         items, asks = self._item_codes, self.recording.ask_codes
         item = np.array([items.get(question.item.id, -1) for question in questions], dtype=np.int64)
         asked = np.array([asks.get(question.ask, -1) for question in questions], dtype=np.int64)
@@ -71,7 +71,7 @@ class AnswerSource:
         return np.where(answered[at] == cells, rows[at], -1)
 
     def lines(self, plan: AuditPlan) -> Iterator[list[bytes]]:
-        """The decisions that answer the questions of a plan, as sorted lines of a file, in blocks.
+        """Yield the decisions that answer the questions of a plan, as sorted lines of a file, in blocks.
 
         Lines of a file are copied as they stand, a few items at a time, unless they are asked
         otherwise here than there.
@@ -92,7 +92,7 @@ class AnswerSource:
         return recording.originals.lines(recording.places[rows].tolist())
 
     def _answering(self, plan: AuditPlan) -> NDArray[np.intp]:
-        """The rows that answer questions of a plan, each once."""
+        """Return the rows that answer questions of a plan, each once."""
         cells, rows = self._answers
         codes = self.recording.ask_codes
         wanted = np.zeros(len(rows), dtype=np.bool_)
@@ -112,7 +112,7 @@ class AnswerSource:
 
 
 def _ranks(recording: Recording) -> NDArray[np.intp]:
-    """Where each item stands among the sorted lines of a file; the criteria of one are together."""
+    """Return the place of each item among the sorted lines of a file; the criteria of one are together."""
     criteria = np.zeros(len(recording.item_ids), dtype=np.int32)
     criteria[recording.item] = recording.kind
     names: Sequence[str] = recording.item_ids
@@ -130,7 +130,7 @@ def _ranks(recording: Recording) -> NDArray[np.intp]:
 
 
 def answered_part(recording: Recording, stratum: Stratum) -> AnsweredPart:
-    """Which questions the items of a stratum answer."""
+    """Return the questions that the items of a stratum answer."""
     codes = recording.ask_codes
     asks = [ask for ask in codes if ask.presentation.n == stratum.n and ask.substitute is None]
     row_of_item = recording.places_among([item.id for item in stratum.items])

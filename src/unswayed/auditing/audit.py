@@ -69,7 +69,7 @@ ExchangeSource = Callable[[Iterable[Question]], Iterator[Exchange]]
 
 @dataclass(frozen=True, eq=False)
 class AuditRecord:
-    """What an audit says."""
+    """Results of an audit."""
 
     metrics: Metrics  # `metrics.json`
     run: RunRecord  # `run.json`
@@ -81,7 +81,7 @@ class AuditRecord:
 
 @dataclass(frozen=True, slots=True)
 class AuditedCalls:
-    """What came of asking."""
+    """Calls of an audit and their outcome."""
 
     counts: RunCounts
     warnings: tuple[str, ...]  # what the user should know, in sentences
@@ -93,7 +93,7 @@ class AuditedCalls:
 def run_settings_for(
     settings: AuditSettings, backend: Backend, *, budget_usd: float | None = None
 ) -> RunSettings:
-    """How calls are made: as asked for, or else as the model was trained to be asked."""
+    """Return the settings of the calls: those asked for, or else those the model was trained with."""
     return RunSettings(
         prompts=prompts_for(backend, settings.prompts),
         sample_temperature=settings.sample_temperature,
@@ -105,7 +105,7 @@ def run_settings_for(
 def plan_for(
     items: ItemSet, settings: AuditSettings, backend: Backend, directory: Path | None = None
 ) -> AuditPlan:
-    """The plan for a model: what it gives decides which methods run; `all` keeps those of a directory."""
+    """Return the plan for a model: what it gives decides which methods run; `all` keeps those of a directory."""
     prompts = prompts_for(backend, settings.prompts)
     items = expanded(items)
     plan = plan_audit(
@@ -238,11 +238,11 @@ class Audit:
         return tuple(kept), awaiting
 
     def read(self, questions: Iterable[Question]) -> Iterator[Decision]:
-        """The decisions of questions, with the probabilities of their samples where asked for."""
+        """Yield the decisions of questions, with the probabilities of their samples where asked for."""
         return self.plan.read(questions, self.caller.read)
 
     def exchanges(self, questions: Iterable[Question]) -> Iterator[Exchange]:
-        """The prompts and answers of questions, as they are recorded."""
+        """Yield the prompts and answers of questions, as they are recorded."""
         for question, request, response in self.caller.calls(questions):
             spans = candidate_spans(question.item, question.ask, self.caller.settings.prompts)
             yield Exchange(question, request.messages, spans, response.text, response.finish_reason)
@@ -275,7 +275,7 @@ def _failures(
 
 
 def unread_replies(calls: CallsRecord) -> Iterator[str]:
-    """How many replies ended in a way for which they are no verdicts."""
+    """Count the replies whose ending rules out a verdict."""
     words = ", ".join(f"{one_line(word)} {n:,}" for word, n in calls.broken.items())
     for ended, n, remedy in (
         (

@@ -58,11 +58,11 @@ class SingleCalls(msgspec.Struct, frozen=True):
 
     @property
     def asked(self) -> tuple[tuple[str, ...], tuple[Order, ...], tuple[Order, ...]]:
-        """What two runs must share to be compared: labels and presentations."""
+        """Labels and presentations, which two runs must share to be compared."""
         return self.label_set, self.orders, self.labels
 
     def outcomes(self, keep: frozenset[str], unit_of: Mapping[str, str]) -> Outcomes:
-        """The answers to some items, in the order of their ids; those of a unit together."""
+        """Return the answers to some items, in the order of their ids; those of a unit together."""
         places = {item_id: place for place, item_id in enumerate(self.item_ids)}
         rows = [places[item_id] for item_id in sorted(keep) if item_id in places]
         gold = np.zeros((len(rows), len(self.label_set)), dtype=np.bool_)
@@ -84,7 +84,7 @@ class SingleCalls(msgspec.Struct, frozen=True):
 
 
 def answers_of(plan: AuditPlan) -> tuple[SingleCalls, ...]:
-    """What a run directory keeps of its single calls, one entry per number of candidates."""
+    """Return the single calls of a run directory, one entry per number of candidates."""
     units = dict(zip([item.id for item in plan.items.items], plan.items.units, strict=True))
     return tuple(
         SingleCalls(
@@ -103,7 +103,7 @@ def answers_of(plan: AuditPlan) -> tuple[SingleCalls, ...]:
 
 
 def _named(outcomes: Outcomes) -> tuple[tuple[int, ...], ...]:
-    """The right candidates of each item; one tuple for all items that have the same."""
+    """Return the right candidates of each item; one tuple for all items that have the same."""
     sets: dict[tuple[int, ...], tuple[int, ...]] = {}
     rows, candidates = np.nonzero(outcomes.gold)
     ends = np.searchsorted(rows, np.arange(len(outcomes) + 1)).tolist()
@@ -113,7 +113,7 @@ def _named(outcomes: Outcomes) -> tuple[tuple[int, ...], ...]:
 
 
 def load_answers(directory: Path) -> tuple[SingleCalls, ...]:
-    """The single calls of a finished run."""
+    """Return the single calls of a finished run."""
     return read_as(directory / ANSWERS_FILE, tuple[SingleCalls, ...])
 
 
@@ -124,7 +124,7 @@ def changes(
     resamples: int = 1000,
     seed: int = 0,
 ) -> dict[str, Estimate]:
-    """What changed from one run to another: other minus first, paired by item.
+    """Measure the change from one run to another: other minus first, paired by item.
 
     Only items that both runs asked in the same presentations are compared; the result is empty
     where there are none.

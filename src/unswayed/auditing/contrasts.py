@@ -31,7 +31,7 @@ MOST_LACKING: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What comparing methods says."""
+    """Result of comparing methods."""
 
     # by method and metric: what is measured beside the yardstick that stands in for gold; empty
     # with gold, or where there is no yardstick
@@ -94,7 +94,7 @@ def compare_methods(
 
 
 def _common(scored: Mapping[str, Scored]) -> tuple[ByMethod, dict[str, str]]:
-    """The verdicts on items with all the answers that every compared method reads, and why methods
+    """Return the verdicts on items with all the answers that every compared method reads, and why methods
     are not compared: they lack some for too many items of the single call.
     """
     answered = {
@@ -124,7 +124,7 @@ def _common(scored: Mapping[str, Scored]) -> tuple[ByMethod, dict[str, str]]:
 
 
 def _asked(outcomes: Outcomes) -> BoolArray:
-    """The views that items may be shown in, shape (I, V)."""
+    """Return the views that items may be shown in, shape (I, V)."""
     asked: BoolArray = outcomes.permutable[:, None] | (np.arange(outcomes.n_views) == 0)
     return asked
 
@@ -141,7 +141,7 @@ def _recommended(
     given: Recommendation,
     options: Options,
 ) -> Recommendation:
-    """The recommendation among the methods that are no controls."""
+    """Return the recommendation among the methods that are no controls."""
     able = [name for name in common if not plan.methods[name].about.control]
     guesses = [part.gold[part.decided].mean(axis=1) for part in common[BASE]]
     by_luck = given.criterion == METRICS.name_of(FRACTIONAL) and any(map(len, guesses))
@@ -162,7 +162,7 @@ def _recommended(
 
 
 def _agreed(strata: Sequence[Outcomes]) -> tuple[float, float] | None:
-    """The shares of `recommend`, of items with gold."""
+    """Return the shares of `recommend`, of items with gold."""
     (part, *others) = strata
     if others or not part.n == part.n_views == 2:
         return None
@@ -171,7 +171,7 @@ def _agreed(strata: Sequence[Outcomes]) -> tuple[float, float] | None:
 
 
 def _criterion(rows: Mapping[str, Row], options: Options) -> str | None:
-    """What methods are compared by where people have said something: human scores before gold.
+    """Return the criterion by which methods are compared: human scores before gold.
 
     Where there are both, a right answer is a level that happens to have the human score.
     """
@@ -183,7 +183,7 @@ def _criterion(rows: Mapping[str, Row], options: Options) -> str | None:
 def _beside(
     plan: AuditPlan, name: str, outcomes: Sequence[Outcomes], options: Options
 ) -> dict[str, Estimate]:
-    """What is measured of a method beside the yardstick."""
+    """Return the estimates of a method beside the yardstick."""
     names = [metric for metric in METRICS if Need.YARDSTICK in METRICS.load(metric).needs]
     asks = plan.methods[name].asks
     if any(len(asks(stratum.n)) < len(stratum.views) for stratum in plan.strata):

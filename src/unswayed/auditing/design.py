@@ -1,4 +1,4 @@
-"""What is asked of which item: strata, views, folds and estimation sets.
+"""Assign questions to items: strata, views, folds and estimation sets.
 
 An audit evaluates a method under every *view* of an item (each presentation of the coupled
 protocol): the method stays a black box that sees the item relabelled, so the consistency of a
@@ -69,7 +69,7 @@ class Stratum:
         return self.protocols["coupled"]
 
     def protocol_asks(self, protocol: Protocol) -> tuple[Ask, ...]:
-        """The single calls of a protocol."""
+        """Return the single calls of a protocol."""
         shown = self.protocols[protocol]
         if protocol == "criteria":
             return tuple(Ask(own, turned=turn) for turn, own in enumerate(shown))
@@ -100,14 +100,14 @@ class Stratum:
         return DecisionTable.of(self.items, [])
 
     def with_table(self, table: DecisionTable) -> Stratum:
-        """The stratum with its answers; what was made of its items is kept."""
+        """Return the stratum with its answers; what was made of its items is kept."""
         own = replace(self)
         own.__dict__.update(subjects=self.subjects, unanswered=self.unanswered, table=table)
         return own
 
     @cached_property
     def single_calls(self) -> Mapping[Protocol, Outcomes]:
-        """By protocol, single calls under every presentation of it."""
+        """Single calls under every presentation of each protocol."""
         return {
             protocol: answered(self.unanswered, self.table.select(self.protocol_asks(protocol)))
             for protocol in self.protocols
@@ -115,7 +115,7 @@ class Stratum:
 
     @property
     def permutable(self) -> BoolArray:
-        """Which items may be shown in other orders."""
+        """True for items that may be shown in other orders."""
         return self.subjects.permutable
 
 
@@ -204,7 +204,7 @@ def estimation_size(n_items: int, asked: int | None) -> int:
 
 
 def estimation_rows(stratum: Stratum, *, size: int, fold: int | None) -> NDArray[np.intp]:
-    """The first `size` permutable items in estimation order outside a fold (None: of all)."""
+    """Return the first `size` permutable items in estimation order outside a fold (None: of all)."""
     allowed = stratum.permutable[stratum.rank]
     if fold is not None:
         allowed &= stratum.folds[stratum.rank] != fold
@@ -225,7 +225,7 @@ def stratum_asks(stratum: Stratum, methods: Iterable[Method]) -> tuple[Ask, ...]
 
 
 def with_samples(asks: Iterable[Ask], samples: int | None) -> Iterator[Ask]:
-    """The calls behind questions: with `sampled:R` each needs R samples too."""
+    """Yield the calls behind questions: with `sampled:R` each needs R samples too."""
     for ask in asks:
         for sample in range(ask.sample, 1 + (ask.sample or samples or 0)):
             yield ask._replace(sample=sample)
@@ -234,7 +234,7 @@ def with_samples(asks: Iterable[Ask], samples: int | None) -> Iterator[Ask]:
 def too_costly(
     methods: Mapping[str, Method], names: Set[str], strata: Iterable[Stratum], samples: int | None
 ) -> dict[str, str]:
-    """The methods, in their order, for whose calls `all` has no room, each with the reason.
+    """Return the methods, in their order, for whose calls `all` has no room, each with the reason.
 
     What is named beside it, methods as well as protocols, is asked in any case and takes no room.
     """
@@ -256,7 +256,7 @@ def too_costly(
 
 
 def stratum_questions(stratum: Stratum, asks: Sequence[Ask]) -> Iterator[Question]:
-    """The questions about every item; one that may not be permuted is asked in its own order."""
+    """Yield the questions about every item; one that may not be permuted is asked in its own order."""
     settled = all(ask.is_settled for ask in asks)
     for seen in stratum.subjects:
         for ask in asks if settled and seen.permutable else askable(seen, asks):
@@ -264,7 +264,7 @@ def stratum_questions(stratum: Stratum, asks: Sequence[Ask]) -> Iterator[Questio
 
 
 def asked_rows(stratum: Stratum, asks: Iterable[Ask]) -> Iterator[tuple[Ask, NDArray[np.intp]]]:
-    """The same questions as `stratum_questions`, each with the rows of the items it is asked of.
+    """Yield the same questions as `stratum_questions`, each with the rows of the items it is asked of.
 
     A question may come more than once.
     """
@@ -284,7 +284,7 @@ def estimation_questions(
     estimation_items: int | None,
     sizes: Sequence[int] = (),
 ) -> Iterator[Question]:
-    """What fitting needs, over all methods, folds and sizes; each question once.
+    """List the questions for fitting, over all methods, folds and sizes; each question once.
 
     Every size is planned by itself: a method may ask about its estimation set as a whole (random
     texts of its average length), so that a smaller set is not a part of a larger one.
@@ -313,7 +313,7 @@ def check_group_by(items: Sequence[Item], group_by: str) -> None:
 
 
 def group_of(item: Item, group_by: str) -> str | None:
-    """The group of an item: its `group`, its `criterion`, or a field of `meta` as `meta.source`."""
+    """Return the group of an item: its `group`, its `criterion`, or a field of `meta` as `meta.source`."""
     if group_by == "group":
         return item.group
     if group_by == "criterion":

@@ -43,7 +43,7 @@ FEWEST_VOTES = 3
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What a method costs in calls."""
+    """Cost of a method in calls."""
 
     calls_per_item: float  # what one more item costs
     # distinct calls to fit it and to judge every item once, per item
@@ -121,7 +121,7 @@ def score_method(
 
 
 def _uneven(name: str, exposures: Mapping[int, Exposure]) -> Iterator[str]:
-    """What a user should know of orders that do not show every candidate first equally often."""
+    """Warn about orders that do not show every candidate first equally often."""
     uneven = [
         f"{plural(shown.orders, 'order')} of {n} candidates put them first {'/'.join(map(str, shown.first))} times"
         for n, shown in exposures.items()
@@ -135,7 +135,7 @@ def _uneven(name: str, exposures: Mapping[int, Exposure]) -> Iterator[str]:
 
 
 def is_constructed(method: Method, stratum: Stratum, *, prefix: int | None = None) -> bool:
-    """Whether every view reads the same set of questions.
+    """Return True if every view reads the same set of questions.
 
     A method that may stop early must also read the same questions up to every place where it may.
     """
@@ -153,7 +153,7 @@ def is_constructed(method: Method, stratum: Stratum, *, prefix: int | None = Non
 def _fit_folds(
     method: Method, stratum: Stratum, source: DecisionSource, asked: int | None
 ) -> tuple[list[Method], list[tuple[Item, Ask]]]:
-    """The method fitted for each fold, and the calls that one such fit needs."""
+    """Return the method fitted for each fold, and the calls that one such fit needs."""
     size = estimation_size(len(stratum.items), asked)
     by_fold: list[Method] = []
     calls: list[tuple[Item, Ask]] = []
@@ -171,7 +171,7 @@ def _fit_folds(
 
 
 def _fitted(method: Method, chosen: Sequence[Item], decisions: Sequence[Decision]) -> Method:
-    """The fitted method; one that learned nothing, with its warning, if these lack probabilities.
+    """Return the fitted method; one that learned nothing, with its warning, if these lack probabilities.
 
     Other items may have them, so that the method was not skipped.
     """
@@ -240,7 +240,7 @@ def _score_stratum(
 
 
 def _parts(by_fold: Sequence[Method], stratum: Stratum) -> list[tuple[Method, NDArray[np.intp]]]:
-    """The method that judges each item: the items of every fold, all where nothing was learned."""
+    """Return the method that judges each item: the items of every fold, all where nothing was learned."""
     if all(method is by_fold[0] for method in by_fold):
         return [(by_fold[0], np.arange(len(stratum.items)))]
     rows = [np.flatnonzero(stratum.folds == fold) for fold in range(FOLDS)]
@@ -283,7 +283,7 @@ def _as_probabilities(scores: FloatArray) -> FloatArray | None:
 
 
 def average_of_everything(stratum: Stratum) -> IntArray:
-    """The full-pool average's verdict for each item: the reference where there is no gold.
+    """Return the full-pool average's verdict for each item: the reference where there is no gold.
 
     Mean probability over the coupled presentations where all are known, else the plurality of
     three choices or more (TIE where that is one). Two choices without probabilities have a winner
@@ -302,7 +302,7 @@ def average_of_everything(stratum: Stratum) -> IntArray:
 def beside_average(
     strata: Sequence[Stratum], scored: Mapping[str, Scored]
 ) -> dict[str, tuple[Outcomes, ...]] | None:
-    """The verdicts with that average in the place of gold; None where it decides nothing."""
+    """Return the verdicts with that average in the place of gold; None where it decides nothing."""
     reference = [average_of_everything(stratum) for stratum in strata]
     if not any((part >= 0).any() for part in reference):
         return None

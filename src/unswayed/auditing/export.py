@@ -31,7 +31,7 @@ FORMATS: Final[tuple[Format, ...]] = ("jsonl", "csv", "parquet", "dataset")
 
 
 def format_of(path: Path) -> Format:
-    """The format that a file's name ends in; JSON Lines for plain text and where it has no ending."""
+    """Return the format that a file's name ends in; JSON Lines for plain text and where it has no ending."""
     files = [form for form in FORMATS if form != "dataset"]  # which is a folder
     endings: dict[str, Format] = {f".{form}": form for form in files}
     endings |= dict.fromkeys(("", ".json", ".txt"), "jsonl")
@@ -76,7 +76,7 @@ def decisions_of_run(directory: str | Path) -> Iterator[Decision]:
 
 
 def _settings(run: RunRecord, directory: Path) -> AuditSettings:
-    """How a run asked."""
+    """Return the settings with which a run asked."""
     if run.prompt is None or not run.prompt_settings:
         raise RunDirectoryError(
             f"{directory} does not say how it asked. Run the audit again in it: recorded calls are "

@@ -26,7 +26,7 @@ _TEXTS: Final = {"prompt": ("text", "turns"), "candidates": ("texts", "conversat
 
 
 def items_of_run(directory: str | Path) -> ItemSet:
-    """The items that a run asked about, with their gold."""
+    """Return the items that a run asked about, with their gold."""
     path = Path(directory)
     if read_run(path).recorded:
         raise RunDirectoryError(
@@ -71,7 +71,7 @@ def export_items(items: Sequence[Item], path: Path, form: Format) -> int:
 
 
 def _row(item: Item) -> dict[str, Any]:
-    """The fields of an item; None and the defaults of empty ones where nothing is said."""
+    """Return the fields of an item; None and the defaults of empty ones where nothing is said."""
     given = msgspec.to_builtins(item)
     return {
         name: given.get(name, True if name == "permutable" else None)
@@ -80,7 +80,7 @@ def _row(item: Item) -> dict[str, Any]:
 
 
 def _used(rows: Iterable[dict[str, Any]]) -> list[str]:
-    """The fields that some item has; `permutable` where one is not."""
+    """Return the fields that some item has; `permutable` where one is not."""
     return [
         name
         for name in Item.__struct_fields__
@@ -105,7 +105,7 @@ def _columns(rows: Sequence[dict[str, Any]]) -> Columns:
 
 
 def _kind_of_texts(name: str, cells: Sequence[Any]) -> str:
-    """Whether a column is of texts or of conversations."""
+    """Return the kind of a column: texts or conversations."""
     plain, talks = _TEXTS[name]
     parts = (part for cell in cells for part in (cell if name == "candidates" else [cell]))
     kinds = {isinstance(part, str) for part in parts}

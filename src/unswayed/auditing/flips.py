@@ -59,7 +59,7 @@ class FlippedItem(msgspec.Struct, frozen=True, gc=False):
 
 
 class Flips(msgspec.Struct, frozen=True):
-    """What a report needs beyond `run.json` and `metrics.json`."""
+    """Contents of `flipped.json`: flipped items and unreadable answers."""
 
     n_flipped: int  # items without the same verdict in every order
     # surest first, at most `MOST_FLIPS`; where candidates are scored, the least stable ranking
@@ -70,7 +70,7 @@ class Flips(msgspec.Struct, frozen=True):
 
 
 def flips_of(record: AuditRecord) -> Flips:
-    """The flipped items of an audit, with what was said about them."""
+    """Return the flipped items of an audit, with what was said about them."""
     tables, rows, sure = [], [], []
     for stratum in record.plan.strata:
         seen = stratum.table.select(stratum.protocol_asks("coupled"))
@@ -93,7 +93,7 @@ def flips_of(record: AuditRecord) -> Flips:
 
 
 def _least_sure(seen: DecisionTable, rows: NDArray[np.intp]) -> NDArray[np.float64]:
-    """The lowest probability among the choices of each item, or how far its rankings disagree; 0
+    """Return the lowest probability among the choices of each item, or the disagreement of its rankings; 0
     where there is neither, and below that where a choice is a tie: a change of sides comes first.
     """
     choices = seen.choices[rows]
@@ -138,7 +138,7 @@ def _described(
 
 
 def _of_scores(seen: DecisionTable, row: int) -> dict[str, Any]:
-    """How steady the ranking of an item is, and what the first place does to each candidate."""
+    """Return the stability of an item's ranking, and the effect of the first place on each candidate."""
     if SCORE not in seen.ratings:
         return {}
     scores = seen.ratings[SCORE][row]
@@ -152,13 +152,13 @@ def _of_scores(seen: DecisionTable, row: int) -> dict[str, Any]:
 
 
 def _mean(scores: NDArray[np.float64]) -> float:
-    """The mean of the scores that there are; NaN without any."""
+    """Return the mean of the scores that there are; NaN without any."""
     given = scores[~np.isnan(scores)]
     return float(given.mean()) if len(given) else float("nan")
 
 
 def _most_telling(choices: Sequence[int]) -> list[int]:
-    """The item's own order first, then one presentation for each further answer, then the rest."""
+    """Return the item's own order first, then one presentation for each further answer, then the rest."""
     telling = {choice: view for view, choice in reversed(list(enumerate(choices)))}
     first = sorted(telling.values())
     return [*first, *(view for view in range(len(choices)) if view not in first)][:MOST_SHOWN]
@@ -195,7 +195,7 @@ def _scores(seen: DecisionTable, row: int, view: int) -> tuple[float | None, ...
 
 
 def _split(text: str | None) -> tuple[str | None, str | None]:
-    """The answer, and the reasoning before it where it is marked."""
+    """Return the answer, and the reasoning before it where it is marked."""
     if text is None or "</think>" not in text:
         return text, None
     reasoning, _, answer = text.rpartition("</think>")

@@ -67,7 +67,7 @@ def metrics_of(
 
 
 def _repeats(plan: AuditPlan, temperature: float | None) -> Repeats | UnsetType:
-    """What changes without a change: sample 0 is greedy, and has a law of its own, where it is ours;
+    """Measure repeat noise: sample 0 is greedy, and has a law of its own, where it is ours;
     of recorded decisions it counts where a presentation has too few others.
     """
     numbers = sorted({ask.sample for stratum in plan.strata for ask in stratum.table.asks} - {0})
@@ -157,7 +157,7 @@ def run_of(
     created: str,
     warnings: Sequence[str],
 ) -> RunRecord:
-    """What `run.json` says of every audit."""
+    """Return the fields of `run.json` that every audit has."""
     data, settings = metrics.data, plan.settings
     return RunRecord(
         version=VERSION,
@@ -194,7 +194,7 @@ def asked_for(
     directory: Path | None,
     given: Mapping[str, str | int | float | None],
 ) -> dict[str, str | int | float | bool]:
-    """How an audit was asked for, as `run.json` keeps it; what has its default is left out."""
+    """Return the options of an audit for `run.json`; defaults are left out."""
     named: dict[str, str | int | float | bool | None] = {
         "model": model,
         "directory": None if directory is None else str(directory),
@@ -211,13 +211,13 @@ def asked_for(
 
 
 def _labels(tables: Sequence[DecisionTable]) -> tuple[str, ...]:
-    """The label set of the items with most candidates; letters where numbers are used as well."""
+    """Return the label set of the items with most candidates; letters where numbers are used as well."""
     lettered = [table for table in tables if table.n <= len(string.ascii_uppercase)]
     return max(lettered or tables, key=lambda table: table.n).label_set
 
 
 def _settings(settings: AuditSettings) -> dict[str, Any]:
-    """The settings that determine the figures; the seed and the prompts are recorded by themselves."""
+    """Return the settings that determine the figures; the seed and the prompts are recorded by themselves."""
     named = {field.name: getattr(settings, field.name) for field in fields(settings)}
     named["protocol"] = settings.protocol or "coupled"
     return {

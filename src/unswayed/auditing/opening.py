@@ -14,7 +14,7 @@ from unswayed.store import CallStore, Memory, Pool
 def open_or_replay(
     model: str, settings: BackendSettings | None, directory: Path | None
 ) -> tuple[Backend, MissingKeyError | None]:
-    """The model; without its key, the calls of it that a run directory holds, and what is missing to
+    """Open the model; without its key, replay its calls in a run directory, and tell what is missing to
     ask the model itself (see `check_recorded`).
     """
     try:
@@ -26,7 +26,7 @@ def open_or_replay(
 
 
 def recorded_calls(directory: Path | None) -> Pool:
-    """What a directory has recorded, to price a run: read only; nothing where there is nothing."""
+    """Return the calls recorded in a directory, read only, to price a run; empty where there are none."""
     path = None if directory is None else directory / "calls.sqlite"
     if path is None or not path.exists():
         return Memory()

@@ -1,4 +1,4 @@
-"""From settings to the methods, strata and questions of an audit."""
+"""Plan an audit: methods, strata and questions from its settings."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from unswayed.model.tasks import task_of
 
 @dataclass(frozen=True, eq=False)
 class AuditPlan:
-    """What an audit will do."""
+    """Methods, strata and questions of an audit."""
 
     items: ItemSet  # with gold where it is known
     settings: AuditSettings
@@ -74,12 +74,12 @@ class AuditPlan:
         return (Question(q.item, ask) for q in asked for ask in with_samples([q.ask], count))
 
     def read(self, questions: Iterable[Question], source: DecisionSource) -> Iterator[Decision]:
-        """The decisions of questions, with the probabilities of their samples where asked for."""
+        """Yield the decisions of questions, with the probabilities of their samples where asked for."""
         decisions = source(self.calls(questions))
         return decisions if self.samples is None else sampled(decisions, self.samples)
 
     def per_item(self) -> dict[str, int]:
-        """By method, the most calls that scoring it takes for one item; fitting comes on top."""
+        """Return the most calls that scoring one item takes, by method; fitting comes on top."""
         return {
             name: max(
                 len(set(with_samples(asks_under_views(own, part), self.samples)))
@@ -90,7 +90,7 @@ class AuditPlan:
 
     @cached_property
     def estimation(self) -> tuple[Question, ...]:
-        """What fitting the methods needs."""
+        """Questions for fitting the methods."""
         settings = self.settings
         return tuple(
             question
@@ -105,7 +105,7 @@ class AuditPlan:
 
     @property
     def warnings(self) -> list[str]:
-        """What the user should know before any call: bad lines, options without effect, prompts."""
+        """Warnings before any call: bad lines, options without effect, prompts."""
         bad_lines = self.items.bad_lines
         said = [left_out(bad_lines)] if bad_lines else []
         said += filter(None, [self.items.counted[1]])
@@ -159,14 +159,14 @@ def plan_audit(
 
 
 def left_out(bad_lines: Sequence[BadLine]) -> str:
-    """The sentence that counts lines left out with `--on-bad-item skip`."""
+    """Return the sentence that counts lines left out with `--on-bad-item skip`."""
     if len(bad_lines) == 1:
         return f"1 bad line left out: {bad_lines[0]}."
     return f"{len(bad_lines):,} bad lines left out, such as {bad_lines[0]}."
 
 
 def without_probabilities(plan: AuditPlan) -> tuple[AuditPlan, list[str]]:
-    """The plan as the answers allow it, and what to tell the user: a model may turn out to give no
+    """Return the plan that the answers allow, and a message to the user: a model may turn out to give no
     label probabilities.
 
     Where no answer has any, methods that need them are skipped with the reason. Where some lack
@@ -207,7 +207,7 @@ def without_probabilities(plan: AuditPlan) -> tuple[AuditPlan, list[str]]:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class AnsweredPart:
-    """Which questions were answered about the items of a stratum."""
+    """Questions that were answered about the items of a stratum."""
 
     sets: tuple[frozenset[Ask], ...]  # the sets of questions that occur
     of_item: NDArray[np.intp]  # the set of each item, shape (I,)
@@ -223,7 +223,7 @@ def choose_methods(
     unknown_words: bool = False,
     recorded: Sequence[AnsweredPart] | None = None,
 ) -> tuple[dict[str, Method], dict[str, str]]:
-    """The methods that can run here, and why the others cannot; `recorded` is what was answered in each
+    """Return the methods that can run here, and why the others cannot; `recorded` is what was answered in each
     stratum, where nothing else can be asked.
     """
     sizes = [stratum.n for stratum in strata]
@@ -257,7 +257,7 @@ def choose_methods(
 
 
 def _not_in_all(wanted: Sequence[Method], task: Task, sizes: Sequence[int]) -> dict[str, str]:
-    """The registered methods that `all` leaves out here, each with the reason."""
+    """Return the registered methods that `all` leaves out here, each with the reason."""
     skipped = {}
     taken = {method.name for method in wanted}
     for name in METHODS:

@@ -54,7 +54,7 @@ def with_answers(
 
 
 def with_content(table: DecisionTable) -> DecisionTable:
-    """The columns that ask about the candidates themselves, for counts of answers."""
+    """Return the columns that ask about the candidates themselves, for counts of answers."""
     if all(ask.substitute is None for ask in table.asks):
         return table
     return table.select([ask for ask in table.asks if ask.substitute is None])
@@ -83,7 +83,7 @@ class Remembered:
             yield decision
 
     def __call__(self, questions: Iterable[Question]) -> Iterator[Decision]:
-        """The decisions of questions; what was not kept is read, what is missing left out."""
+        """Yield the decisions of questions; what was not kept is read, what is missing left out."""
         others = []
         for question in questions:
             key = question.item.id, question.ask

@@ -1,4 +1,4 @@
-"""What to use instead of a single call: the ladder, from paired differences on common items.
+"""Recommend a method in place of a single call: the ladder, from paired differences on common items.
 
 The first question is whether reading every order is better than one call, a planned comparison that
 needs no correction; the second whether something cheaper is as good within a margin.
@@ -29,7 +29,7 @@ _POWER: Final = 0.84
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recommendation:
-    """What to use and why."""
+    """Recommended method with its reason."""
 
     # a method is "better" than a single call; that is "enough"; reading every order is "worse";
     # both are the "same" sum; the question is "open"; nothing may be said ("none")

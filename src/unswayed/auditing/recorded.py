@@ -99,7 +99,7 @@ def _endings(recording: Recording) -> Counter[str]:
 
 
 def _exchanges(source: AnswerSource, questions: Iterable[Question]) -> Iterator[Exchange]:
-    """What was asked, laid out, because its prompt is not known, and the recorded answers."""
+    """Yield questions, laid out, because their prompt is not known, with the recorded answers."""
     for question, decision in source.answers(questions):
         item = question.item
         texts = list(map(text_of, item.candidates))
@@ -116,7 +116,7 @@ def _exchanges(source: AnswerSource, questions: Iterable[Question]) -> Iterator[
 
 
 def _gaps(recording: Recording, items: ItemSet, unknown: int) -> Iterator[str]:
-    """What the recording lacks or has too much, in sentences."""
+    """Describe missing and surplus decisions of a recording, in sentences."""
     if unknown:
         yield f"{plural(unknown, 'decision')} {agrees(unknown, 'belongs', 'belong')} to no item of {items.name}; left out."
     if all(kind.sample > 0 for kind in recording.kinds):
@@ -131,7 +131,7 @@ def _gaps(recording: Recording, items: ItemSet, unknown: int) -> Iterator[str]:
 
 
 def _plan(recording: Recording, items: ItemSet, settings: AuditSettings) -> AuditPlan:
-    """The presentations found are the protocol, and the methods those that the answers serve."""
+    """Return the presentations found are the protocol, and the methods those that the answers serve."""
     shown = _protocols(recording)
     named = tuple(next(iter(shown.values()), ("coupled",)))
 
@@ -152,7 +152,7 @@ def _plan(recording: Recording, items: ItemSet, settings: AuditSettings) -> Audi
 
 
 def _held_by(recording: Recording, task: TaskSpec) -> frozenset[Evidence]:
-    """What recorded decisions hold of what those of their task can."""
+    """Return the kinds of evidence that recorded decisions hold, of those their task can give."""
     lacking = set()
     if recording.probs.is_empty:
         lacking.add(Evidence.PROBS)
@@ -248,7 +248,7 @@ def _matching(recording: Recording, items: ItemSet) -> tuple[Recording, int]:
 
 
 def _rotations(recording: Recording, own: Presentation) -> tuple[Presentation, ...]:
-    """The item's own presentation once for every rotation of the criteria, if all occur."""
+    """Return the item's own presentation once for every rotation of the criteria, if all occur."""
     asked = {
         (len(kind.criteria_order), ask.criteria)
         for kind, ask in zip(recording.kinds, recording.asks, strict=True)
@@ -259,7 +259,7 @@ def _rotations(recording: Recording, own: Presentation) -> tuple[Presentation, .
 
 
 def _protocols(recording: Recording) -> dict[int, dict[Protocol, tuple[Presentation, ...]]]:
-    """The presentations that occur, by number of candidates and protocol, canonical first."""
+    """Return the presentations that occur, by number of candidates and protocol, canonical first."""
     presentations: dict[int, set[Presentation]] = defaultdict(set)
     for kind in recording.kinds:
         if kind.substitute is None:

@@ -28,7 +28,7 @@ SECTIONS: Final = ("data", "protocol", "calls", "protocols", "methods", "recomme
 
 
 class DataRecord(Struct, frozen=True, kw_only=True):
-    """What was audited, and how many items are unusual."""
+    """Audited data, with counts of unusual items."""
 
     name: str = "unnamed data"
     n_items: Count = 0
@@ -43,12 +43,12 @@ class DataRecord(Struct, frozen=True, kw_only=True):
 
     @property
     def noun(self) -> str:
-        """What a candidate is called, as its task says, if that is known here."""
+        """Word for a candidate in the task's terms, if that is known here."""
         return "candidate" if self._spec is None else self._spec.noun
 
     @property
     def scaled(self) -> bool:
-        """Whether candidates are the levels of a scale."""
+        """True if candidates are the levels of a scale."""
         return self._spec is not None and self._spec.scaled
 
     @property
@@ -57,7 +57,7 @@ class DataRecord(Struct, frozen=True, kw_only=True):
 
 
 class LevelChoices(Struct, frozen=True, kw_only=True):
-    """Which level single calls chose at which position; rows are levels, the lowest value first."""
+    """Counts of level choices by position in single calls; rows are levels, the lowest value first."""
 
     values: tuple[float, ...] | None  # of the levels; None where they differ between items
     chosen: tuple[tuple[Count, ...], ...]  # choices of each level at each position
@@ -65,7 +65,7 @@ class LevelChoices(Struct, frozen=True, kw_only=True):
 
 
 class Protocol(Struct, frozen=True, kw_only=True):
-    """How items were shown."""
+    """Presentations of the items."""
 
     name: str = ""
     protocols: tuple[str, ...] = ()
@@ -83,7 +83,7 @@ class Reread(Struct, frozen=True, kw_only=True):
 
 
 class CallsRecord(Struct, frozen=True, kw_only=True):
-    """What was asked and what came back; counts as in `RunCounts`."""
+    """Calls and their outcome; counts as in `RunCounts`."""
 
     planned: Count = 0
     made: Count = 0
@@ -175,7 +175,7 @@ class RunItems(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class PromptRecord(Struct, frozen=True, kw_only=True):
-    """How items were put into words."""
+    """Prompt of the items."""
 
     name: str = ""
     fingerprint: str = ""
@@ -220,7 +220,7 @@ class RunRecord(Struct, frozen=True, kw_only=True):
     last_finished: RunRecord | UnsetType = UNSET
 
     def to_json(self) -> dict[str, Any]:
-        """The content of `run.json`; what only calls have is left out where none was made."""
+        """Return the content of `run.json`; what only calls have is left out where none was made."""
         left_out = OF_CALLS if self.recorded else ("recorded",)
         return {name: v for name, v in as_json(self).items() if name not in left_out}
 
@@ -318,7 +318,7 @@ def check_kept(path: Path, plan: AuditPlan, *, answers: int | None = None) -> No
 
 
 def run_before(path: Path, *, finished: bool = False) -> RunRecord:
-    """The run of a directory, or the last that `finished`, whatever sums say; empty without one."""
+    """Return the run of a directory, or the last that `finished`, whatever sums say; empty without one."""
     try:
         run = converted(json.loads((path / "run.json").read_text(encoding="utf-8")), RunRecord)
     except (OSError, ValueError, RecursionError):

@@ -13,11 +13,11 @@ T = TypeVar("T")
 
 
 def as_json(record: object) -> Any:
-    """A record as `json` writes it and reads it again; not-a-number never appears in it."""
+    """Return a record as `json` writes it and reads it again; not-a-number never appears in it."""
     plain = msgspec.to_builtins(record, str_keys=True, enc_hook=encode_row)
     return json.loads(json.dumps(plain, allow_nan=False))
 
 
 def converted(record: object, kind: type[T]) -> T:
-    """A record from plain values; keys that it does not have are left out."""
+    """Return a record from plain values; keys that it does not have are left out."""
     return msgspec.convert(record, kind, str_keys=True, dec_hook=decode_row)

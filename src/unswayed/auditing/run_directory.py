@@ -93,7 +93,7 @@ def write_sums(directory: Path) -> None:
 
 
 def read_bytes(path: Path) -> bytes:
-    """A file of a run directory, checked against its sum where there is one."""
+    """Return a file of a run directory, checked against its sum where there is one."""
     try:
         data = path.read_bytes()
         sums = path.with_name(SUMS_FILE)
@@ -113,7 +113,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def belongs(path: Path) -> bool:
-    """Whether a file is there, or was when the sums were written."""
+    """Return True if a file is there, or was when the sums were written."""
     try:
         return path.exists() or f"  {path.name}\n" in path.with_name(SUMS_FILE).read_text("utf-8")
     except (OSError, UnicodeDecodeError):
@@ -126,7 +126,7 @@ def json_text(value: object) -> str:
 
 
 def read_as(path: Path, kind: type[T]) -> T:
-    """What a JSON file of a run directory holds."""
+    """Read a JSON file of a run directory."""
     try:
         return msgspec.json.decode(read_bytes(path), type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -134,7 +134,7 @@ def read_as(path: Path, kind: type[T]) -> T:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object from a run directory; see `read_as`."""
+    """Return a JSON object from a run directory; see `read_as`."""
     value = read_as(path, object)
     if not isinstance(value, dict):
         raise RunDirectoryError(f"{path} is not a JSON object.")

@@ -1,4 +1,4 @@
-"""What an audit asks for."""
+"""Settings of an audit."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ESTIMATION_LIMIT = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditSettings(Settings):
-    """What one audit measures."""
+    """Settings of one audit's measurement."""
 
     methods: Annotated[  # names with parameters, such as `pride:prior=group`
         tuple[str, ...],
@@ -82,7 +82,7 @@ class AuditSettings(Settings):
     ] = 1.0
 
     def valid(self) -> Self:
-        """The same, with lists read from text, and checked.
+        """Return the same, with lists read from text, and checked.
 
         Raises:
             UsageError: If a value is of another kind or out of range, or a name is unknown.
@@ -121,7 +121,7 @@ def _numbers(text: str) -> list[int]:
 
 
 def protocols_of(name: str | None, *, criteria: bool = True) -> tuple[Protocol, ...]:
-    """The protocols that `--protocol` measures; the coupled one always, because headlines use it.
+    """Return the protocols that `--protocol` measures; the coupled one always, because headlines use it.
 
     Args:
         name: One of them, or "all"; None for the coupled one.

@@ -29,7 +29,7 @@ MOST_REASKED = 0.02
 
 
 def evaluate(plan: AuditPlan, source: DecisionSource) -> Metrics:
-    """The sections of `metrics.json` that come from decisions; the others are left empty."""
+    """Return the sections of `metrics.json` that come from decisions; the others are left empty."""
     settings = plan.settings
     options = Options(
         resamples=settings.resamples, seed=settings.seed, gold_ties=settings.gold_ties
@@ -100,7 +100,7 @@ def _without_reasked(
 def _improvements(
     plan: AuditPlan, scored: Mapping[str, Scored]
 ) -> dict[str, Improvements] | UnsetType:
-    """Where candidates are scored: what each method gets right that the single call does not."""
+    """Count, where candidates are scored, the items that each method gets right and the single call does not."""
     if not any(SCORE in stratum.table.ratings for stratum in plan.strata):
         return UNSET
     base = scored[BASE].outcomes
@@ -113,7 +113,7 @@ def _improvements(
 
 
 def _level_choices(plan: AuditPlan) -> dict[int, LevelChoices] | UnsetType:
-    """Which level was chosen at which position, where the candidates are levels with values."""
+    """Count level choices by position, where the candidates are levels with values."""
     counted = {}
     for stratum in plan.strata:
         values = stratum.table.values
@@ -175,7 +175,7 @@ def _point(
     items: int | None = None,
     prefix: int | None = None,
 ) -> Row:
-    """A point of a curve, from the same pool: the method with so many estimation items, or with the
+    """Return a point of a curve, from the same pool: the method with so many estimation items, or with the
     first of its orders only.
     """
     scored = _scored(plan, method, source, estimation_items=items, prefix=prefix)
@@ -193,7 +193,7 @@ def _point(
 def _order_curve(
     plan: AuditPlan, source: DecisionSource, options: Options
 ) -> dict[str, tuple[Row, ...]] | UnsetType:
-    """How good methods are with the first of their orders only."""
+    """Return the accuracy of methods with only the first of their orders."""
     curve = {}
     for name, method in plan.methods.items():
         prefixes = {prefix for stratum in plan.strata for prefix in method.prefixes(stratum.n)}
@@ -203,7 +203,7 @@ def _order_curve(
 
 
 def _cautions(name: str, scored: Scored, left_out: Mapping[str, str]) -> tuple[str, ...]:
-    """What fitting warned about, the first sentence and how many folds said alike, and that a method
+    """Collect warnings of fitting, the first sentence with the number of folds that agree, and that a method
     lacks the answers to be compared.
     """
     said = []

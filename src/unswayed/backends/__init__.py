@@ -36,7 +36,7 @@ MOST: Final = sys.float_info.max
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackendSettings(Settings):
-    """How to reach and drive a model; a backend uses what applies to it."""
+    """Settings to reach and drive a model; a backend uses those that apply to it."""
 
     base_url: Annotated[str | None, Meta(description="Address of an OpenAI-compatible server.")] = (
         None  # over the provider's own
@@ -114,7 +114,7 @@ class BackendSettings(Settings):
     pricing_only: bool = False  # no call will be made (`--dry-run`), so a missing key is no error
 
     def valid(self) -> Self:
-        """The same, checked.
+        """Return the same, checked.
 
         Raises:
             UsageError: Naming the first setting that is not possible.
@@ -142,7 +142,7 @@ LOCAL: Final = (
 
 
 def local_options(settings: BackendSettings) -> dict[str, str | int | float | bool]:
-    """The options of local models that were given, by name: what has its default is left out."""
+    """Return the options of local models that were given, by name: what has its default is left out."""
     plain, given = asdict(BackendSettings()), asdict(settings)
     return {name: given[name] for name in LOCAL if given[name] != plain[name]}
 
@@ -164,7 +164,7 @@ BACKENDS: Registry[Callable[[str, BackendSettings], Backend]] = Registry(
 
 
 def open_backend(name: str, settings: BackendSettings | None = None) -> Backend:
-    """The backend of a model name such as `openai/gpt-4.1-mini` or `hf/path/to/model`.
+    """Return the backend of a model name such as `openai/gpt-4.1-mini` or `hf/path/to/model`.
 
     Raises:
         UnknownNameError: If the name has no provider or an unknown one.

@@ -1,4 +1,4 @@
-"""Where calls go, and which key may go there.
+"""Addresses of calls, and the keys that may go to each.
 
 One rule, without exceptions: **a key is sent only to the address it belongs to** - the provider's
 own, or the one in the `<SERVICE>_BASE_URL` variable that stands beside the `<SERVICE>_API_KEY`
@@ -41,19 +41,19 @@ class Secret:
         raise TypeError("a key is not pickled")
 
     def reveal(self) -> str:
-        """The key itself, for the one header it goes into."""
+        """Return the key itself, for the one header it goes into."""
         return self._value
 
     def occurs_in(self, text: str) -> bool:
-        """Whether the key stands in a text."""
+        """Return True if the key stands in a text."""
         return len(self._value) >= _SHORTEST_HIDDEN and self._value in text
 
     def scrub(self, text: str) -> str:
-        """The text without this key and without anything that looks like a key."""
+        """Return the text without this key and without anything that looks like a key."""
         return without_keys(self.hide(text))
 
     def hide(self, text: str) -> str:
-        """The text without this key; anything else is left as it is (a model's own words)."""
+        """Return the text without this key; anything else is left as it is (a model's own words)."""
         return text.replace(self._value, HIDDEN) if self.occurs_in(text) else text
 
 
@@ -77,7 +77,7 @@ class Service:
 
     @classmethod
     def named(cls, service: str) -> Service:
-        """The service of `openai-api/<service>/<model>`: `together-ai` reads `TOGETHER_AI_...`."""
+        """Return the service of `openai-api/<service>/<model>`: `together-ai` reads `TOGETHER_AI_...`."""
         return cls(re.sub(r"[^A-Z0-9]", "_", service.upper()))
 
 
@@ -97,20 +97,20 @@ class Address:
         return shown_address(self.url)
 
     def join(self, path: str) -> str:
-        """The URL of an endpoint below the base, its query kept; what no URL may hold is quoted."""
+        """Return the URL of an endpoint below the base, its query kept; what no URL may hold is quoted."""
         parts = urlsplit(self.url)
         path = quote(f"{parts.path.rstrip('/')}/{path}", safe=_AS_GIVEN)
         return urlunsplit(parts._replace(path=path, query=quote(parts.query, safe=_AS_GIVEN)))
 
 
 def shown_address(url: str) -> str:
-    """An address without its user name and its query, which may be secrets."""
+    """Return an address without its user name and its query, which may be secrets."""
     parts = urlsplit(url)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host name is this machine by its name alone; nothing is looked up."""
+    """Return True if a host name is this machine by its name alone; nothing is looked up."""
     if host == "localhost" or host.endswith(".localhost"):
         return True
     try:
@@ -151,7 +151,7 @@ def resolve(
     model: str,
     needs_key: bool = True,
 ) -> Address:
-    """The address of a service and the key that may be sent there.
+    """Return the address of a service and the key that may be sent there.
 
     `base_url`, from the command line or the settings, goes over all other addresses. Where no call will
     be made a missing key is no error (`needs_key`).

@@ -108,7 +108,7 @@ class AnthropicDialect:
         return {**version, "x-api-key": key} if key else version
 
     def encode(self, request: Request, traits: Traits) -> bytes:
-        """The body of a request."""
+        """Return the body of a request."""
         system, messages = split_system(request.messages)
         payload = _Payload(
             model=self._model,
@@ -122,7 +122,7 @@ class AnthropicDialect:
         return _ENCODER.encode(payload)
 
     def decode(self, body: bytes) -> Response:
-        """The response of a 200 body; cache reads and writes are part of the input."""
+        """Return the response of a 200 body; cache reads and writes are part of the input."""
         try:
             reply = _REPLY.decode(body)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -147,7 +147,7 @@ class AnthropicDialect:
         )
 
     def adapt(self, traits: Traits, words: str, request: Request) -> Traits | None:
-        """What to change after a 400 with these words; None if it is not about the traits."""
+        """Adapt the traits to a 400 with these words; None if it is not about them."""
         if traits.temperature and _NO_TEMPERATURE.search(words):
             return replace(traits, temperature=False)
         if schema_of(request, traits) is not None and _NO_REPLY_FORMAT.search(words):
@@ -156,7 +156,7 @@ class AnthropicDialect:
 
 
 def split_system(messages: tuple[Message, ...]) -> tuple[str, tuple[Message, ...]]:
-    """The system text, and a chat that begins with the user and alternates.
+    """Return the system text, and a chat that begins with the user and alternates.
 
     Neighbouring turns of the same role become one, a paragraph apart.
     """

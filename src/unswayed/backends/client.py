@@ -112,7 +112,7 @@ class HttpBackend(Backend):
 
     @property
     def waiting(self) -> Wait | None:
-        """What holds up all calls just now; None if nothing does."""
+        """Reason that all calls wait now; None without one."""
         pause_s = max([line.gate.pause_s for line in tuple(self._lines.values())], default=0.0)
         left_s = self.patience.left_s
         if not self.patience.reason or (pause_s == 0.0 and left_s == math.inf):
@@ -214,7 +214,7 @@ class HttpBackend(Backend):
     def finish(
         self, response: Response, request: Request, traits: Traits, *, took: float, attempts: int
     ) -> Response:
-        """A response with its cost and timing; whether it has the logprobs it should is noted."""
+        """Return a response with its cost and timing; whether it has the logprobs it should is noted."""
         if request.top_logprobs and traits.logprobs != 0 and response.text:
             if response.top_logprobs is not None:
                 self._seen_logprobs = self.gives_logprobs = True
@@ -235,7 +235,7 @@ class HttpBackend(Backend):
 def open_http(
     service: Service, model: str, dialect: Dialect, settings: BackendSettings
 ) -> HttpBackend:
-    """A model of a service, its address and key from the environment, its price from the table."""
+    """Return a model of a service, its address and key from the environment, its price from the table."""
     prices = load_prices(settings.prices)
     address = resolve(
         service,
@@ -268,7 +268,7 @@ def _check_room(n_more: int) -> None:
 
 
 def _without_key(response: Response, address: Address) -> Response:
-    """The response, with the key hidden should the server have put it there."""
+    """Return the response, with the key hidden should the server have put it there."""
     key = address.key
     if not key:
         return response

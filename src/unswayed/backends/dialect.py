@@ -1,4 +1,4 @@
-"""What differs between the chat APIs: a `Dialect` writes requests and reads answers, `Traits` say
+"""Differences of the chat APIs: a `Dialect` writes requests and reads answers, `Traits` say
 what a model's server accepts, a `Transport` carries bytes."""
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ MOST_TOKENS: Final = 2**40
 
 
 def token_count(value: object) -> int | None:
-    """A token count as a server states it; None if it is none."""
+    """Return a token count as a server states it; None if it is none."""
     return value if type(value) is int and 0 <= value < MOST_TOKENS else None
 
 
 def stated_usage(stated: msgspec.Raw, decoder: msgspec.json.Decoder[Usage]) -> Usage:
-    """The counts, read apart: an answer is not lost for what is said about its price."""
+    """Return the counts, read apart: an answer is not lost for what is said about its price."""
     try:
         return decoder.decode(stated)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -39,7 +39,7 @@ def stated_usage(stated: msgspec.Raw, decoder: msgspec.json.Decoder[Usage]) -> U
 
 
 def system_apart(messages: tuple[Message, ...]) -> tuple[list[str], list[Message]]:
-    """The system texts, and the messages that are not the system's."""
+    """Return the system texts, and the messages that are not the system's."""
     roles = {"system", "developer"}
     return (
         [message.content for message in messages if message.role in roles],
@@ -57,7 +57,7 @@ _HELD: Final[dict[ReplyFormat, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traits:
-    """What a model's server accepts: known by model family, or learned from its refusals."""
+    """Features that a model's server accepts: known by model family, or learned from its refusals."""
 
     # name of the field that caps generated tokens
     tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
@@ -77,7 +77,7 @@ class Traits:
     reply_format: ReplyFormat = "json_schema"
 
     def changes(self, since: Traits) -> tuple[str, ...]:
-        """What was learned since, in words, for the record of a run."""
+        """Describe what was learned since, for the record of a run."""
         words = []
         if since.temperature and not self.temperature:
             words.append("the server refuses temperature: answers are sampled at its default")
@@ -96,7 +96,7 @@ class Traits:
 
 
 def schema_of(request: Request, traits: Traits) -> msgspec.Raw | None:
-    """The schema that an answer is to be held to; None for none, and where the server takes none."""
+    """Return the schema that an answer is to be held to; None for none, and where the server takes none."""
     if request.schema is msgspec.UNSET or traits.reply_format == "text":
         return None
     return msgspec.Raw(request.schema.encode())
@@ -113,11 +113,11 @@ class Dialect(Protocol):
         ...
 
     def encode(self, request: Request, traits: Traits) -> bytes:
-        """The body of a request."""
+        """Return the body of a request."""
         ...
 
     def decode(self, body: bytes) -> Response:
-        """The response of a 200 body; cost and timing are filled in later.
+        """Return the response of a 200 body; cost and timing are filled in later.
 
         Raises:
             BadResponseError: If it is not JSON, or not of the promised shape.
@@ -125,12 +125,12 @@ class Dialect(Protocol):
         ...
 
     def adapt(self, traits: Traits, words: str, request: Request) -> Traits | None:
-        """What to change after a 400 with these words; None if it is not about the traits."""
+        """Adapt the traits to a 400 with these words; None if it is not about them."""
         ...
 
 
 class Transport(Protocol):
-    """What carries bodies to the server and back; `HttpTransport` outside of tests."""
+    """Carrier of bodies to the server and back; `HttpTransport` outside of tests."""
 
     async def post(self, body: bytes) -> HttpReply:
         """Send one request. Raises ServerError if there is no complete response."""

@@ -1,4 +1,4 @@
-"""What went wrong with an attempt, and whether it is worth another: status, body, headers -> error.
+"""Classify a failed attempt from status, body and headers, and decide if another one is worthwhile.
 
 401, 403                      AuthError, fatal
 402, 429 "insufficient quota" RateLimitedError, fatal
@@ -87,12 +87,12 @@ class Fault:
 
     @property
     def turned_away(self) -> bool:
-        """Whether the call itself was not looked at: it says nothing about trying it again."""
+        """True if the call itself was not looked at: it says nothing about trying it again."""
         return self.lost or (self.busy and self.status is not None)
 
     @property
     def reason(self) -> str:
-        """What happened in a few words, none of them the server's."""
+        """Cause in a few words, none of them the server's."""
         if self.status is None:
             return "no connection" if self.lost else "no answer in time"
         try:
@@ -102,7 +102,7 @@ class Fault:
 
 
 def retry_after_s(headers: Mapping[str, str], *, wall: float) -> float | None:
-    """How long the server asks to wait, in seconds, never negative; None if it does not say.
+    """Return the wait that the server asks for, in seconds, never negative; None without one.
 
     Reads `retry-after-ms`, and `retry-after` as seconds or as an HTTP date, of which `wall` is now.
     """
@@ -135,7 +135,7 @@ def _number(value: str | None) -> float | None:
 
 
 def server_words(body: bytes) -> str:
-    """The server's own message in an error body, whatever its form; on one line."""
+    """Return the server's own message in an error body, whatever its form; on one line."""
     text = body[:20_000].decode("utf-8", "replace")
     try:
         message = _find_message(msgspec.json.decode(body))
@@ -145,7 +145,7 @@ def server_words(body: bytes) -> str:
 
 
 def shown(text: str, address: Address) -> str:
-    """The text without keys, then shortened: the other way round, half a key could be left."""
+    """Return the text without keys, then shortened: the other way round, half a key could be left."""
     text = address.key.scrub(text)
     return text if len(text) <= _LONGEST_MESSAGE else f"{text[:_LONGEST_MESSAGE]}..."
 
@@ -167,7 +167,7 @@ def _find_message(value: object) -> str | None:
 
 
 def fault_of(reply: HttpReply, address: Address, *, model: str, wall: float) -> Fault | None:
-    """What is wrong with a reply; None for 200."""
+    """Return the fault of a reply; None for 200."""
     status = reply.status
     if status == 200:
         return None
@@ -218,12 +218,12 @@ def fault_of(reply: HttpReply, address: Address, *, model: str, wall: float) -> 
 
 
 def bad_response(message: str, address: Address, *, status: int = 200) -> Fault:
-    """A fault for an answer that is not what the protocol promises."""
+    """Return a fault for an answer that is not what the protocol promises."""
     return Fault(error=BadResponseError, message=shown(message, address), status=status, again=True)
 
 
 def lost(error: ServerError, address: Address) -> Fault:
-    """A fault for an attempt that got no response."""
+    """Return a fault for an attempt that got no response."""
     unreachable = isinstance(error, UnreachableError)
     hopeless = isinstance(error, UnreachableError) and error.hopeless
     return Fault(

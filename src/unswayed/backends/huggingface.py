@@ -28,7 +28,7 @@ from unswayed.model.calls import Failure, Query, Response
 
 
 def open_huggingface(model: str, settings: BackendSettings) -> HuggingFaceBackend:
-    """A local folder or Hub id, run here with transformers: `hf/<path or id>[+bits=4|8][+lora=DIR]` (extra: local).
+    """Local folder or Hub id, run here with transformers: `hf/<path or id>[+bits=4|8][+lora=DIR]` (extra: local).
 
     Finds and fingerprints the model; it is loaded with the first question.
     """
@@ -60,7 +60,7 @@ class HuggingFaceBackend(Backend):
         self._reading = PromptCounts()
 
     def forecast(self, queries: Iterable[Query]) -> tuple[str, ...]:
-        """How label prompts would be read, by tokenizer and configuration; see `local_forecasts`."""
+        """Describe how label prompts would be read, by tokenizer and configuration; see `local_forecasts`."""
         from unswayed.backends.local_forecasts import forecast
 
         return forecast(self._folder, self._settings, queries, name=self.model)
@@ -130,7 +130,7 @@ class HuggingFaceBackend(Backend):
         ]
 
     def _write(self, jobs: Sequence[Job]) -> list[Response | None]:
-        """Generated answers; None where the scores are not numbers."""
+        """Generate answers; None where the scores are not numbers."""
         loaded = self._load()
         prompts, requests = [job.tokens for job in jobs], [job.query.request for job in jobs]
         hold = loaded.grammars.hold(requests)

@@ -1,4 +1,4 @@
-"""What a local model reads: chats and labels as token ids, through its tokenizer and chat template."""
+"""Encode chats and labels as token ids with a model's tokenizer and chat template."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class ChatWriter:
         return [Written(text, tokens) for text, tokens in zip(texts, encoded, strict=True)]
 
     def render(self, chats: Sequence[Sequence[Message]], *, thinking: bool) -> list[str]:
-        """The chats as texts, up to where the answer begins.
+        """Return the chats as texts, up to where the answer begins.
 
         Where a reply has no place for reasoning (`thinking`), templates that know the switch are asked for
         an answer without it, unless `enable_thinking` is set.
@@ -116,7 +116,7 @@ class ChatWriter:
         return list(encoded["input_ids"]), list(encoded["offset_mapping"])
 
     def broken_up(self, text: str) -> str:
-        """A text without control tokens and marks of turns."""
+        """Return a text without control tokens and marks of turns."""
         return self._control.sub(lambda mark: f"{mark[0][0]} {mark[0][1:]}", text)
 
     def _rows(self, chat: Sequence[Message]) -> list[dict[str, str]]:
@@ -166,7 +166,7 @@ class ChatWriter:
         return text.count(PROBE) > 1
 
     def _turn_marks(self) -> set[str]:
-        """The lines that the template puts between one turn's text and the next one's."""
+        """Return the lines that the template puts between one turn's text and the next one's."""
         try:
             (text,) = self._rendered([_turns("user", "assistant", "user")], thinking=True)
         except UsageError:
@@ -177,7 +177,7 @@ class ChatWriter:
 
 
 def may_think(*, answer_only: bool, has_schema: bool) -> bool:
-    """Whether a reply has a place for reasoning: not if it is a label or fits a schema."""
+    """Return True if a reply has a place for reasoning: not if it is a label or fits a schema."""
     return not answer_only and not has_schema
 
 
@@ -196,7 +196,7 @@ def _control_tokens(
 
 
 class LabelTokens:
-    """Which token ids stand for a label where the answer begins: found, and remembered.
+    """Token ids of a label at the start of an answer, found once and remembered.
 
     Two sources, joined. *By text*: every token of the vocabulary that the parser would read as the
     label in a server's top-k list ("A", " A", "a", "**A"), so that a model behind a server and the
@@ -213,7 +213,7 @@ class LabelTokens:
         self._ids: dict[tuple[tuple[str, ...], str], Ids] = {}
 
     def ids(self, labels: tuple[str, ...], prompt: str) -> Ids:
-        """The ids of each label behind a prompt, in label order; no id stands for two labels.
+        """Return the ids of each label behind a prompt, in label order; no id stands for two labels.
 
         A label of several tokens counts with its first where no other label begins with the same.
         """

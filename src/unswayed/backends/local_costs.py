@@ -1,4 +1,4 @@
-"""What a forward pass of a local model costs: floating-point operations and memory, from sizes.
+"""Costs of a local model's forward pass: floating-point operations and memory, from sizes.
 
 With n tokens of B rows, c of them in the cache before, width h, feed-forward width f, q and k the widths
 of queries and of keys, L layers and e bytes a number:
@@ -55,7 +55,7 @@ FREE_SHARE: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class PassCosts:
-    """What forward passes of one model cost, and the memory that they may take."""
+    """Costs of one model's forward passes, and the memory that they may take."""
 
     token: float  # operations of a token outside attention
     pair: float  # operations of a query and a key in all layers
@@ -71,7 +71,7 @@ class PassCosts:
     def of(
         cls, model: PreTrainedModel, *, memory_gb: float | None, device: torch.device
     ) -> PassCosts:
-        """The costs of a model on a device, from its configuration and the sizes of its weights.
+        """Return the costs of a model on a device, from its configuration and the sizes of its weights.
 
         The weights need not be there (torch's device "meta"). Passes may take `memory_gb` beside
         them, or half of what is free.

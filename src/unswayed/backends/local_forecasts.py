@@ -1,4 +1,4 @@
-"""How the label prompts of a local model would be read, said before it is loaded.
+"""Describe how a local model would read label prompts, before it is loaded.
 
 Tokenizer and configuration suffice: prompts become token ids, a model without weights gives the sizes,
 and the passes are planned as they will be. Whether trees are read at all is settled by a trial when the
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def forecast(
     folder: ModelFolder, settings: BackendSettings, queries: Iterable[Query], *, name: str
 ) -> tuple[str, ...]:
-    """What would be read, how, and within which memory, in sentences; weights are not opened."""
+    """Describe in sentences what would be read, how, and within which memory; weights are not opened."""
     device = device_of(settings)
     tokenizer = load_tokenizer(folder, settings, name=name)
     model = _outline(folder, settings, name=name)

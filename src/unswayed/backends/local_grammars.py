@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
+from unswayed.base.registry import install_command
 from unswayed.model.calls import Request
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class Grammars:
         self._matchers: dict[str, LLMatcher | None] = {}
 
     def hold(self, requests: Sequence[Request]) -> SchemaHold | None:
-        """What holds the texts of one batch to their schemas; None if none is to be held."""
+        """Return the hold that keeps the texts of one batch to their schemas; None if none is needed."""
         matchers = [
             self._matcher(request.schema) if isinstance(request.schema, str) else None
             for request in requests
@@ -42,7 +43,7 @@ class Grammars:
         return SchemaHold(matchers) if any(matchers) else None
 
     def _matcher(self, schema: str) -> LLMatcher | None:
-        """A matcher at the beginning of a text; None where the schema cannot be held to."""
+        """Return a matcher at the beginning of a text; None where the schema cannot be held to."""
         if schema not in self._matchers:
             try:
                 self._matchers[schema] = self._compiled(schema)
@@ -54,9 +55,9 @@ class Grammars:
         return None if first is None else first.deep_copy()
 
     def _compiled(self, schema: str) -> LLMatcher:
-        """Raises ValueError where it cannot be, a tokenizer that is no fast one included."""
+        """Compile a schema; raise ValueError where that fails, as with a tokenizer that is not fast."""
         if importlib.util.find_spec("llguidance") is None:
-            raise ValueError('llguidance is not installed (pip install "unswayed[structured]")')
+            raise ValueError(f"llguidance is not installed ({install_command('structured')})")
         from llguidance import LLMatcher
 
         grammar = LLMatcher.grammar_from_json_schema(

@@ -111,7 +111,7 @@ def prepare(
 
 @dataclass(frozen=True, slots=True)
 class LocalPlan:
-    """How queries to one model of transformers are read: as which tokens, and which run together.
+    """Plan for reading queries with one model of transformers: their tokens and their batches.
 
     Weights are not needed, so a model that is only priced is planned for in the same way.
     """
@@ -139,7 +139,7 @@ class LocalPlan:
         pads: bool,
         trees: bool,
     ) -> LocalPlan:
-        """The plan of a model on a device."""
+        """Return the plan of a model on a device."""
         writer = ChatWriter(tokenizer, model=name, enable_thinking=folder.prompt.enable_thinking)
         costs = PassCosts.of(model, memory_gb=settings.memory_gb, device=device)
         longest = getattr(model.config.get_text_config(), "max_position_embeddings", None)
@@ -163,7 +163,7 @@ class LocalPlan:
         return fitting, refused
 
     def scored(self, jobs: Sequence[Job]) -> Iterator[tuple[list[Job], PromptBatch]]:
-        """Those whose answer is a label, in the batches in which they are read."""
+        """Yield the jobs whose answer is a label, in the batches in which they are read."""
         scored = [job for job in jobs if job.label_ids]
         for batch in plan(
             [job.tokens for job in scored],
@@ -177,7 +177,7 @@ class LocalPlan:
             yield [scored[row] for row in batch.rows], batch
 
     def written(self, jobs: Sequence[Job]) -> Iterator[list[Job]]:
-        """Those that are answered with a text, longest first, in batches."""
+        """Yield the jobs that are answered with a text, longest first, in batches."""
         written = [job for job in jobs if not job.label_ids]
 
         def fits(count: int, longest: int) -> bool:
@@ -199,7 +199,7 @@ class LocalPlan:
 
 
 class PromptCounts:
-    """What label prompts take to read."""
+    """Amounts to read for label prompts."""
 
     def __init__(self) -> None:
         self.forms: Counter[Form] = Counter()  # how many prompts were read how
@@ -227,7 +227,7 @@ def label_logprobs(label_ids: Ids, ids: Sequence[int], logprobs: FloatArray) -> 
 def label_response(
     request: Request, logprobs: FloatArray, *, model: str, input_tokens: int
 ) -> Response:
-    """The answer where the label is the answer, from exact log-probabilities of shape (labels,)."""
+    """Return the answer where the label is the answer, from exact log-probabilities of shape (labels,)."""
     labels = request.labels
     text = labels[_chosen(logprobs, request)]
     listed = sorted(zip(labels, logprobs.tolist(), strict=True), key=lambda pair: -pair[1])
@@ -259,7 +259,7 @@ def _may_think(query: Query) -> bool:
 
 
 def _chosen(logprobs: FloatArray, request: Request) -> int:
-    """The likeliest label, or a draw among the labels at the request's temperature."""
+    """Return the likeliest label, or a draw among the labels at the request's temperature."""
     if request.temperature <= 0:
         return int(logprobs.argmax())
     noise = np.random.default_rng(seed_of(request)).gumbel(size=len(logprobs))

@@ -74,7 +74,7 @@ def load_model(folder: ModelFolder, settings: BackendSettings, *, name: str) -> 
 def load_tokenizer(
     folder: ModelFolder, settings: BackendSettings, *, name: str
 ) -> PreTrainedTokenizerBase:
-    """The tokenizer of a model, with a warning where the model's own code may run."""
+    """Return the tokenizer of a model, with a warning where the model's own code may run."""
     from transformers import AutoTokenizer
 
     if settings.trust_remote_code:
@@ -97,7 +97,7 @@ def load_tokenizer(
 
 
 def _pad(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> int:
-    """An id that the model has; it is never attended to, so any will do."""
+    """Return an id that the model has; it is never attended to, so any will do."""
     import torch
 
     pad, rows = tokenizer.pad_token_id, model.get_input_embeddings()
@@ -109,7 +109,7 @@ def _pad(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> int:
 
 
 def device_of(settings: BackendSettings) -> torch.device:
-    """Where a model lies: as told, else a GPU if there is one."""
+    """Return the device of a model: the one given, else a GPU if there is one."""
     import torch
 
     if settings.device is None:
@@ -137,7 +137,7 @@ def check_places(settings: BackendSettings, shown: str) -> None:
 
 
 def dtype_of(folder: ModelFolder, settings: BackendSettings, device: torch.device) -> torch.dtype:
-    """What a model computes in: as told, else float32 on a CPU and bfloat16 elsewhere."""
+    """Return the number type of a model: the one given, else float32 on a CPU and bfloat16 elsewhere."""
     import torch
 
     name = folder.dtype or settings.dtype
@@ -191,7 +191,7 @@ def _read_model(
 def _placement(
     folder: ModelFolder, settings: BackendSettings, device: torch.device
 ) -> dict[str, Any]:
-    """What `from_pretrained` is told of devices and rounded weights; nothing for one device."""
+    """Build the device and quantisation arguments of `from_pretrained`; empty for full weights on one device."""
     where: str | dict[str, torch.device] = {"": device}
     if settings.device_map is not None:
         require("accelerate", extra="train", feature="a map of devices (device_map)")
@@ -211,7 +211,7 @@ def _placement(
 
 
 def _with_adapter(model: torch.nn.Module, adapter: Path) -> torch.nn.Module:
-    """The model with a LoRA adapter inside: its layers are replaced in place."""
+    """Return the model with a LoRA adapter inside: its layers are replaced in place."""
     from peft import PeftModel
 
     adapted = PeftModel.from_pretrained(model, str(adapter))

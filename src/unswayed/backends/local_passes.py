@@ -59,7 +59,7 @@ class LabelScorer:
 
     @property
     def pads(self) -> bool:
-        """Whether prompts of different lengths may run together."""
+        """True if prompts of different lengths may run together."""
         return self._direct is not None
 
     def score(
@@ -103,7 +103,7 @@ class LabelScorer:
     def _walked(
         self, body: torch.nn.Module, prompts: Sequence[list[int]], steps: Sequence[Step]
     ) -> torch.Tensor:
-        """The same through trees: `prompts` are those of a `PromptBatch`, in its order."""
+        """Return the same through trees: `prompts` are those of a `PromptBatch`, in its order."""
         import torch
         from transformers import DynamicCache
 
@@ -133,7 +133,7 @@ class LabelScorer:
         return torch.cat(rows)
 
     def _inputs(self, trees: Sequence[Tree]) -> dict[str, torch.Tensor]:
-        """What the body is called with for a pass over trees; a chain of its own needs no mask."""
+        """Build the body's arguments for a pass over trees; a chain of its own needs no mask."""
         import torch
 
         device, kept = self.model.device, trees[0].kept
@@ -200,7 +200,7 @@ class LabelScorer:
         return _DirectPath(body, head) if agrees else None
 
     def _takes_trees(self) -> bool:
-        """Whether trees give what rows give: tried once, on a small tree, whole and walked.
+        """Return True if trees give what rows give: tried once, on a small tree, whole and walked.
 
         Left out without a trial: kernels that take no mask, layers that keep a window or a state
         in place of all keys and values, bodies that cannot be told where a token stands.
@@ -235,7 +235,7 @@ class LabelScorer:
 
 
 def attends_to_all(model: PreTrainedModel) -> bool:
-    """Whether all tokens before one can be seen, and named by a mask: what trees need first."""
+    """Return True if all tokens before one can be seen, and named by a mask: what trees need first."""
     from transformers import DynamicCache
     from transformers.cache_utils import DynamicLayer
 
@@ -255,7 +255,7 @@ class _Trunk:
 
     @classmethod
     def of(cls, cache: Any, tokens: int) -> _Trunk:
-        """What a cache holds now; going on replaces its tensors and leaves these as they are."""
+        """Return the present content of a cache; later passes replace its tensors and leave these as they are."""
         return cls(tokens, [(layer.keys, layer.values) for layer in cache.layers])
 
     def put_back(self, cache: Any) -> None:

@@ -1,4 +1,4 @@
-"""Which prompts of a local model run together, and how: side by side, or as a tree.
+"""Group the prompts of a local model into passes: side by side, or as a tree.
 
 Prompts of a group (presentations of one item) begin alike. Three forms give the same numbers:
 
@@ -52,7 +52,7 @@ class Step(NamedTuple):
     trunk: int = 0
 
     def moved(self, by: int) -> Step:
-        """The same pass where prompts stand before these."""
+        """Return the same pass where prompts stand before these."""
         return self._replace(trees=tuple((begin + by, end + by) for begin, end in self.trees))
 
 
@@ -66,7 +66,7 @@ class PromptBatch(NamedTuple):
 
     @property
     def form(self) -> Form:
-        """What is shared: nothing, one beginning, or every beginning."""
+        """Form of sharing: nothing, one beginning, or every beginning."""
         if not self.steps:
             return "plain"
         trunks = sum(step.trunk > 0 for step in self.steps)
@@ -132,7 +132,7 @@ def by_length(
     same: bool = False,
     fits: Callable[[int, int], bool] | None = None,
 ) -> Iterator[list[int]]:
-    """Indices in batches of at most `cap` padded tokens (at least one each), longest first.
+    """Yield indices in batches of at most `cap` padded tokens (at least one each), longest first.
 
     `same` puts only equal lengths together; `fits` says whether so many rows of such a length do.
     """
@@ -152,7 +152,7 @@ def by_length(
 
 
 class _GroupTree(NamedTuple):
-    """How one group is read."""
+    """Plan for reading one group."""
 
     rows: list[int]  # its prompts, in lexicographic order
     nodes: int  # tokens of its tree
@@ -167,11 +167,11 @@ class _GroupTree(NamedTuple):
 def _tree(
     prompts: Sequence[list[int]], rows: list[int], costs: PassCosts, cap: int, cap_apart: int
 ) -> _GroupTree:
-    """The cheapest tree of a group, or its rows where they are cheaper or nothing else fits."""
+    """Return the cheapest tree of a group, or its rows where they are cheaper or nothing else fits."""
     growth, order = _Growth.of(prompts, rows, costs, cap)
 
     def share(tokens: int) -> float:
-        """What of a pass's start-up cost counts, where others share the pass."""
+        """Return the start-up cost to count for prompts that share a pass; it falls to 0 at `cap_apart` tokens."""
         return costs.call * (1 - min(1.0, tokens / cap_apart))
 
     plain = sum(costs.work(length) - share(length) for length in growth.lengths)
@@ -224,7 +224,7 @@ def _from_one_trunk(
 
 
 def _spread(grown: Sequence[_GroupTree], trunk: int, tokens: int) -> Iterator[list[_GroupTree]]:
-    """Groups in parts of at least so many tokens beyond a trunk; the last has what is left."""
+    """Yield groups in parts of at least so many tokens beyond a trunk; the last takes the rest."""
     part: list[_GroupTree] = []
     nodes = 0
     for tree in grown:
@@ -261,7 +261,7 @@ class _Walk(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Growth:
-    """How the tree of sorted prompts may be walked."""
+    """Ways to walk the tree of sorted prompts."""
 
     lengths: list[int]  # tokens of each
     shared: list[int]  # tokens that each shares with the one before it
@@ -272,7 +272,7 @@ class _Growth:
     def of(
         cls, prompts: Sequence[list[int]], rows: Sequence[int], costs: PassCosts, cap: int
     ) -> tuple[_Growth, list[int]]:
-        """The growth of some prompts, and these in lexicographic order."""
+        """Return the growth of some prompts, and these in lexicographic order."""
         order = sorted(rows, key=lambda row: prompts[row])
         own = [prompts[row] for row in order]
         return cls([len(prompt) for prompt in own], shared_lengths(own), costs, cap), order
@@ -282,7 +282,7 @@ class _Growth:
         return sum(self.lengths[begin:end]) - sum(self.shared[begin + 1 : end]) - kept
 
     def cheapest(self, begin: int, end: int, kept: int, held: int) -> _Walk:
-        """The cheapest way to read some prompts.
+        """Return the cheapest way to read some prompts.
 
         `kept` of their leading tokens are in the cache, and the caches that are kept meanwhile hold
         `held` tokens.
@@ -308,7 +308,7 @@ class _Growth:
     def _branched(
         self, begin: int, end: int, kept: int, held: int, trunk: int, parts: list[int]
     ) -> _Walk:
-        """What all begin with first, then each part of them from there."""
+        """Walk the common beginning first, then each branch from there."""
         work, memory, steps = 0.0, 0.0, list[Step]()
         if trunk > kept:
             tokens, masked = trunk - kept, kept > 0

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Generated(NamedTuple):
-    """What came out."""
+    """Generated texts."""
 
     text: str  # without special tokens
     tokens: int  # how many were generated, the end token included
@@ -26,7 +26,7 @@ class Generated(NamedTuple):
 
 
 def seed_of(request: Request) -> int:
-    """The same request draws the same answer; another sample index draws another."""
+    """Return the same request draws the same answer; another sample index draws another."""
     return int.from_bytes(key_of(request)[:7])
 
 
@@ -56,7 +56,7 @@ class GumbelDraw:
         return drawn
 
     def finite_steps(self) -> list[int]:
-        """How many tokens of each row were drawn before the scores ceased to be numbers."""
+        """Count the tokens of each row that were drawn before the scores ceased to be numbers."""
         import torch
 
         steps: list[int] = torch.stack(self._finite).int().cumprod(dim=0).sum(dim=0).tolist()

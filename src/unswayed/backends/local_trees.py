@@ -40,7 +40,7 @@ class Branch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """What sorted prompts have beyond a beginning that is in the cache."""
+    """Tokens of sorted prompts beyond a beginning that is in the cache."""
 
     kept: int  # leading tokens that are in the cache; every node sees them
     ids: IntArray  # tokens, depth first, shape (nodes,)
@@ -50,7 +50,7 @@ class Tree:
 
     @classmethod
     def of(cls, prompts: Sequence[Sequence[int]], kept: int = 0) -> Tree:
-        """The tree of prompts in lexicographic order, all alike up to `kept` tokens, which are left out."""
+        """Return the tree of prompts in lexicographic order, all alike up to `kept` tokens, which are left out."""
         path = np.zeros(max(map(len, prompts)), dtype=np.int64)
         ids: list[int] = []
         positions: list[IntArray] = []
@@ -68,11 +68,11 @@ class Tree:
 
     @property
     def is_chain(self) -> bool:
-        """Whether no two prompts part."""
+        """True if no two prompts part."""
         return self.kept + len(self.ids) == int(self.positions.max()) + 1
 
     def sees(self) -> NDArray[np.bool_]:
-        """Which cached tokens and nodes each node sees, shape (nodes, kept + nodes)."""
+        """Mark the cached tokens and nodes that each node sees, shape (nodes, kept + nodes)."""
         nodes, kept = len(self.ids), self.kept
         sees = np.zeros((nodes, kept + nodes), dtype=np.bool_)
         sees[:, :kept] = True

@@ -1,4 +1,4 @@
-"""Where a local model lies and which one it is: `<path or id>[@revision][+bits=4|8][+dtype=NAME][+lora=DIR]`.
+"""Locate and identify a local model: `<path or id>[@revision][+bits=4|8][+dtype=NAME][+lora=DIR]`.
 
 The name that goes into every call's key carries the revision of a hub model or a fingerprint of a
 folder's files, so a folder that is trained further is another model and its old answers are not
@@ -115,7 +115,7 @@ def locate(
 
 
 def _split_parts(base: str, shown: str) -> tuple[str, Literal[4, 8] | None, str | None]:
-    """What stands before the parts, the bits, and the dtype."""
+    """Split `PATH+bits=4+dtype=NAME` into path, bits and dtype."""
     base, *written = re.split(r"\+(?=\w+=)", base)
     parts = dict(part.split("=", 1) for part in written)
     for name in parts:
@@ -207,7 +207,7 @@ def _adapter_folder(adapter: str, shown: str) -> Path:
 
 
 def _download(repository: str, revision: str | None, *, shown: str, weights: bool) -> Path:
-    """The folder of a hub model's snapshot, named after its commit; from the cache if offline."""
+    """Return the folder of a hub model's snapshot, named after its commit; from the cache if offline."""
     require("huggingface_hub", extra="local", feature="a model from the Hugging Face hub")
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import (

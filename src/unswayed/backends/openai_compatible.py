@@ -193,7 +193,7 @@ class OpenAIDialect:
         return {"Authorization": f"Bearer {key}"} if key else {}
 
     def encode(self, request: Request, traits: Traits) -> bytes:
-        """The body of a request.
+        """Return the body of a request.
 
         `seed` goes with sampled answers only: it keeps repeated samples of one prompt apart where
         a server or a gateway caches equal requests.
@@ -218,7 +218,7 @@ class OpenAIDialect:
         return _ENCODER.encode(payload)
 
     def decode(self, body: bytes) -> Response:
-        """The response of a 200 body."""
+        """Return the response of a 200 body."""
         completion = _completion(body)
         if not completion.choices:
             raise BadResponseError(f"not a chat completion: no choices; {server_words(body)}")
@@ -255,7 +255,7 @@ class OpenAIDialect:
         )
 
     def adapt(self, traits: Traits, words: str, request: Request) -> Traits | None:
-        """What to change after a 400 with these words; None if it is not about the traits."""
+        """Adapt the traits to a 400 with these words; None if it is not about them."""
         if traits.tokens_field == "max_tokens" and _NO_MAX_TOKENS.search(words):
             return replace(traits, tokens_field="max_completion_tokens")
         if (
@@ -285,7 +285,7 @@ class OpenAIDialect:
 
 
 def _reply_format(request: Request, traits: Traits) -> _ReplyFormat | None:
-    """The form that the answer is held to, the schema as it stands in the request."""
+    """Return the form that the answer is held to, the schema as it stands in the request."""
     schema = schema_of(request, traits)
     if schema is None:
         return None
@@ -296,7 +296,7 @@ def _reply_format(request: Request, traits: Traits) -> _ReplyFormat | None:
 
 
 def _completion(body: bytes) -> _Completion | _PlainCompletion:
-    """The body, typed; logprobs in another shape count as missing: the answer is still good."""
+    """Return the body, typed; logprobs in another shape count as missing: the answer is still good."""
     try:
         return _COMPLETION.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -309,7 +309,7 @@ def _completion(body: bytes) -> _Completion | _PlainCompletion:
 def _read_logprobs(
     logprobs: _Logprobs,
 ) -> tuple[tuple[str, ...] | None, tuple[tuple[TokenLogprob, ...], ...] | None]:
-    """Generated tokens and their alternatives, likeliest first; (None, None) if there are none."""
+    """Read generated tokens and their alternatives, likeliest first; (None, None) if there are none."""
     content = logprobs.content
     if not content or not any(generated.top_logprobs for generated in content):
         return None, None
@@ -333,7 +333,7 @@ def _ranked(generated: _Generated) -> tuple[TokenLogprob, ...]:
 
 
 def without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """The chat without system messages: their text goes before the first user message."""
+    """Return the chat without system messages: their text goes before the first user message."""
     system, chat = system_apart(messages)
     if not system:
         return messages

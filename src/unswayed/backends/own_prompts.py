@@ -1,4 +1,4 @@
-"""How a model was trained to be asked, kept beside its weights: the defaults of whoever asks it.
+"""Prompt that a model was trained with, kept beside its weights: the default of whoever asks it.
 
 Training writes `unswayed_prompt.json` into the folder of its result, with `prompt_template.jinja`
 where a template was used. Its fields are those of a recipe's `[prompt]` and `[chat]`. A template
@@ -36,7 +36,7 @@ Tag = Annotated[str, Meta(max_length=MOST_LETTERS)]
 
 
 class OwnPrompt(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a model is asked unless its user says otherwise."""
+    """Default prompt of a model."""
 
     style: str | None = None  # a prompt of `unswayed.prompts`; None where nothing was settled
     labels: tuple[str, ...] | None = None  # the answer symbols; None for A, B,
@@ -54,7 +54,7 @@ class OwnPrompt(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     enable_thinking: bool | None = None
 
     def settings(self, given: PromptSettings) -> PromptSettings:
-        """The prompt settings of a run: what its user gave, over the model's own.
+        """Return the prompt settings of a run: what its user gave, over the model's own.
 
         A style or template that is given replaces the model's wording and the cap that belongs to
         it. A style alone cannot replace a template whose words are all that the model knows.
@@ -88,7 +88,7 @@ class OwnPrompt(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 def own_prompt_of(folders: Sequence[Path]) -> OwnPrompt:
-    """The prompt of the first folder that has one; an empty one if none has.
+    """Return the prompt of the first folder that has one; an empty one if none has.
 
     Raises:
         UsageError: If a file is damaged, too large, or names what does not exist.

@@ -37,7 +37,7 @@ def backoff_s(failures: int, clock: Clock) -> float:
 
 
 class Concurrency:
-    """How many attempts may be under way at once, never more than `cap`."""
+    """Number of attempts that may be under way at once, never more than `cap`."""
 
     def __init__(self, cap: int, clock: Clock) -> None:
         self.cap = max(1, cap)
@@ -58,7 +58,7 @@ class Concurrency:
             self._limit = min(self.cap, self._limit + step)
 
     def pushed_back(self, started: float) -> bool:
-        """An attempt that started then was refused; True if this lowered the limit."""
+        """Return an attempt that started then was refused; True if this lowered the limit."""
         if started <= self._last_cut:
             return False
         self._last_cut = self._clock.now()
@@ -138,20 +138,20 @@ class Gate:
         self._requests.take(1, self._clock.now())
 
     def leave(self) -> None:
-        """An attempt is over, however it ended."""
+        """Count an attempt as over, however it ended."""
         self.in_flight -= 1
         if self._left is not None and not self._left.done():
             self._left.set_result(None)
 
     def answered(self) -> None:
-        """The attempt that is about to leave was answered."""
+        """Note that the attempt about to leave was answered."""
         self._refusals = 0
         self._concurrency.answered(self.in_flight)
 
     def pushed_back(
         self, started: float, retry_after_s: float | None, most_s: float = LONGEST_PAUSE_S
     ) -> None:
-        """The server was too busy: fewer attempts at once, and all of them later.
+        """Allow fewer attempts at once, and all of them later: the server was too busy.
 
         Without `retry_after_s` the pause is of one's own measure; none is longer than `most_s`.
         """

@@ -1,4 +1,4 @@
-"""How long a server that turns everything away is waited for.
+"""Limit the wait for a server that turns everything away.
 
 One that has answered before, if only with an error, gets the whole patience. One that was never
 reached (a wrong port, not started yet) gets a few seconds: waiting seldom mends an address.
@@ -32,13 +32,13 @@ class Patience:
         self._since = None
 
     def answered(self) -> None:
-        """An attempt was answered."""
+        """Note an answered attempt."""
         self.answers += 1
         self.reached = True
         self._since = None
 
     def failed(self, fault: Fault) -> None:
-        """An attempt was not answered."""
+        """Note an unanswered attempt."""
         self.reached = self.reached or not fault.unreachable
         if fault.busy or fault.lost:
             self.reason = fault.reason
@@ -59,7 +59,7 @@ class Patience:
 
     @property
     def is_over(self) -> bool:
-        """Whether the server has answered nothing for too long."""
+        """True if the server has answered nothing for too long."""
         return self.left_s == 0.0
 
     @property

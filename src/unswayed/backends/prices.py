@@ -1,4 +1,4 @@
-"""What a call costs: a dated table of list prices, shipped with the package and overridable.
+"""Price of a call: a dated table of list prices, shipped with the package and overridable.
 
 The table (`prices.toml` beside this file) will be out of date some day. A table of one's own, in
 the same form as TOML or JSON, takes precedence entry by entry (`BackendSettings.prices`):
@@ -85,7 +85,7 @@ class PriceTable:
     source: str = ""  # the user's file, or ""
 
     def find(self, model: str, *, own_address: bool) -> Price | None:
-        """The price of a model; None if unknown.
+        """Return the price of a model; None if unknown.
 
         A dated snapshot without an entry has the price of its undated name. Away from its provider's
         own address the same name may cost anything, so only the user's own table counts.
@@ -99,7 +99,7 @@ class PriceTable:
 
 
 def load_prices(override: str | Path | None = None) -> PriceTable:
-    """The shipped table, with the user's own above it."""
+    """Return the shipped table, with the user's own above it."""
     text = files("unswayed.backends").joinpath("prices.toml").read_bytes()
     shipped = msgspec.toml.decode(text, type=_File)
     if override is None:

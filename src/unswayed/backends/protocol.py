@@ -1,4 +1,4 @@
-"""What a backend is: queries in, responses or failures out, in any order.
+"""Backend protocol: queries in, responses or failures out, in any order.
 
 A backend is one file with a class on top of `Backend` and a function that opens it:
 
@@ -37,7 +37,7 @@ ANSWERS_AT_ONCE: Final = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """What holds up all calls.
+    """Reason and length of a wait of all calls.
 
     Attributes:
         server: Who is waited for.
@@ -84,11 +84,11 @@ class Backend:
 
     @property
     def waiting(self) -> Wait | None:
-        """What holds up all calls just now; None if nothing does."""
+        """Reason that all calls wait now; None without one."""
         return None
 
     def respond(self, query: Query) -> Outcome:
-        """The answer to one query, at once."""
+        """Return the answer to one query, at once."""
         raise NotImplementedError(f"{type(self).__name__} has neither respond nor answer")
 
     async def answer(self, queries: Iterable[Query]) -> AsyncGenerator[Answer, None]:
@@ -118,7 +118,7 @@ class Backend:
         return True
 
     def forecast(self, queries: Iterable[Query]) -> tuple[str, ...]:
-        """How it would answer, in sentences, for a price: nothing is loaded and nothing asked."""
+        """Describe how the backend would answer, without loading or calling anything."""
         return ()
 
     async def close(self) -> None:
@@ -126,7 +126,7 @@ class Backend:
 
 
 def unanswered(query: Query, model: str) -> Failure:
-    """The failure of a call that a backend took and never answered."""
+    """Return the failure of a call that a backend took and never answered."""
     return Failure(
         error="BadResponseError",
         message=f"{query.item.id}: {model} took the call and gave neither an answer nor an error",
@@ -134,7 +134,7 @@ def unanswered(query: Query, model: str) -> Failure:
 
 
 def too_long(query: Query, tokens: int, *, longest: int, model: str) -> Failure:
-    """The failure of a prompt that does not fit into a local model."""
+    """Return the failure of a prompt that does not fit into a local model."""
     return Failure(
         error="BackendError",
         message=f"{query.item.id}: the prompt and its answer take {tokens} tokens, but {model} "

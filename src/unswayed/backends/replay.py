@@ -79,7 +79,7 @@ class ReplayBackend(Backend):
         self._release = release
 
     def respond(self, query: Query) -> Outcome:
-        """What was recorded, or a failure."""
+        """Return the recorded answer, or a failure."""
         return self._find(query) or self._missing(query)
 
     def converses(self, request: Request) -> bool:
@@ -126,7 +126,7 @@ def _from_run(path: Path, settings: BackendSettings) -> ReplayBackend:
 
 
 def _original(model: str, settings: BackendSettings) -> Backend | None:
-    """The recorded model, for what its calls depend on beside their prompts; nothing asks it."""
+    """Return the recorded model, for what its calls depend on beside their prompts; nothing asks it."""
     try:
         return open_backend(model, replace(settings, pricing_only=True))
     except UnswayedError:
@@ -182,7 +182,7 @@ def _from_decisions(path: Path) -> ReplayBackend:
 
 
 def _as_response(decision: Decision) -> Response:
-    """A response that reads back as the decision."""
+    """Return a response that reads back as the decision."""
     shown = decision.presentation
     if isinstance(decision.choice, int):
         text = decision.label_set[shown.label_of_candidate(decision.choice)]

@@ -44,7 +44,7 @@ Link = Literal["linear", "saturating"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedJudge:
-    """What is planted; logits unless said otherwise."""
+    """Planted preferences of a simulated judge; logits unless stated otherwise."""
 
     # One number: by how much the first position is favoured over the last, falling evenly in
     # between (two candidates: over the second). Several: the effect of each position.
@@ -97,7 +97,7 @@ class SimulatedJudge:
 
 
 def open_simulated(model: str, settings: BackendSettings) -> SimulatedBackend:
-    """A judge with planted bias: `simulated/judge?slot=0.6&label=0.4`."""
+    """Judge with planted bias: `simulated/judge?slot=0.6&label=0.4`."""
     name, _, query = model.partition("?")
     if name != "judge":
         raise UnknownNameError(f"unknown model 'simulated/{name}'. Write simulated/judge?slot=0.6.")
@@ -127,7 +127,7 @@ class SimulatedBackend(Backend):
         self.gives_logprobs = judge.logprobs
 
     def respond(self, query: Query) -> Response:
-        """The answer to one query: the same request always gets the same."""
+        """Return the answer to one query: the same request always gets the same."""
         request, judge = query.request, self.judge
         draws = Draws(key_of(request), judge.seed)
         points = task_of(query.item.task).points
@@ -157,7 +157,7 @@ class SimulatedBackend(Backend):
     def _said(
         self, query: Query, draws: Draws, point: str = "", lift: float = 0.0
     ) -> tuple[str, str, list[float]]:
-        """The reply, the verdict behind it, and its logits by label."""
+        """Return the reply, the verdict behind it, and its logits by label."""
         request, judge = query.request, self.judge
         logits = judge.logits(query, draws, point, lift)
         chosen = _drawn(logits, request.temperature, draws)
@@ -289,7 +289,7 @@ def _stretched(logit: float) -> float:
 
 
 def _drawn(logits: Sequence[float], temperature: float, draws: Draws) -> int:
-    """The best label, or a draw from the softmax; equals are drawn, or the first would be favoured."""
+    """Return the best label, or a draw from the softmax; equals are drawn, or the first would be favoured."""
     if temperature > 0:
         logits = [logit / temperature - math.log(-math.log(draws.uniform())) for logit in logits]
     highest = max(logits)

@@ -134,7 +134,7 @@ class HttpTransport:
             return b""  # the status says enough
 
     async def _body(self, response: aiohttp.ClientResponse, most: int) -> bytes:
-        """The body, decompressed bit by bit; cut off soon after `most` bytes."""
+        """Return the body, decompressed bit by bit; cut off soon after `most` bytes."""
         encoding = response.headers.get("content-encoding", "").strip().lower()
         if encoding in {"", "identity"}:
             return await _plain(response, most)

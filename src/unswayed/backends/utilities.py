@@ -1,4 +1,4 @@
-"""What candidates are worth to a simulated judge, and the random numbers it draws."""
+"""Worth of candidates to a simulated judge, and the random numbers it draws."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ class Draws:
         return ((number >> 11) + 0.5) / 2**53
 
     def normal(self) -> float:
-        """Standard normal (Box-Muller, one of the pair)."""
+        """Return standard normal (Box-Muller, one of the pair)."""
         radius = math.sqrt(-2.0 * math.log(self.uniform()))
         return radius * math.cos(2.0 * math.pi * self.uniform())
 
 
 def utilities(item: Item, point: str = "") -> list[float]:
-    """What the candidates are worth: `meta.utility`, else drawn once from item id and text.
+    """Return the worth of the candidates: `meta.utility`, else drawn once from item id and text.
 
     For levels of a scale the quality of the response is drawn from id and response. Where one reply
     answers several points, each has its own: `meta.utility` then holds the numbers by name.
@@ -71,14 +71,14 @@ def utilities(item: Item, point: str = "") -> list[float]:
 
 
 def heights(item: Item) -> list[float]:
-    """How high the levels stand on their scale, -.5 the lowest and .5 the highest."""
+    """Return the heights of the levels on their scale, -.5 the lowest and .5 the highest."""
     values = item.values or (0.0,) * item.n
     low, high = min(values), max(values)
     return [(value - low) / (high - low or 1.0) - 0.5 for value in values]
 
 
 def level_utilities(values: Sequence[float], quality: float) -> list[float]:
-    """What levels are worth for a response of some quality: -0.5 ((value - quality) / step)^2.
+    """Return the worth of levels for a response of some quality: -0.5 ((value - quality) / step)^2.
 
     A step is the mean distance of neighbouring values.
     """

@@ -41,6 +41,7 @@ from unswayed.backends.local_texts import seed_of
 from unswayed.backends.model_folders import ModelFolder, locate
 from unswayed.backends.protocol import Answer, Backend
 from unswayed.base.errors import MissingExtraError, UsageError
+from unswayed.base.registry import install_command
 from unswayed.model.calls import Failure, Query, Request, Response
 from unswayed.model.parsing import is_failed_attempt
 
@@ -64,14 +65,14 @@ RANKS: Final = (8, 16, 32, 64, 128, 256, 320, 512)
 
 
 def open_vllm(model: str, settings: BackendSettings) -> VllmBackend:
-    """A local folder or Hub id, run here by vLLM on GPUs: `vllm/<path or id>[+bits=8][+lora=DIR]` (extra: vllm; tested by vLLM's types, not yet on a GPU). A server is `openai-api/vllm/<model>` with VLLM_BASE_URL.
+    """Local folder or Hub id, run here by vLLM on GPUs: `vllm/<path or id>[+bits=8][+lora=DIR]` (extra: vllm; tested by vLLM's types, not yet on a GPU). A server is `openai-api/vllm/<model>` with VLLM_BASE_URL.
 
     Finds and fingerprints the model; the engine starts with the first question.
     """
     if find_spec("vllm") is None and not settings.pricing_only:
         raise MissingExtraError(
             f"vllm/{model} needs vllm, which is not installed. Install it with: "
-            'pip install "unswayed[vllm]"; or start its server (vllm serve MODEL) and write '
+            f"{install_command('vllm')}; or start its server (vllm serve MODEL) and write "
             "openai-api/vllm/<model>, with VLLM_BASE_URL, such as http://127.0.0.1:8000/v1."
         )
     folder = locate(model, provider="vllm", dtype=settings.dtype, weights=not settings.pricing_only)
@@ -214,7 +215,7 @@ class VllmBackend(Backend):
         )
 
     def _write(self, jobs: Sequence[Job]) -> list[Response | Failure]:
-        """Generated answers."""
+        """Generate answers."""
         outputs = self._generate([(job.tokens, _sampling(job.query.request)) for job in jobs])
         return [
             broken_off(job, [output.outputs[0].finish_reason], model=self.model)
@@ -305,7 +306,7 @@ def _started(folder: ModelFolder, settings: BackendSettings, *, name: str) -> _E
 
 
 def engine_arguments(folder: ModelFolder, settings: BackendSettings) -> dict[str, Any]:
-    """What `vllm.LLM` is called with; what is left out is vLLM's to choose."""
+    """Return the arguments of `vllm.LLM`; vLLM chooses those that are left out."""
     given: dict[str, Any] = {
         "model": str(folder.path),
         "trust_remote_code": settings.trust_remote_code,
@@ -327,7 +328,7 @@ def engine_arguments(folder: ModelFolder, settings: BackendSettings) -> dict[str
 
 
 def _room_for(adapter: Path) -> int:
-    """The smallest rank that vLLM makes room for and the adapter fits into."""
+    """Return the smallest rank that vLLM makes room for and the adapter fits into."""
     config = _object(adapter / "adapter_config.json")
     ranks = [config.get("r"), *dict(config.get("rank_pattern") or {}).values()]
     largest = max((rank for rank in ranks if isinstance(rank, int)), default=RANKS[0])

@@ -32,7 +32,7 @@ MOST_ASIDE: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What belongs to one event loop."""
+    """Transport and gate of one event loop."""
 
     loop: asyncio.AbstractEventLoop
     transport: Transport
@@ -40,7 +40,7 @@ class Line:
 
 
 class Wire(Protocol):
-    """What a run needs of the client: one attempt at a time, and what is learned from it."""
+    """Part of the client that a run needs: one attempt at a time, and what is learned from it."""
 
     settings: BackendSettings  # limits on connections and attempts
     dialect: Dialect  # reads refusals
@@ -61,7 +61,7 @@ class Wire(Protocol):
     def finish(
         self, response: Response, request: Request, traits: Traits, *, took: float, attempts: int
     ) -> Response:
-        """The response as it is handed over."""
+        """Return the response as it is handed over."""
         ...
 
 
@@ -206,7 +206,7 @@ class Workers(Attempts):
 
     @property
     def finished(self) -> bool:
-        """Whether every query that was pulled has been handed over, and none will follow."""
+        """True if every query that was pulled has been handed over, and none will follow."""
         return self._open == 0 and (self._pulled_all or self.stop.done())
 
     def take(self) -> tuple[Query, Outcome]:
@@ -274,7 +274,7 @@ class Workers(Attempts):
             _wake(self._news)
 
     async def _next(self) -> tuple[Query, Failure | None] | None:
-        """The next query, its first attempt let through the gate; None if there is none."""
+        """Return the next query, its first attempt let through the gate; None if there is none."""
         while not (self._pulled_all or self.stop.done()):
             if self._open >= self._most:  # the caller is behind
                 if self._room is None or self._room.done():

@@ -1,1 +1,1 @@
-"""What stands on nothing of ours: errors, arguments, files, digests, the registry."""
+"""Foundations: errors, arguments, files, digests and the registry."""

@@ -42,13 +42,13 @@ class Settings:
 
     @classmethod
     def of(cls, given: Mapping[str, Any], base: Self | None = None) -> Self:
-        """Settings with those options that are theirs, laid over `base`; None leaves what is there."""
+        """Return settings with their options laid over `base`; None leaves a value as it is."""
         named = {field.name: given.get(field.name) for field in fields(cls)}
         values = {name: value for name, value in named.items() if value is not None}
         return replace(base or cls(), **values).valid()
 
     def valid(self) -> Self:
-        """The same, with values of the kinds that are kept."""
+        """Return the same, with values of the kinds that are kept."""
         return self
 
 
@@ -65,12 +65,12 @@ class Option(NamedTuple):
 
     @property
     def is_off_switch(self) -> bool:
-        """Whether it is on unless `--no-...` is typed."""
+        """True if it is on unless `--no-...` is typed."""
         return self.default is True
 
 
 def options_of(settings: type[Settings]) -> Iterator[Option]:
-    """The options that a class states, in the order of its fields."""
+    """Yield the options that a class states, in the order of its fields."""
     full, plain = get_type_hints(settings, include_extras=True), get_type_hints(settings)
     for field in fields(settings):
         metas, kind = list(_metas(full[field.name])), plain[field.name]
@@ -91,7 +91,7 @@ def options_of(settings: type[Settings]) -> Iterator[Option]:
 
 
 def _metas(kind: object) -> Iterator[Meta]:
-    """What is said about a type and about its parts."""
+    """Yield the metadata of a type and of its parts."""
     for part in get_args(kind):
         if isinstance(part, Meta):
             yield part
@@ -102,7 +102,7 @@ def _metas(kind: object) -> Iterator[Meta]:
 def takes(
     *kinds: type[Settings], over: type[Settings] | None = None
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """A function whose `**options` are the options of settings, shown by its signature and its help.
+    """Return a function whose `**options` are the options of settings, shown by its signature and its help.
 
     Those of `over` may be None, because they are laid over settings that are given whole.
     """
@@ -135,7 +135,7 @@ def takes(
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
-    """A function whose wrong arguments are an error that names the argument and what it takes."""
+    """Return a function whose wrong arguments are an error that names the argument and what it takes."""
     signature = inspect.signature(function)
     name = function.__qualname__.removesuffix(".__init__")
     parameters = [parameter for parameter in signature.parameters if parameter != "self"]
@@ -177,7 +177,7 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def written(kind: object) -> str:
-    """A type as it is written in a signature."""
+    """Return a type as it is written in a signature."""
     if get_origin(kind) in (Union, types.UnionType):
         return " | ".join(map(written, get_args(kind)))
     if isinstance(kind, type) and not get_args(kind):
@@ -192,7 +192,7 @@ def _parts(kind: object) -> tuple[object, tuple[object, ...]]:
 
 @functools.cache
 def _plain(kind: object) -> frozenset[object]:
-    """The types whose own values are of a kind without a second look."""
+    """Return the types whose own values are of a kind without a second look."""
     union = get_origin(kind) in (Union, types.UnionType)
     return frozenset(get_args(kind) if union else (kind,))
 

@@ -1,4 +1,4 @@
-"""The one hash of texts: names, folds, samples, tie rules and shadows are drawn by it."""
+"""Hash texts; the hash draws names, folds, samples, tie rules and shadows."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class UnknownNameError(UsageError):
 
 
 class RegistrationError(UsageError):
-    """What another package registers cannot be loaded, or is no such thing."""
+    """An entry of another package cannot be loaded or has the wrong type."""
 
 
 class MissingExtraError(UsageError):
@@ -115,11 +115,11 @@ class GateError(UnswayedError):
 
 
 def field_and_reason(error: Exception) -> tuple[str, str]:
-    """The field that a validation error of msgspec is about, empty for the whole, and the reason."""
+    """Return the field that a validation error of msgspec is about, empty for the whole, and the reason."""
     reason, _, place = str(error).partition(" - at `$")
     return place.strip("`."), reason.replace("`str | null`", "text")
 
 
 def first_line(error: Exception) -> str:
-    """What an error of another package begins with; some print pages."""
+    """Return the first line of another package's error; some print pages."""
     return (str(error).splitlines() or [""])[0]

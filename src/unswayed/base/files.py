@@ -79,7 +79,7 @@ def read_whole(path: str | Path) -> bytes:
 
 @contextlib.contextmanager
 def whole_file(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write; it takes its place when the block ends, and leaves no trace if it fails.
+    """Yield a file to write; it takes its place when the block ends, and leaves no trace if it fails.
 
     What an earlier process left behind when it was killed is removed first: the kernel drops the
     lock of a dead process, so a temporary that can be locked belongs to nobody. A device or a pipe
@@ -105,7 +105,7 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _temporary(path: Path) -> tuple[Path, IO[bytes]]:
-    """A new file beside a path, locked; made again where a sweep took it before it was locked."""
+    """Return a new file beside a path, locked; made again where a sweep took it before it was locked."""
     while True:
         temporary = temporary_for(path)
         # a new file: one that was put there as a link to another is never written through
@@ -133,7 +133,7 @@ def _is_special(path: Path) -> bool:
 
 
 def temporary_for(path: Path) -> Path:
-    """A new name beside a file, which `sweep` knows."""
+    """Return a new name beside a file, which `sweep` knows."""
     return path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
 
 
@@ -158,7 +158,7 @@ def lock(file: IO[bytes] | int) -> None:
 
 
 def unnamed_file(owner: object) -> IO[Any]:
-    """A temporary file without a name, which nobody else can change and which lasts as its owner.
+    """Return a temporary file without a name, which nobody else can change and which lasts as its owner.
 
     Raises:
         UsageError: If there can be none.
@@ -189,7 +189,7 @@ def _close(file: IO[Any]) -> None:
 
 
 def no_room(error: OSError) -> UsageError:
-    """What to tell where a temporary file cannot be written."""
+    """Build the error for a folder that cannot hold a temporary file."""
     return UsageError(
         f"cannot keep the data in a temporary file: {error.strerror or error}. Set TMPDIR to a "
         "directory with room for as much as the data take."

@@ -17,7 +17,7 @@ NORMAL_ONE_SIDED: Final = 1.6448536269514722
 
 @functools.lru_cache(maxsize=4096)
 def student(items: int) -> float:
-    """The 97.5 % quantile of Student's t for the mean of at least two items."""
+    """Return the 97.5 % quantile of Student's t for the mean of at least two items."""
     from scipy.special import stdtrit
 
     return -float(stdtrit(items - 1, TAIL))
@@ -25,7 +25,7 @@ def student(items: int) -> float:
 
 @functools.lru_cache(maxsize=4096)
 def expanded_tail(items: int) -> float:
-    """The share of resamples of the items to leave out on each side.
+    """Return the share of resamples of the items to leave out on each side.
 
     Resamples of n items vary by sqrt((n - 1) / n) less than samples do, and their spread is itself
     an estimate: the quantiles move out as Student's t would (from 2.5 to 2.0 % at 40 items), which

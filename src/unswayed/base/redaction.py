@@ -1,4 +1,4 @@
-"""What is left out of messages, records and reports: keys, tokens, passwords, headers.
+"""Remove keys, tokens, passwords and headers from messages, records and reports.
 
 One table for all of them. Texts (a server's words, a line of a report) lose what looks like a secret;
 the arguments of a command lose also what stands behind a name such as `--api-key` or `TOKEN=`, and the
@@ -73,14 +73,14 @@ _ADDRESS: Final = re.compile(r"(https?://)(?:[^/@\s]*@)?([^?#\s]*)\S*")
 
 
 def without_keys(text: str) -> str:
-    """A text without anything that looks like a key; in time linear in its length."""
+    """Return a text without anything that looks like a key; in time linear in its length."""
     for pattern, replacement in _TABLE:
         text = pattern.sub(replacement, text)
     return text
 
 
 def without_secrets(arguments: Sequence[str]) -> list[str]:
-    """The arguments of a command without keys, tokens, passwords, headers and queries."""
+    """Return the arguments of a command without keys, tokens, passwords, headers and queries."""
     shown: list[str] = []
     is_value = False  # of the secret option before it
     for argument in arguments:

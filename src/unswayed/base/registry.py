@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """The sentence that ends an "unknown name" error: a close match, else all names.
+    """Return the sentence that ends an "unknown name" error: a close match, else all names.
 
     >>> did_you_mean("pried", ["pride", "vote"])
     "Did you mean 'pride'?"
@@ -92,7 +92,7 @@ class Registry(Generic[T]):
         return True
 
     def _checked(self, name: str, where: str) -> T:
-        """What another package registers."""
+        """Check and return an object that another package registers."""
         start = f"{self.kind} {name!r}, registered as {where},"
         end = "Mend or uninstall the package that registers it."
         try:
@@ -118,7 +118,7 @@ class Registry(Generic[T]):
         return entry
 
     def name_of(self, entry: T) -> str:
-        """The name under which an object is registered."""
+        """Return the name under which an object is registered."""
         name = _name_in(self._table, entry) or _name_in(self._all, entry)
         if name is None:
             raise UnknownNameError(f"no {self.kind} is {entry!r}.")
@@ -143,6 +143,23 @@ def _name_in(table: Mapping[str, str], entry: object) -> str | None:
     return None
 
 
+def install_command(extra: str) -> str:
+    """Command that installs an extra: from the folder that the package was installed from, else by name."""
+    import json
+    from importlib.metadata import PackageNotFoundError, distribution
+    from urllib.parse import urlsplit
+    from urllib.request import url2pathname
+
+    try:
+        origin = json.loads(distribution("unswayed").read_text("direct_url.json") or "{}")
+    except PackageNotFoundError:  # found through PYTHONPATH
+        origin = {}
+    if "dir_info" not in origin:
+        return f'pip install "unswayed[{extra}]"'
+    editable = "-e " if origin["dir_info"].get("editable") else ""
+    return f'pip install {editable}"{url2pathname(urlsplit(origin["url"]).path)}[{extra}]"'
+
+
 def require(module: str, *, extra: str, feature: str) -> None:
     """Check that an optional dependency is installed."""
     from importlib.util import find_spec
@@ -150,5 +167,5 @@ def require(module: str, *, extra: str, feature: str) -> None:
     if find_spec(module) is None:
         raise MissingExtraError(
             f"{feature} needs {module}, which is not installed. "
-            f'Install it with: pip install "unswayed[{extra}]"'
+            f"Install it with: {install_command(extra)}"
         )

@@ -76,7 +76,7 @@ class _Errand(Generic[T]):
             self._task.cancel()
 
     def result(self) -> T:
-        """What the work returned, or what it raised."""
+        """Return the result of the work, or raise its error."""
         if self._error is None:
             return cast("T", self._value)
         try:

@@ -10,7 +10,7 @@ VERSION: Final = "0.1.0"
 
 
 def versions_of(packages: Iterable[str]) -> dict[str, str]:
-    """The versions of packages; those that are not installed are left out."""
+    """Return the versions of packages; those that are not installed are left out."""
     versions = {}
     for name in packages:
         try:

@@ -30,7 +30,7 @@ def visible(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """A name for places without markup: one line, no direction overrides.
+    """Return a name for places without markup: one line, no direction overrides.
 
     >>> one_line("a\\nname")
     'a name'

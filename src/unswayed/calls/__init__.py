@@ -1,4 +1,4 @@
-"""From questions to recorded calls to decisions: a `Caller` prices, asks and reads."""
+"""Turn questions into recorded calls and decisions: a `Caller` prices, asks and reads."""
 
 from unswayed.calls.caller import Asked, Caller
 from unswayed.calls.counts import RunCounts

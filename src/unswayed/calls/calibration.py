@@ -41,12 +41,12 @@ class Calibration:
 
 
 def prompts_for(backend: Backend, prompts: PromptSettings) -> PromptSettings:
-    """The prompts a model is asked with: those given, over the model's own."""
+    """Return the prompts a model is asked with: those given, over the model's own."""
     return backend.own_prompt.settings(prompts)
 
 
 def evidence_of(item: Item, prompts: PromptSettings, *, logprobs: bool) -> frozenset[Evidence]:
-    """What one call about an item can tell: what the task's reply gives and this prompt leaves of it.
+    """Return the evidence of one call about an item: that of the task's reply, as far as this prompt keeps it.
 
     Where the prompt asks for a label alone its token probabilities are the verdict's.
     """
@@ -115,7 +115,7 @@ async def calibrate(
 
 
 def _all_equal(decisions: Sequence[Decision]) -> list[str]:
-    """A warning if the judge tells no answers apart."""
+    """Return a warning if the judge tells no answers apart."""
     answers = {tuple(round(p, 9) for p in d.probs) for d in decisions if d.probs is not None}
     if len(decisions) < 2 or len(answers) != 1:
         return []

@@ -25,7 +25,7 @@ GRACE_S: Final = 3.0
 
 
 class Asked(NamedTuple):
-    """What became of questions."""
+    """Outcome of questions."""
 
     decisions: Sequence[Decision | None]  # one per question; None where it has no answer
     reasons: Sequence[str | None]  # why not, where a call failed

@@ -1,4 +1,4 @@
-"""What a run did, in numbers."""
+"""Counts of a run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from unswayed.model.parsing import Ending, ending
 
 @dataclass(slots=True)
 class RunCounts:
-    """What a run did. The runner counts up while it works; only committed calls are counted."""
+    """Counts of a run, which the runner raises while it works; only committed calls are counted."""
 
     planned: int = 0  # distinct calls met so far, recorded or not, second calls among them
     made: int = 0  # answered and committed in this run

@@ -139,7 +139,7 @@ class Errand:
         return False
 
     def _pull(self) -> Iterator[Query]:
-        """The queries of one round, drafted as the backend asks for them."""
+        """Yield the queries of one round, drafted as the backend asks for them."""
         while self._goes_on():
             try:
                 draft = self._next(MOST_LOOKS)

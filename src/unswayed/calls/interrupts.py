@@ -35,7 +35,7 @@ def catch_interrupt(
     signals: Sequence[signal.Signals] = (signal.SIGINT,),
     insistent: Sequence[signal.Signals] = SIGNALS,
 ) -> Iterator[threading.Event]:
-    """An event that the first Ctrl-C sets, for a loop of steps.
+    """Yield an event that the first Ctrl-C sets, for a loop of steps.
 
     `first` is called then as well, in the middle of anything, so it may do very little; `again` at every later
     one of the `insistent` signals.
@@ -68,7 +68,7 @@ def catch_interrupt(
 def signal_stream(
     signals: Sequence[signal.Signals] = SIGNALS,
 ) -> Iterator[Callable[[float], int | None]]:
-    """A function that waits so many seconds for the next signal, for a thread beside the main one.
+    """Yield a function that waits so many seconds for the next signal, for a thread beside the main one.
 
     The main thread may be blocked outside Python (in a collective of several processes), where no handler
     written in Python runs; what the interpreter writes into a pipe arrives at once.
@@ -99,7 +99,7 @@ def signal_stream(
 
 @contextmanager
 def stop_on_interrupt() -> Iterator[asyncio.Event]:
-    """An event that Ctrl-C (or SIGTERM) sets, for `Caller.ask`; entered in a running event loop.
+    """Yield an event that Ctrl-C (or SIGTERM) sets, for `Caller.ask`; entered in a running event loop.
 
     A second Ctrl-C ends the process without any clean-up: every committed call is safe, the calls in flight and
     the last uncommitted batch are paid again next time.

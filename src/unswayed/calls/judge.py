@@ -161,7 +161,7 @@ class Judge:
 
     @property
     def counts(self) -> RunCounts:
-        """What was asked so far."""
+        """Counts of the calls so far."""
         return replace(self._caller.counts)
 
     @property

@@ -1,4 +1,4 @@
-"""How one item is judged: which method decides, what it asks, and its verdict."""
+"""Judge one item: the deciding method, its questions, and its verdict."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ class Case:
 
     @property
     def missing(self) -> int:
-        """How many answers it lacks."""
+        """Number of answers that the case lacks."""
         return len(self.asked) - len(self.decisions)
 
 
 def _kind(item: Item, decisions: Sequence[Decision]) -> tuple[object, ...]:
-    """What cases have in common whose table has the columns that each would have alone."""
+    """Return a key shared by cases that can be judged in one table."""
     evidence = [
         (
             decision.ask,
@@ -144,11 +144,11 @@ class Judging:
         self._checked.add(kind)
 
     def method_for(self, item: Item) -> Method:
-        """The method that decides: as in audits the single call where an item must keep its order."""
+        """Return the method that decides: as in audits the single call where an item must keep its order."""
         return self.method if item.permutable or self.method.keeps_order(item.n) else SINGLE
 
     def decide(self, cases: Sequence[Case]) -> list[Verdict]:
-        """The verdicts on items, each by its own decisions alone."""
+        """Return the verdicts on items, each by its own decisions alone."""
         if len(cases) == 1:
             return self._decide_alike(cases)
         # one table costs hardly more than one of the cases whose decisions answer the same questions with the

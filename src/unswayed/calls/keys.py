@@ -30,7 +30,7 @@ class KeyBook:
         self._keys = bytearray()
 
     def get(self, questions: Sequence[Question]) -> list[bytes | None]:
-        """The key of each question; None if it was not entered."""
+        """Return the key of each question; None if it was not entered."""
         newest, older, asked, keys = self._newest, self._older, self._ask, self._keys
         # few questions are asked about very many items, and to hash one takes a while
         distinct = {id(ask): ask for _, ask in questions}

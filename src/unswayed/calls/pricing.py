@@ -1,4 +1,4 @@
-"""What a run will cost, before it is made."""
+"""Price a run before it starts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ENOUGH_CALLS: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class CallPlan:
-    """What a run would do."""
+    """Calls that a run would make."""
 
     n_questions: int
     n_distinct: int  # calls behind the questions
@@ -62,7 +62,7 @@ class Estimator:
 
     @classmethod
     def learned(cls, totals: Totals) -> Estimator:
-        """The estimator that a store's calls allow."""
+        """Return the estimator that a store's calls allow."""
         if totals.calls < ENOUGH_CALLS or not totals.input_tokens or not totals.prompt_bytes:
             return cls()
         return cls(
@@ -72,7 +72,7 @@ class Estimator:
         )
 
     def tokens(self, request: Request) -> tuple[int, int]:
-        """Expected input and output tokens."""
+        """Estimate input and output tokens."""
         tokens_in = self.tokens_per_byte * prompt_bytes(request)
         tokens_in += self.tokens_per_message * len(request.messages)
         return math.ceil(tokens_in), math.ceil(self.used_share_of_cap * request.max_tokens)
@@ -94,7 +94,7 @@ def check_budget(settings: RunSettings, backend: Backend) -> None:
 
 
 def with_cost(response: Response, request: Request, backend: Backend) -> Response:
-    """The answer; where its tokens are unknown with the most it can cost, which a later budget counts as well."""
+    """Return the answer; where its tokens are unknown with the most it can cost, which a later budget counts as well."""
     if response.usage_known:
         return response
     worst = price_of(backend, *most_tokens(request))
@@ -102,7 +102,7 @@ def with_cost(response: Response, request: Request, backend: Backend) -> Respons
 
 
 def enough_usd(usd: float) -> float:
-    """An amount to give as a budget: rounded up to two digits."""
+    """Return an amount to give as a budget: rounded up to two digits."""
     if usd <= 0:
         return 0.01
     digits = 1 - math.floor(math.log10(usd))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import shutil
 import sys
 import time
@@ -20,14 +21,14 @@ TICK_S: Final = 0.2
 
 
 class ShowsProgress(Protocol):
-    """What a `Caller` tells how far it is, a few times a second."""
+    """Receiver of a `Caller`'s progress, a few times a second."""
 
     def update(self, counts: RunCounts) -> None:
         """Take the counts so far; they go on changing."""
         ...
 
     def close(self) -> None:
-        """The run is over; `update` was called with its final counts."""
+        """End the display of a run; `update` was called with its final counts."""
         ...
 
 
@@ -40,7 +41,7 @@ async def keep_showing(progress: ShowsProgress, backend: Backend, counts: RunCou
 
 
 class Progress:
-    """A live line on a terminal and in a notebook, a plain line every few seconds elsewhere.
+    """Live line on a terminal, last line in a notebook, plain line every few seconds elsewhere.
 
     `total` is the distinct calls of the whole run; if unknown, no time left is shown.
     """
@@ -55,12 +56,12 @@ class Progress:
         self._total = total
         self._stream = sys.stderr if stream is None else stream
         self._clock = clock
-        self._live = self._stream.isatty() or "ipykernel" in sys.modules
+        self._live = self._stream.isatty()
         self._width = 0
         self._samples: deque[tuple[float, int]] = deque()
         self._shown = ""
         self._last = ""
-        self._next_plain = clock() + PLAIN_EVERY_S
+        self._next_plain = math.inf if "ipykernel" in sys.modules else clock() + PLAIN_EVERY_S
 
     def update(self, counts: RunCounts) -> None:
         """Show the counts, if it is time to."""
@@ -71,7 +72,7 @@ class Progress:
         self._last = describe(counts, total=self._total, per_s=self._rate())
         if self._live:
             line = self._last[: shutil.get_terminal_size().columns - 1]
-            self._write(f"\r{line.ljust(self._width)}")  # notebooks know no other way to clear
+            self._write(f"\r{line.ljust(self._width)}")
             self._width = len(line)
         elif now >= self._next_plain:
             self._next_plain = now + PLAIN_EVERY_S
@@ -96,7 +97,7 @@ class Progress:
 
 
 def describe(counts: RunCounts, *, total: int | None, per_s: float) -> str:
-    """The line; while everything waits it says for what instead: a narrow terminal would cut that off."""
+    """Return the line; while everything waits it says for what instead: a narrow terminal would cut that off."""
     done = counts.made + counts.cached + counts.failed
     whole = None if total is None else max(total, counts.planned)
     parts = [plural(done, "call") if whole is None else f"{done:,}/{plural(whole, 'call')}"]

@@ -1,4 +1,4 @@
-"""What is asked, with which settings, and the request that asks it."""
+"""Questions, their settings, and the requests that ask them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MOST_FRAMES: Final = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings:
-    """How calls are made."""
+    """Settings of a run's calls."""
 
     prompts: PromptSettings
     sample_temperature: float = 1.0  # of repeated samples (`Ask.sample` > 0); sample 0 is greedy
@@ -74,7 +74,7 @@ class Drafter:
     def of(
         cls, backend: Backend, store: Pool, settings: RunSettings, *, remembers: bool = True
     ) -> Drafter:
-        """The drafter of what a backend is asked beside these recorded calls."""
+        """Return the drafter of what a backend is asked beside these recorded calls."""
         return cls(
             backend.model,
             agreed_logprobs(store, backend.model, backend),
@@ -105,7 +105,7 @@ class Drafter:
         return Draft(question, request, key, self._layout(question, rendered))
 
     def addresses(self, questions: Sequence[Question]) -> list[tuple[bytes, Draft | None]]:
-        """The key of each question, and its draft where the key cannot be told without."""
+        """Return the key of each question, and its draft where the key cannot be told without."""
         addresses: list[tuple[bytes, Draft | None]] = []
         last: Item | None = None
         texts: list[bytes] | None = None
@@ -175,18 +175,18 @@ class Drafter:
         )
 
     def recorded(self, question: Question, key: bytes, request: Request) -> Draft:
-        """The draft of a question whose key is known and whose request was recorded."""
+        """Return the draft of a question whose key is known and whose request was recorded."""
         item, ask = question
         return Draft(question, request, key, self._layouts[ask.prompt_id, item.task, item.n])
 
     def read(self, question: Question, response: Response) -> Decision:
-        """The decision that an answer to a question whose key is known stands for."""
+        """Return the decision that an answer to a question whose key is known stands for."""
         item, ask = question
         layout = self._layouts[ask.prompt_id, item.task, item.n]
         return read_by(layout, question, response, self.model)
 
     def second(self, draft: Draft, response: Response, decision: Decision) -> Draft | None:
-        """The one call that follows an answer without a verdict, even if the settings leave it out."""
+        """Return the one call that follows an answer without a verdict, even if the settings leave it out."""
         if draft.after is not None or not is_unread(response, decision):
             return None
         second = draft.second(response)
@@ -227,7 +227,7 @@ class Drafter:
 
 
 def _escaped_texts(item: Item) -> list[bytes] | None:
-    """The plain texts of an item as JSON has them; None where they are not plain."""
+    """Return the plain texts of an item as JSON has them; None where they are not plain."""
     texts = plain_texts(item)
     try:
         return None if texts is None else list(map(escaped, texts))

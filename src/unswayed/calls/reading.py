@@ -1,4 +1,4 @@
-"""From recorded calls to decisions: a pure re-parse, so that a parser fix costs nothing."""
+"""Parse recorded calls into decisions again, so that a parser fix costs nothing."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ class _Together:
 
 
 class _Batch(NamedTuple):
-    """What one caller wants decided."""
+    """Items that one caller wants decided."""
 
     cases: Sequence[Case]
     verdicts: asyncio.Future[list[Verdict]]

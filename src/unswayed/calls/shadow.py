@@ -36,7 +36,7 @@ class Shadow:
         self._decisions: list[Decision] = []
 
     def draws(self, item: Item) -> bool:
-        """Whether an item is of the share that is asked again."""
+        """Return True if an item is of the share that is asked again."""
         drawn = int.from_bytes(digest("shadow", unit_of(item))[:6], "big") < self._share * 2**48
         return item.permutable and drawn
 
@@ -58,7 +58,7 @@ class Shadow:
         self._decisions.extend(decisions)
 
     def report(self) -> list[str]:
-        """What the judged items tell about the fitted file: all its numbers are one test at 5%."""
+        """Report what the judged items show about the fitted file: all its numbers are one test at 5%."""
         overlap = []
         if self._fitted_on:
             overlap.append(

@@ -117,7 +117,7 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _summary(module: str, function: str) -> str | None:
-    """What a command says about itself, read without loading what it needs."""
+    """Return the summary of a command, read without loading what it needs."""
     file = Path(__file__).with_name(f"{module.rpartition('.')[2]}.py")
     nodes = ast.parse(file.read_text(encoding="utf-8")).body
     commands = (

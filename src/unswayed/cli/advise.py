@@ -89,7 +89,7 @@ def advise(
 
 
 def _model(model: str | None, recipe: Recipe | None, data: str) -> str:
-    """The model that is to be trained: the recipe's, or that of a built-in set, if none is given."""
+    """Return the model that is to be trained: the recipe's, or that of a built-in set, if none is given."""
     if model is not None:
         return model
     if recipe is not None and recipe.model is not None:

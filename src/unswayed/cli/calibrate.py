@@ -56,7 +56,7 @@ def calibrate(
 
 
 def _show(fitted: Calibration) -> None:
-    """What was learned, with intervals."""
+    """Print the learned values with their intervals."""
     resampled = fitted.method.resamples > 0
     table = Table("learned", "value", "95% interval", box=None, pad_edge=False)
     for name, estimate in fitted.diagnostics["estimates"].items():

@@ -75,7 +75,7 @@ def check_table(
 
 
 def _rows(file: Path) -> list[tuple[int, list[tuple[str, str]]]]:
-    """The rows of the table with their lines, headings and cells."""
+    """Return the rows of the table with their lines, headings and cells."""
     if not is_table(file):
         try:
             text = _text(file)
@@ -97,7 +97,7 @@ def _rows(file: Path) -> list[tuple[int, list[tuple[str, str]]]]:
 
 
 def _text(file: Path) -> str:
-    """The text, its lines numbered as in the file: empty ones are kept."""
+    """Return the text, its lines numbered as in the file: empty ones are kept."""
     lines: list[str] = []
     for number, line in iter_lines(file):
         lines += [""] * (number - 1 - len(lines))

@@ -10,12 +10,12 @@ from unswayed.base.redaction import without_secrets
 
 
 def command_line() -> str:
-    """The command that was typed, without anything that looks like a key."""
+    """Return the command that was typed, without anything that looks like a key."""
     return shlex.join(["unswayed", *without_secrets(sys.argv[1:])])
 
 
 def with_budget(command: str, usd: float) -> str:
-    """The command with a budget of so many USD, for its own."""
+    """Return the command with a budget of so many USD, for its own."""
     from unswayed.calls import enough_usd
 
     plain = re.sub(r" --budget[ =]\S+", "", command)

@@ -11,7 +11,7 @@ class Commands(TyperGroup):
     """A table of commands in which a name may be two words: they go before the first one alone."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command that the first words name, and the words after it."""
+        """Return the command that the first words name, and the words after it."""
         name = " ".join(args[:2])
         if len(args) > 1 and name in self.commands:
             return name, self.commands[name], args[2:]

@@ -125,7 +125,7 @@ def judge(
 
 
 def _method(text: str | None, order: Literal["given", "canonical"]) -> str | Method | FittedFile:
-    """What `--method` and `--order` name."""
+    """Return the method that `--method` and `--order` name."""
     if order == "canonical":
         if text not in (None, BASE, order):
             raise UsageError(

@@ -24,7 +24,7 @@ Listing = tuple[tuple[str, ...], Rows]
 def _registered(
     heading: tuple[str, str], table: str, said: Callable[[Any], str]
 ) -> Callable[[], Listing]:
-    """What a registry holds, `module:NAME`, which is imported when it is listed."""
+    """List the entries of a registry, `module:NAME`, which is imported on use."""
 
     def listing() -> Listing:
         module, _, attribute = table.partition(":")
@@ -51,7 +51,7 @@ def _methods() -> Listing:
 
 
 def _written(value: object) -> str:
-    """A default as it is written after the name of a method."""
+    """Return a default as it is written after the name of a method."""
     if isinstance(value, tuple):
         return "+".join(str(part) for part in value)
     return str(value).lower() if isinstance(value, bool) else str(value)

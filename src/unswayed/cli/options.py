@@ -33,7 +33,7 @@ Calls = Annotated[
 
 
 def with_options(command: Callable[..., R]) -> Callable[..., R]:
-    """A command whose parameters that are settings are their options on the command line.
+    """Return a command whose parameters that are settings are their options on the command line.
 
     `Annotated[Settings, "limit", ...]` takes these options alone.
     """
@@ -63,7 +63,7 @@ def with_options(command: Callable[..., R]) -> Callable[..., R]:
 
 
 def _settings_in(annotation: object) -> tuple[type[Settings] | None, tuple[str, ...]]:
-    """The settings class of a parameter, if it is one, and the options that are named."""
+    """Return the settings class of a parameter, if it is one, and the options that are named."""
     kind, *names = get_args(annotation) or (annotation,)
     if isinstance(kind, type) and issubclass(kind, Settings):
         return kind, tuple(names)

@@ -1,4 +1,4 @@
-"""What `unswayed audit` prints when it is done, and its exit code."""
+"""Final output of `unswayed audit`, and its exit code."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _remarks(record: AuditRecord) -> list[str]:
 
 
 def _skipped(skipped: Mapping[str, str]) -> list[str]:
-    """The methods that do not run, together where the reason is alike."""
+    """Return the methods that do not run, together where the reason is alike."""
     by_reason: dict[str, list[str]] = {}
     for name, reason in skipped.items():
         by_reason.setdefault(reason, []).append(name)

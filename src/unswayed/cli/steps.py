@@ -100,7 +100,7 @@ class StepLines:
 
 
 def describe(line: Mapping[str, float], *, step_s: float | None) -> str:
-    """The line: step, time left, reward with its parts, shares of the responses, parts of the loss.
+    """Return the line: step, time left, reward with its parts, shares of the responses, parts of the loss.
 
     What the log line of a step or of a held-out check does not have is left out.
     """

@@ -142,7 +142,7 @@ def train(
 
 
 def _announce(plan: Plan) -> None:
-    """What is about to be trained on what, and what was left out."""
+    """Announce the model, objective and data of a run, and what was left out."""
     for warning in plan.warnings:
         note(warning)
     counts = plan.groups.counts
@@ -170,13 +170,13 @@ def _announce(plan: Plan) -> None:
 
 
 def _begin(step: int) -> None:
-    """Where a run goes on that was begun before."""
+    """Announce the step from which an earlier run resumes."""
     if step:
         typer.echo(f"resuming from step {step:,}", err=True)
 
 
 def _conclude(plan: Plan, result: TrainingResult) -> None:
-    """What came of it: the figures, and the model's name."""
+    """Print the figures of a finished run, and the model's name."""
     if result.interrupted:
         note(plan.interrupted_after(result.steps))
         return

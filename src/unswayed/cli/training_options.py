@@ -23,7 +23,7 @@ FIELDS: Final[Mapping[str, str]] = {
 
 
 def exact_form(objective: str) -> str:
-    """The objective that computes what this one samples."""
+    """Return the objective that computes what this one samples."""
     name = f"{objective.removesuffix(EXACT)}{EXACT}"
     if name in OBJECTIVES:
         return name
@@ -53,7 +53,7 @@ def check_read(objective: str, changes: Mapping[str, str]) -> None:
 
 
 def changes_of(texts: Sequence[str], options: Mapping[str, object]) -> dict[str, str]:
-    """The fields that `--set` and options change; an option goes before `--set`, as before a recipe."""
+    """Return the fields that `--set` and options change; an option goes before `--set`, as before a recipe."""
     given = {FIELDS[option]: str(value) for option, value in options.items() if value is not None}
     return {**dict(_change(text) for text in texts), **given}
 
@@ -61,7 +61,7 @@ def changes_of(texts: Sequence[str], options: Mapping[str, object]) -> dict[str,
 def training_command(
     objective: str, data: str, changes: Mapping[str, str], options: Mapping[str, object]
 ) -> str:
-    """The command line that trains; options that are None are not given."""
+    """Return the command line that trains; options that are None are not given."""
     name, *exact = typed(objective).split()
     words = ["unswayed", "train", name, data, *exact]
     option_of = {field: option for option, field in FIELDS.items()}
@@ -74,7 +74,7 @@ def training_command(
 
 
 def typed(objective: str) -> str:
-    """An objective as it is typed: `rl --exact` for rl-exact."""
+    """Return an objective as it is typed: `rl --exact` for rl-exact."""
     base = objective.removesuffix(EXACT)
     return f"{base} --exact" if base != objective and base in OBJECTIVES else objective
 

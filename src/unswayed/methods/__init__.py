@@ -52,7 +52,7 @@ ALL_ORDERS: Final = (JUDGING, "vote")
 
 
 def __getattr__(name: str) -> object:
-    """`Method`, or the class of a built-in one, `unswayed.methods.PriDe`, when it is asked for."""
+    """Return `Method` or the class of a built-in method, such as `unswayed.methods.PriDe`, on first use."""
     if name == "Method":
         from unswayed.methods.protocol import Method
 

@@ -56,7 +56,7 @@ Design = Literal["decoupled", "coupled"]
 
 @dataclass(frozen=True, slots=True)
 class Effects(Learned):
-    """What positions and labels add to log p, in nats."""
+    """Effects of positions and labels on log p, in nats."""
 
     positions: tuple[float, ...]  # effect of each position (first is 0); sums to 0
     labels: tuple[float, ...]  # effect of each label; sums to 0
@@ -87,12 +87,12 @@ class Effects(Learned):
             check_layout("layouts", layout, self.n)
 
     def holds_for(self, shown: Presentation) -> bool:
-        """Whether the sums are known for the label sequence shown."""
+        """Return True if the sums are known for the label sequence shown."""
         return self.separable or shown.labels in self.layouts
 
 
 def design_presentations(n: int, design: Design) -> tuple[Presentation, ...]:
-    """The presentations of each estimation item."""
+    """Return the presentations of each estimation item."""
     if design == "coupled":
         return presentation_set("auto", n)
     if n == 2:
@@ -151,7 +151,7 @@ class Additive(Method):
         return tuple(Ask(shown) for shown in design_presentations(n, self.design))
 
     def fit_tables(self, tables: Tables) -> Self:
-        """A copy that knows the effects; calls without all probabilities are left out."""
+        """Return a copy that knows the effects; calls without all probabilities are left out."""
         by_size = {n: self._effects(table) for n, table in tables.items()}
         fitted = tuple(effects for effects in by_size.values() if effects is not None)
         counts = {n: (effects and effects.units) or 0 for n, effects in by_size.items()}
@@ -207,7 +207,7 @@ class Additive(Method):
         )
 
     def estimates(self) -> dict[str, Estimate]:
-        """The effects of positions and labels, in nats."""
+        """Return the effects of positions and labels, in nats."""
         result = {}
         for effects in self.effects or ():
             for kind, values, low, high in (
@@ -229,7 +229,7 @@ class Additive(Method):
         return result
 
     def threshold(self, shown: Presentation) -> float | None:
-        """The P(A) above which A wins under one presentation of two candidates."""
+        """Return the P(A) above which A wins under one presentation of two candidates."""
         effects = self._find(2)
         if effects is None or not effects.holds_for(shown):
             return None
@@ -249,7 +249,7 @@ class Additive(Method):
         )
 
     def decide_table(self, table: DecisionTable) -> VerdictTable:
-        """The highest mean corrected log probability.
+        """Return the highest mean corrected log probability.
 
         A call without probabilities is left out of the mean: what is left is corrected for the
         positions and labels it was shown under, so it needs no balance.
@@ -279,7 +279,7 @@ class Additive(Method):
     def _offsets(
         self, effects: Effects | None, table: DecisionTable, column: int, shown: Presentation
     ) -> FloatArray:
-        """What the presentation adds to each candidate's log p, shape (n,)."""
+        """Return the effect of the presentation on each candidate's log p, shape (n,)."""
         if effects is None:
             return np.zeros(table.n)
         if not effects.holds_for(shown):

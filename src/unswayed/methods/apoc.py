@@ -74,7 +74,7 @@ _ESTIMATION: Final = re.compile(
 
 
 def asks_for_an_estimate(item: Item) -> bool:
-    """Whether the prompt asks for an estimate; of a conversation the user's last turn is read.
+    """Return True if the prompt asks for an estimate; of a conversation the user's last turn is read.
 
     "Estimate …", "an estimate of", "ballpark", "roughly how many", "how many … approximately",
     "what is the approximate …". What only reports one ("it was estimated at 700", "approximately
@@ -88,7 +88,7 @@ def asks_for_an_estimate(item: Item) -> bool:
 
 
 def leaves_none_out(item: Item) -> bool:
-    """Of no item: every disagreement is put to the keyed judge."""
+    """Return False for every item: every disagreement goes to the keyed judge."""
     return False
 
 
@@ -134,13 +134,13 @@ class Apoc(Method):
         return (n,)
 
     def plan(self, item: Item, seen: Sequence[Decision] = ()) -> list[Ask]:
-        """The two orders, then the key; an item that keeps its order has nothing to confirm."""
+        """Return the two orders, then the key; an item that keeps its order has nothing to confirm."""
         if not item.permutable:
             return list(self.asks(item.n)[:1])
         return Method.plan(self, item, seen)
 
     def decide_table(self, table: DecisionTable) -> VerdictTable:
-        """The swapped verdict where the key confirms it, else that of the item's own order.
+        """Return the swapped verdict where the key confirms it, else that of the item's own order.
 
         Scores and confidence are shares of the calls read.
         """
@@ -154,7 +154,7 @@ class Apoc(Method):
         return verdict_table(table, choices, cells=cells, scores=scores, tied=tied)
 
     def _read(self, table: DecisionTable) -> BoolArray:
-        """The cells read, shape (I, 3): the key only where it could move the verdict."""
+        """Return the cells read, shape (I, 3): the key only where it could move the verdict."""
         own, swapped, _ = table.choices.T
         cells = table.allowed & table.allowed[:, :1]
         named = (own != MISSING) & (swapped != MISSING) & (swapped != UNPARSED)

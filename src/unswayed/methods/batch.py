@@ -57,7 +57,7 @@ class Batch(PriorMethod):
         return tuple(Ask(Presentation(own, layout)) for layout in label_layouts(n, self.layouts))
 
     def layout_priors(self, table: DecisionTable, columns: Sequence[int]) -> Sequence[LabelPrior]:
-        """The batch's mean log probability of each label."""
+        """Return the batch's mean log probability of each label."""
         (column,) = columns
         logs = log_probs_by_label(table, column)
         complete = ~np.isnan(logs).any(axis=1)

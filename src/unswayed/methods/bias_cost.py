@@ -79,14 +79,14 @@ def bias_cost(shares: FloatArray, order: Order) -> float:
 
 
 def cheapest(shares: FloatArray, orders: Sequence[Order]) -> Order:
-    """The order of least cost; of equal ones the first as numbers."""
+    """Return the order of least cost; of equal ones the first as numbers."""
     costs = [bias_cost(shares, order) for order in orders]
     least = min(costs) + EQUAL
     return min(order for order, cost in zip(orders, costs, strict=True) if cost <= least)
 
 
 def cheapest_of_all(shares: FloatArray) -> Order:
-    """The order of least cost of all n!, by linear assignment; of equal ones the first as numbers."""
+    """Return the order of least cost of all n!, by linear assignment; of equal ones the first as numbers."""
     from scipy.optimize import linear_sum_assignment
 
     n = len(shares)
@@ -112,7 +112,7 @@ def cheapest_of_all(shares: FloatArray) -> Order:
 
 @dataclass(frozen=True, slots=True)
 class Probe(Learned):
-    """What a probe says about the orders of n levels, which are counted by value, the lowest 0."""
+    """Result of a probe about the orders of n levels, counted by value from 0, the lowest."""
 
     # answers naming each level at each position, level by level
     chosen: tuple[tuple[int, ...], ...]
@@ -154,7 +154,7 @@ class Probe(Learned):
 
     @property
     def rates(self) -> FloatArray:
-        """How often an answer names the level at each position, whichever it is, shape (n,)."""
+        """Share of answers that name the level at each position, whichever it is, shape (n,)."""
         return _rates(np.array(self.chosen), np.array(self.shown))
 
     @property
@@ -201,7 +201,7 @@ class BiasCost(Method):
     )
 
     def asks(self, n: int) -> tuple[Ask, ...]:
-        """The order learned, levels counted by value; before `fit` all that may be learned."""
+        """Return the order learned, levels counted by value; before `fit` all that may be learned."""
         if self.probes is not None:
             probe = self._probe_of(n)
             return (_by_value(probe.order) if probe else content_ask(n),)
@@ -216,11 +216,11 @@ class BiasCost(Method):
         return tuple(map(_by_value, full(n)))
 
     def estimation_asks(self, n: int) -> tuple[Ask, ...]:
-        """The 2n orders, counted from the item's own: an audit asks them anyway."""
+        """Return the 2n orders, counted from the item's own: an audit asks them anyway."""
         return tuple(Ask(shown) for shown in presentation_set("balanced", n))
 
     def fit_tables(self, tables: Tables) -> Self:
-        """A copy that knows an order for every number of levels probed."""
+        """Return a copy that knows an order for every number of levels probed."""
         by_size = {n: self._learn(table) for n, table in tables.items()}
         probes = tuple(probe for probe in by_size.values() if probe is not None)
         counts = {n: (probe and probe.units) or 0 for n, probe in by_size.items()}
@@ -235,7 +235,7 @@ class BiasCost(Method):
         return replace(self, probes=probes)
 
     def _learn(self, table: DecisionTable) -> Probe | None:
-        """The costs of orders from the answers of a probe; None without any."""
+        """Return the costs of orders from the answers of a probe; None without any."""
         levels = level_ranks(values_of(table, self.name))
         columns = range(len(table.asks))
         positions = np.array([positions_by_candidate(table, column) for column in columns])
@@ -280,7 +280,7 @@ class BiasCost(Method):
         return tuple(map(float, low)), tuple(map(float, high))
 
     def estimates(self) -> dict[str, Estimate]:
-        """How often each position is chosen: what a change of the judge shows in.
+        """Estimate how often each position is chosen; a change of the judge shows here.
 
         Costs are in `Probe`: as sums of sizes they are above 0 for a judge without any bias, the
         more so the fewer items were probed.
@@ -298,7 +298,7 @@ class BiasCost(Method):
         }
 
     def decide_table(self, table: DecisionTable) -> VerdictTable:
-        """The answer in the only column."""
+        """Return the answer in the only column."""
         if self.probes is None:
             raise not_fitted(self.name)
         if self.probes and self._probe_of(table.n) is None:
@@ -310,7 +310,7 @@ class BiasCost(Method):
 
 
 def _by_value(order: Order) -> Ask:
-    """The levels in an order, counted by value, labels in their own sequence."""
+    """Return the levels in an order, counted by value, labels in their own sequence."""
     own = tuple(range(len(order)))
     return Ask(Presentation(order, own), arranged="content")
 

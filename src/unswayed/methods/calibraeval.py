@@ -95,19 +95,19 @@ class Curve(Learned):
 
     @property
     def is_constant(self) -> bool:
-        """Whether it maps every probability to the same value, and so decides nothing."""
+        """True if it maps every probability to the same value, and so decides nothing."""
         return self.g[-1] - self.g[0] < TOLERANCE
 
     @property
     def threshold(self) -> float:
-        """Where the map crosses 1/n; 1/n itself for a constant map, which is not applied."""
+        """Point at which the map crosses 1/n; 1/n for a constant map, which is never applied."""
         if self.is_constant:
             return 1 / self.n
         return crossing(np.array(self.z), np.array(self.g), 1 / self.n)
 
 
 def objective_presentations(n: int, objective: Objective) -> tuple[Presentation, ...]:
-    """What the objective compares, canonical first: X0, X2, X1; the coupled rotations for n > 2."""
+    """List the presentations that the objective compares, canonical first: X0, X2, X1; the coupled rotations for n > 2."""
     if n > 2 and objective == "l2":
         raise MethodError(
             f"calibraeval:objective=l2 needs 2 candidates, got {n}. Use objective=both."
@@ -119,7 +119,7 @@ def objective_presentations(n: int, objective: Objective) -> tuple[Presentation,
 
 
 def objective_form(n: int, objective: Objective) -> Form:
-    """The objective as a quadratic form over `objective_presentations`.
+    """Return the objective as a quadratic form over `objective_presentations`.
 
     For one label and n > 2: (sum_t g(s_t) - 1)^2 - 2 lambda / (n - 1) sum_t (g(s_t) - mean)^2,
     which for n = 2 is a^2 - lambda c^2.
@@ -198,11 +198,11 @@ class CalibraEval(Method):
         return tuple(Ask(shown) for shown in objective_presentations(n, self.objective))
 
     def quick(self) -> Self:
-        """The method with one start of the exact solver, which is enough for a spread."""
+        """Return the method with one start of the exact solver, which is enough for a spread."""
         return replace(self, starts=1)
 
     def fit_tables(self, tables: Tables) -> Self:
-        """A copy that knows the maps; an item that lacks one of its probabilities is left out."""
+        """Return a copy that knows the maps; an item that lacks one of its probabilities is left out."""
         curves: list[Curve] = []
         counts: dict[int, int] = {}
         for n, table in tables.items():
@@ -277,7 +277,7 @@ class CalibraEval(Method):
             warn_of("calibraeval: for more than 2 candidates this is our extension, unvalidated.")
 
     def estimates(self) -> dict[str, Estimate]:
-        """The thresholds at which each label's map crosses 1/n."""
+        """Return the thresholds at which each label's map crosses 1/n."""
         return {
             f"threshold of label {label_symbols(curve.n)[curve.label]} among {curve.n}": Estimate(
                 value=None if curve.is_constant else curve.threshold,
@@ -291,11 +291,11 @@ class CalibraEval(Method):
         }
 
     def threshold(self, shown: Presentation) -> float | None:
-        """The P(A) above which A wins, for two candidates: the same for every presentation."""
+        """Return the P(A) above which A wins, for two candidates: the same for every presentation."""
         return next((curve.threshold for curve in self.curves or () if curve.n == 2), None)
 
     def asks(self, n: int) -> tuple[Ask, ...]:
-        """The canonical presentation."""
+        """Return the canonical presentation."""
         return (canonical_ask(n),)
 
     def decide_table(self, table: DecisionTable) -> VerdictTable:
@@ -317,13 +317,13 @@ class CalibraEval(Method):
 
 
 def _best(scores: FloatArray) -> BoolArray:
-    """The highest of each row, with all that are tied with it, shape (I, n)."""
+    """Return the highest of each row, with all that are tied with it, shape (I, n)."""
     result: BoolArray = scores >= scores.max(axis=1, keepdims=True) - TOLERANCE
     return result
 
 
 def _mapped_labels(n: int) -> range:
-    """The labels that have a map of their own: for two candidates B is the complement of A."""
+    """Return the labels that have a map of their own: for two candidates B is the complement of A."""
     return range(1) if n == 2 else range(n)
 
 

@@ -53,7 +53,7 @@ class CellMedian(PriorMethod):
     )
 
     def asks(self, n: int) -> tuple[Ask, ...]:
-        """The canonical presentation."""
+        """Return the canonical presentation."""
         _check_pair(n)
         return (canonical_ask(n),)
 
@@ -64,7 +64,7 @@ class CellMedian(PriorMethod):
         return tuple(Ask(shown) for layout in layouts for shown in orbit(n, layout))
 
     def layout_priors(self, table: DecisionTable, columns: Sequence[int]) -> Sequence[LabelPrior]:
-        """The median threshold on P(A) and its complement; items without both are left out."""
+        """Return the median threshold on P(A) and its complement; items without both are left out."""
         logs = np.stack([log_probs_by_label(table, column) for column in columns], axis=1)
         logits = logs[:, :, 0] - logs[:, :, 1]
         complete = ~np.isnan(logits).any(axis=1)

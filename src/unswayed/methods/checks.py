@@ -1,4 +1,4 @@
-"""What learned values must look like, so that a damaged file cannot be loaded."""
+"""Check learned values, so that a damaged file cannot be loaded."""
 
 from __future__ import annotations
 

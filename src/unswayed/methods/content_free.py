@@ -21,7 +21,7 @@ def plan_content_free(
     substitutions: Callable[[Sequence[Item]], Sequence[Substitution]],
     layouts: Layouts,
 ) -> list[tuple[Item, Ask]]:
-    """What stands in place of the items, put once for all with the same number of candidates."""
+    """List content-free stand-ins of the items, each asked once for all items with that number of candidates."""
     strata: dict[int, list[Item]] = {}
     for item in items:
         strata.setdefault(item.n, []).append(item)
@@ -63,7 +63,7 @@ def mean_by_label(table: DecisionTable, columns: Sequence[int]) -> FloatArray:
 
 
 def content_free_priors(table: DecisionTable, columns: Sequence[int]) -> tuple[LabelPrior, ...]:
-    """The prior of one label sequence, from one row of content-free answers; empty without any."""
+    """Return the prior of one label sequence, from one row of content-free answers; empty without any."""
     values = mean_by_label(table, columns)[0]
     if np.isnan(values).any():
         return ()

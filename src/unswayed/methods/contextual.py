@@ -64,7 +64,7 @@ class Contextual(PriorMethod):
     )
 
     def __post_init__(self) -> None:
-        """With `per_item` there is nothing to learn."""
+        """Drop priors with `per_item`, which learns nothing."""
         if self.per_item:
             object.__setattr__(self, "priors", ())
 
@@ -74,17 +74,17 @@ class Contextual(PriorMethod):
         )
 
     def plan_fit(self, items: Sequence[Item]) -> list[tuple[Item, Ask]]:
-        """The content-free questions, put once per number of candidates."""
+        """Return the content-free questions, put once per number of candidates."""
         if self.per_item:
             return []
         return plan_content_free(items, lambda same: self._substitutions(same[0].n), self.layouts)
 
     def layout_priors(self, table: DecisionTable, columns: Sequence[int]) -> Sequence[LabelPrior]:
-        """The mean answer to content-free inputs."""
+        """Return the mean answer to content-free inputs."""
         return content_free_priors(table, columns)
 
     def asks(self, n: int) -> tuple[Ask, ...]:
-        """The canonical presentation; with `per_item`, its content-free versions too."""
+        """Return the canonical presentation; with `per_item`, its content-free versions too."""
         per_item = self._substitutions(n) if self.per_item else ()
         return (canonical_ask(n), *content_free_asks(n, per_item, "canonical"))
 

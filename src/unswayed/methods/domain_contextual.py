@@ -80,11 +80,11 @@ class DomainContextual(PriorMethod):
     )
 
     def plan_fit(self, items: Sequence[Item]) -> list[tuple[Item, Ask]]:
-        """The random texts, put once per number of candidates."""
+        """Return the random texts, put once per number of candidates."""
         return plan_content_free(
             items, lambda same: random_texts(same, self.samples, seed=self.seed), self.layouts
         )
 
     def layout_priors(self, table: DecisionTable, columns: Sequence[int]) -> Sequence[LabelPrior]:
-        """The mean answer to random words."""
+        """Return the mean answer to random words."""
         return content_free_priors(table, columns)

@@ -46,7 +46,7 @@ class Drift:
 
     @property
     def moved(self) -> bool:
-        """Whether it is farther from the file than chance allows any of the numbers to be."""
+        """True if it is farther from the file than chance allows any of the numbers to be."""
         return self.score is not None and self.score > 1
 
     def __str__(self) -> str:
@@ -62,7 +62,7 @@ def _number(value: float | None) -> str:
 def drift(
     method: Method, tables: Tables, *, resamples: int = 200, seed: int = 0
 ) -> tuple[Drift, ...]:
-    """A fit on the items asked again (`method.estimation_tables` of them), compared with what the
+    """Compare a fit on the items asked again (their `method.estimation_tables`) with what the
     method has learned.
     """
     filed = method.estimates()
@@ -102,7 +102,7 @@ def drift(
 def _resample(
     plain: Method, tables: Tables, names: Sequence[str], *, resamples: int, seed: int
 ) -> FloatArray:
-    """The numbers fitted on resampled questions, shape (resamples, names); NaN where one has none."""
+    """Return the numbers fitted on resampled questions, shape (resamples, names); NaN where one has none."""
     rng = np.random.default_rng(seed)
     clusters = {n: table.subjects.clusters() for n, table in tables.items()}
     if not any(len(table) > 1 for table in tables.values()):
@@ -126,7 +126,7 @@ def _with_interval(estimate: Estimate, draws: FloatArray) -> Estimate:
 
 
 def _deviate(old: Estimate, new: Estimate, draws: FloatArray) -> float:
-    """How many standard errors lie between two estimates, as a normal deviate; NaN without a
+    """Return the distance between two estimates in standard errors, as a normal deviate; NaN without a
     spread, or from fewer than 20 questions asked again (a small group), whose spread says too
     little.
 

@@ -1,4 +1,4 @@
-"""From estimation items and their decisions to the tables that `fit_tables` learns from."""
+"""Build the tables that `fit_tables` learns from, out of estimation items and their decisions."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class MethodWarning(UserWarning):
 
 
 def tables_of(planned: Iterable[tuple[Item, Ask]], decisions: Sequence[Decision]) -> Tables:
-    """The answers to the planned questions, arranged per number of candidates; others are left out."""
+    """Return the answers to the planned questions, arranged per number of candidates; others are left out."""
     rows: dict[int, dict[str, Item]] = {}
     asks: dict[int, dict[Ask, None]] = {}
     for item, ask in planned:
@@ -53,7 +53,7 @@ def tables_of(planned: Iterable[tuple[Item, Ask]], decisions: Sequence[Decision]
 
 
 def _floored(table: DecisionTable) -> DecisionTable:
-    """The table with the smallest probability it has in the place of those rounded to 0.
+    """Return the table with the smallest probability it has in the place of those rounded to 0.
 
     A server that rounds says no more than one whose list ends: the logarithm of its 0 is unknown,
     and bounded by that of the smallest probability it does return.
@@ -124,7 +124,7 @@ def warn_of(message: str, *, all_equal: bool = False) -> None:
 
 
 def not_fitted(name: str) -> MethodError:
-    """The error of a method that is asked to decide before it has learned anything."""
+    """Return the error of a method that is asked to decide before it has learned anything."""
     return MethodError(
         f"{name} has learned nothing yet. Call fit(items, decisions) first, "
         "or load a file made by `unswayed calibrate`."

@@ -47,7 +47,7 @@ class FittedFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     version: str = ""  # version of the package that wrote it
 
     def load(self) -> Method:
-        """The method itself."""
+        """Return the method itself."""
         return from_json(self.method)
 
     def check(
@@ -85,12 +85,12 @@ class FittedFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 def item_mark(item_id: str) -> str:
-    """A short hash of an item's id."""
+    """Return a short hash of an item's id."""
     return digest(item_id).hex()[:16]
 
 
 def to_json(method: Method) -> Json:
-    """A method, its parameters and what it learned, as JSON values."""
+    """Return a method, its parameters and what it learned, as JSON values."""
     values = msgspec.to_builtins(method)
     if not isinstance(values, dict):
         raise MethodError(f"{method.name}: its fields are not JSON values.")
@@ -98,7 +98,7 @@ def to_json(method: Method) -> Json:
 
 
 def from_json(data: Json) -> Method:
-    """The method that `to_json` wrote, checked field by field."""
+    """Return the method that `to_json` wrote, checked field by field."""
     values = dict(data)
     name = values.pop("name", None)
     if not isinstance(name, str) or name not in METHODS:

@@ -65,7 +65,7 @@ def expanded_interval(
 def median_interval(
     values: FloatArray, clusters: Clusters | None = None
 ) -> tuple[float, float] | None:
-    """The 95 % interval of the median of all values, shape (I, 2): one pair per item. None where
+    """Return the 95% interval of the median of all values, shape (I, 2): one pair per item. None where
     even the outermost value is not rejected (4 items or fewer).
 
     An item with both values above the true median is as likely as one with both below it, so the

@@ -32,7 +32,7 @@ FEWEST: Final = 1e-12
 
 
 def values_of(table: DecisionTable, name: str) -> FloatArray:
-    """The values of the levels by candidate, shape (I, n)."""
+    """Return the values of the levels by candidate, shape (I, n)."""
     values = table.values
     if values is not None and not np.isnan(values).any():
         return values
@@ -46,7 +46,7 @@ def values_of(table: DecisionTable, name: str) -> FloatArray:
 def decide_by_mean_value(
     table: DecisionTable, name: str, weights: Sequence[float] | None = None
 ) -> VerdictTable:
-    """The mean value of the answers in all columns; the level nearest to it is chosen.
+    """Return the mean value of the answers in all columns; the level nearest to it is chosen.
 
     Two levels equally near are a TIE. Answers that name no level (unread, a declared tie) are left
     out, and the others weigh so that every level counts as often at every position as in the whole

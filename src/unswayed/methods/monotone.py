@@ -46,7 +46,7 @@ class Problem:
 
 
 def make_problem(scores: FloatArray, form: Form) -> Problem:
-    """The sorted and merged probabilities of K items under m presentations, shape (K, m).
+    """Return the sorted and merged probabilities of K items under m presentations, shape (K, m).
 
     Equal probabilities (common after an API has rounded) are one variable with its multiplicity.
     """
@@ -57,7 +57,7 @@ def make_problem(scores: FloatArray, form: Form) -> Problem:
 
 
 def loss(problem: Problem, g: FloatArray, weight: float) -> float:
-    """The mean over items of v' H v."""
+    """Return the mean over items of v' H v."""
     v = g[problem.index] - problem.form.center
     return float(np.einsum("kp,kp->", v @ problem.form.at(weight), v)) / len(v)
 
@@ -98,7 +98,7 @@ def solve(
 
 
 def _starts(problem: Problem, weight: float, count: int) -> list[FloatArray]:
-    """The rank transform, the identity, then the best functions of two steps."""
+    """Return the rank transform, the identity, then the best functions of two steps."""
     if len(problem.z) == 1:  # one distinct probability: nothing to order, g stays at the center
         return []
     plain: list[FloatArray] = [np.linspace(0.0, 1.0, len(problem.z)), problem.z.copy()]
@@ -106,7 +106,7 @@ def _starts(problem: Problem, weight: float, count: int) -> list[FloatArray]:
 
 
 def _steps(problem: Problem, weight: float, count: int) -> list[FloatArray]:
-    """The functions of least loss that are 0, then `center`, then 1, steps between 24 bins.
+    """Return the functions of least loss that are 0, then `center`, then 1, steps between 24 bins.
 
     The objective is homogeneous in g - center, so its optima touch 0 or 1; these functions lie in
     the basins of the best ones. On bins the loss of all of them is one small quadratic form.
@@ -204,7 +204,7 @@ def descend(
     epochs: int = 300,
     seed: int = 0,
 ) -> tuple[FloatArray, float]:
-    """The paper's NOA: gradient descent on g(z_k) = cumulative softmax of d, with the true
+    """Run the paper's NOA: gradient descent on g(z_k) = cumulative softmax of d, with the true
     gradient; g at each z, shape (M,), and its loss over all items.
 
     dL/dd_k = p_k (sum over j >= k of dL/dg_j - sum over j of g_j dL/dg_j), p = softmax(d): O(M) per
@@ -241,14 +241,14 @@ def _cumulative_softmax(d: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def thin(z: FloatArray, g: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The fewest points with the same piecewise-linear interpolation: flat stretches by their ends."""
+    """Return the fewest points with the same piecewise-linear interpolation: flat stretches by their ends."""
     inner = np.ones(len(z), dtype=np.bool_)
     inner[1:-1] = (g[1:-1] != g[:-2]) | (g[1:-1] != g[2:])
     return z[inner], g[inner]
 
 
 def crossing(z: FloatArray, g: FloatArray, level: float) -> float:
-    """Where the interpolation of (z, g) crosses a level: the middle of a flat stretch at it.
+    """Find where the interpolation of (z, g) crosses a level: the middle of a flat stretch at it.
 
     0 if g is above the level everywhere, 1 if below it everywhere.
     """

@@ -17,13 +17,13 @@ from unswayed.model.tasks import task_of
 
 
 def parameters(method: type[Method] | Method) -> dict[str, object]:
-    """The hyperparameters of a method with their defaults, by name."""
+    """Return the hyperparameters of a method with their defaults, by name."""
     filled = learned_fields(method)
     return {spec.name: spec.default for spec in fields(method) if spec.name not in filled}
 
 
 def parse_method(text: str) -> Method:
-    """The method that a name with parameters stands for: `name` or
+    """Return the method of a name with parameters: `name` or
     `name:parameter=value:parameter=value`.
 
     A value may contain colons (`vote:orders=random:8`); `+` separates the parts of a list
@@ -80,7 +80,7 @@ def _parts(kind: Any) -> tuple[Any, ...]:  # Any: type expressions
 
 
 def spec_name(method: Method) -> str:
-    """The name with the parameters that are not the default, as `parse_method` reads it."""
+    """Return the name with the parameters that are not the default, as `parse_method` reads it."""
     parts = [method.name]
     for key, default in parameters(method).items():
         value = getattr(method, key)
@@ -93,7 +93,7 @@ def spec_name(method: Method) -> str:
 def default_methods(
     task: Task, candidates: Collection[int], *, groups: bool = False
 ) -> tuple[Method, ...]:
-    """What `--methods all` stands for: every method that applies to the task and to all these
+    """Return the methods of `--methods all`: every method that applies to the task and to all these
     numbers of candidates, and the useful variants; with `groups` also those that learn per group.
 
     Methods that are off by default (`batch`) are left out.

@@ -72,7 +72,7 @@ class Vote(Method):
         return asks_of_set(self.orders, n, self.layouts, self.seed, self.criteria)
 
     def decide_table(self, table: DecisionTable) -> VerdictTable:
-        """The plurality of each row."""
+        """Return the plurality of each row."""
         weights = presentation_weights(self.orders, table.n, self.layouts, self.seed)
         return decide_by_vote(table, weights)
 
@@ -103,7 +103,7 @@ class BalancedRubric(Vote):
     )
 
     def decide_table(self, table: DecisionTable) -> VerdictTable:
-        """The mean value of each row."""
+        """Return the mean value of each row."""
         weights = presentation_weights(self.orders, table.n, self.layouts, self.seed)
         return decide_by_mean_value(table, self.name, weights)
 
@@ -144,6 +144,6 @@ class Average(Method):
         return asks_of_set(self.orders, n, self.layouts, self.seed)
 
     def decide_table(self, table: DecisionTable) -> VerdictTable:
-        """The highest mean of each row."""
+        """Return the highest mean of each row."""
         weights = presentation_weights(self.orders, table.n, self.layouts, self.seed)
         return decide_by_average(table, weights, logit=self.space == "logit")

@@ -87,7 +87,7 @@ class PCF(Method):
             raise UsageError(f"pcf:tolerance={self.tolerance}: give 0 or more points.")
 
     def asks(self, n: int) -> tuple[Ask, ...]:
-        """The orders of the set, labels moving with them."""
+        """Return the orders of the set, labels moving with them."""
         name = f"random:{self.runs}" if self.orders == "seeded" else self.orders
         return tuple(map(Ask, presentation_set(name, n, seed=self.seed)))
 
@@ -97,7 +97,7 @@ class PCF(Method):
         return range(1, runs + 1) if runs > 1 else ()
 
     def decide_table(self, table: DecisionTable) -> VerdictTable:
-        """The highest C of each row, with its parts."""
+        """Return the highest C of each row, with its parts."""
         scores = table.ratings.get(SCORE)
         if scores is None:
             scores = np.full((*table.choices.shape, table.n), np.nan)

@@ -87,7 +87,7 @@ class PriDe(PriorMethod):
         return tuple(Ask(shown) for layout in layouts for shown in orbit(n, layout))
 
     def layout_priors(self, table: DecisionTable, columns: Sequence[int]) -> Sequence[LabelPrior]:
-        """The prior of all items, then those of groups; items without all answers are left out."""
+        """Return the prior of all items, then those of groups; items without all answers are left out."""
         layout = table.shown[columns[0]].labels
         logs = item_priors(table, columns)
         complete = ~np.isnan(logs).any(axis=1)

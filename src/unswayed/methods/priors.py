@@ -81,16 +81,16 @@ class PriorMethod(Method):
 
     @abstractmethod
     def layout_priors(self, table: DecisionTable, columns: Sequence[int]) -> Sequence[LabelPrior]:
-        """The priors of one label sequence, that of all items first, from the columns of the
+        """Return the priors of one label sequence, the prior of all items first, from the columns of the
         answers to `plan_fit` that show it; empty without any answer.
         """
 
     def asks(self, n: int) -> tuple[Ask, ...]:
-        """The canonical presentation."""
+        """Return the canonical presentation."""
         return (canonical_ask(n),)
 
     def fit_tables(self, tables: Tables) -> Self:
-        """A copy that knows the prior of every label sequence asked about."""
+        """Return a copy that knows the prior of every label sequence asked about."""
         priors: list[LabelPrior] = []
         counts: dict[int, int] = {}
         for n, table in tables.items():
@@ -106,7 +106,7 @@ class PriorMethod(Method):
         return replace(self, priors=tuple(priors))
 
     def estimates(self) -> dict[str, Estimate]:
-        """The priors by label, label sequence and group, with intervals."""
+        """Return the priors by label, label sequence and group, with intervals."""
         return {
             _name(prior, label): Estimate(
                 value=value,
@@ -120,7 +120,7 @@ class PriorMethod(Method):
         }
 
     def threshold(self, shown: Presentation) -> float | None:
-        """The P(A) above which A wins, for two candidates: the prior of all items."""
+        """Return the P(A) above which A wins, for two candidates: the prior of all items."""
         prior = self._general(2, shown.labels)
         return None if prior is None else prior.values[0]
 
@@ -173,7 +173,7 @@ def decide_by_offsets(table: DecisionTable, offsets: FloatArray) -> VerdictTable
 
 
 def layout_name(layout: Order, label_set: Sequence[str] = ()) -> str:
-    """A label sequence in words: "A B"."""
+    """Return a label sequence in words: "A B"."""
     symbols = label_set or label_symbols(len(layout))
     return " ".join(symbols[label] for label in layout)
 

@@ -1,4 +1,4 @@
-"""What a method is: asks -> calls -> verdicts, over one pool of recorded calls.
+"""Method protocol: asks -> calls -> verdicts, over one pool of recorded calls.
 
 A method is a frozen dataclass: its hyperparameters, and what it has learned (None before `fit`).
 It never calls a model and never sees gold. Its author writes `asks` and `decide_table`, which is
@@ -38,7 +38,7 @@ Layouts = Literal["canonical", "all"]
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What the docs, `unswayed list methods` and `--methods all` say about a method.
+    """Description of a method for the docs, `unswayed list methods` and `--methods all`.
 
     Attributes:
         title: Name in words.
@@ -83,7 +83,7 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What a method has learned about one number of candidates.
+    """Values that a method has learned for one number of candidates.
 
     Attributes:
         n: Number of candidates it holds for.
@@ -95,7 +95,7 @@ class Learned:
 
     @property
     def is_constant(self) -> bool:
-        """Whether it maps everything to one value, and so corrects nothing."""
+        """True if it maps everything to one value, and so corrects nothing."""
         return False
 
 
@@ -120,7 +120,7 @@ class Method(ABC):
 
     @classmethod
     def readings(cls) -> tuple[frozenset[Evidence], ...]:
-        """What it can work with: `reads`, else `or_reads`."""
+        """Return the kinds of evidence that the method can work with: `reads`, else `or_reads`."""
         return (cls.reads, cls.or_reads) if cls.or_reads else (cls.reads,)
 
     @abstractmethod
@@ -129,10 +129,10 @@ class Method(ABC):
 
     @abstractmethod
     def decide_table(self, table: DecisionTable) -> VerdictTable:
-        """The verdicts for many items: `table.asks` must be `asks(table.n)`."""
+        """Return the verdicts for many items: `table.asks` must be `asks(table.n)`."""
 
     def keeps_order(self, n: int) -> bool:
-        """Whether it asks of the item's own order only: it can judge items that must keep theirs."""
+        """Return True if it asks of the item's own order only: it can judge items that must keep theirs."""
         return all(ask.as_given for ask in self.asks(n))
 
     def stops_after(self, n: int) -> Sequence[int]:
@@ -152,7 +152,7 @@ class Method(ABC):
         return ()
 
     def estimation_asks(self, n: int) -> tuple[Ask, ...]:
-        """What it asks of each estimation item; empty if there is nothing to learn."""
+        """Return the questions about each estimation item; empty if there is nothing to learn."""
         return ()
 
     def fit_tables(self, tables: Tables) -> Self:
@@ -160,11 +160,11 @@ class Method(ABC):
         return self
 
     def estimates(self) -> dict[str, Estimate]:
-        """What was learned, as named numbers with intervals where they were computed."""
+        """Return the learned values as named numbers, with intervals where they were computed."""
         return {}
 
     def threshold(self, shown: Presentation) -> float | None:
-        """The P(A) above which A wins under one presentation of two candidates, if there is one."""
+        """Return the P(A) above which A wins under one presentation of two candidates, if there is one."""
         return None
 
     @property
@@ -173,21 +173,21 @@ class Method(ABC):
         return 0
 
     def with_resamples(self, count: int) -> Self:
-        """The method with so many resamples, where it makes any."""
+        """Return the method with so many resamples, where it makes any."""
         makes = any(field.name == "resamples" for field in fields(self))
         return replace(self, **({"resamples": count} if makes else {}))
 
     def quick(self) -> Self:
-        """The method as a bootstrap of its fits runs it: what only polishes a fit left out."""
+        """Return the method as a bootstrap of its fits runs it: what only polishes a fit left out."""
         return self
 
     @property
     def learns(self) -> bool:
-        """Whether there is anything for `fit` to learn."""
+        """True if there is anything for `fit` to learn."""
         return not is_fitted(unlearned(self))
 
     def plan_fit(self, items: Sequence[Item]) -> list[tuple[Item, Ask]]:
-        """The questions whose answers `fit` needs: about every item that may be permuted, at most
+        """List the questions whose answers `fit` needs: about every item that may be permuted, at most
         `MOST_ITEMS` per number of candidates.
         """
         asks: dict[int, tuple[Ask, ...]] = {}
@@ -207,7 +207,7 @@ class Method(ABC):
     def estimation_tables(
         self, items: Sequence[Item | Decision], decisions: Sequence[Decision] | None = None
     ) -> Tables:
-        """The answers to `plan_fit` per number of candidates: it learns from what it is priced for.
+        """Return the answers to `plan_fit` per number of candidates: it learns from what it is priced for.
 
         Args:
             items: Estimation items; or the decisions alone, when there are no item texts.
@@ -231,7 +231,7 @@ class Method(ABC):
     def fit(
         self, items: Sequence[Item | Decision], decisions: Sequence[Decision] | None = None
     ) -> Self:
-        """A copy that has learned from the decisions (pure; items are blind)."""
+        """Return a copy that has learned from the decisions (pure; items are blind)."""
         return self.fit_tables(self.estimation_tables(items, decisions)) if self.learns else self
 
     def plan(self, item: Item, seen: Sequence[Decision] = ()) -> list[Ask]:
@@ -250,14 +250,14 @@ class Method(ABC):
         return asks
 
     def decide(self, item: Item, decisions: Sequence[Decision]) -> Verdict:
-        """The verdict for one item (pure): a table of one row, so streaming equals batch."""
+        """Return the verdict for one item (pure): a table of one row, so streaming equals batch."""
         table = DecisionTable.of([blind(item)], decisions)
         verdicts = self.decide_table(table.select(self.asks(item.n)))
         return verdicts.verdict(0, item_id=item.id, method=self.name)
 
 
 def learned() -> Any:  # Any: the declared type of the field, as with dataclasses.field
-    """A dataclass field that `fit` fills: None before, never a parameter on the command line.
+    """Return a dataclass field that `fit` fills: None before, never a parameter on the command line.
 
     Its type is a tuple of `Learned`, or None.
     """
@@ -280,12 +280,12 @@ def learned_values(method: Method) -> tuple[Learned, ...]:
 
 
 def unlearned(method: M) -> M:
-    """The method as it was before `fit`."""
+    """Return the method as it was before `fit`."""
     return replace(method, **dict.fromkeys(learned_fields(method)))
 
 
 def is_fitted(method: Method) -> bool:
-    """Whether the method has nothing to learn or has learned it."""
+    """Return True if the method has nothing to learn or has learned it."""
     return all(getattr(method, name) is not None for name in learned_fields(method))
 
 

@@ -49,11 +49,11 @@ class Repeat(Method):
         _check(self.name, self.samples)
 
     def asks(self, n: int) -> tuple[Ask, ...]:
-        """Samples 1 to `samples` of the canonical presentation."""
+        """Return samples 1 to `samples` of the canonical presentation."""
         return _samples(self.samples, n)
 
     def decide_table(self, table: DecisionTable) -> VerdictTable:
-        """The majority of each row."""
+        """Return the majority of each row."""
         return decide_by_vote(table)
 
 
@@ -77,7 +77,7 @@ class RepeatMean(Repeat):
     )
 
     def decide_table(self, table: DecisionTable) -> VerdictTable:
-        """The highest mean of each row."""
+        """Return the highest mean of each row."""
         return decide_by_average(table)
 
 
@@ -111,11 +111,11 @@ class RepeatScore(Method):
             _check(self.name, self.samples)
 
     def asks(self, n: int) -> tuple[Ask, ...]:
-        """Samples 1 to `samples` of the canonical presentation."""
+        """Return samples 1 to `samples` of the canonical presentation."""
         return _samples(2 * n if self.samples is None else self.samples, n)
 
     def decide_table(self, table: DecisionTable) -> VerdictTable:
-        """The mean value of each row."""
+        """Return the mean value of each row."""
         return decide_by_mean_value(table, self.name)
 
 

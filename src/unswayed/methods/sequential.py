@@ -92,7 +92,7 @@ class Sequential(Method):
         return () if self.rule == "curtail" else range(n, len(self.asks(n)), n)
 
     def plan(self, item: Item, seen: Sequence[Decision] = ()) -> list[Ask]:
-        """The calls that are certain to be needed, given what was answered."""
+        """Return the calls that are certain to be needed, given what was answered."""
         if self.rule != "curtail" or not item.permutable:
             return Method.plan(self, item, seen)
         asks = self.asks(item.n)
@@ -107,7 +107,7 @@ class Sequential(Method):
         return list(asks[: last + min(left, int((left - _margin(counts)[0]) // 2) + 1)])
 
     def _read(self, table: DecisionTable, codes: IntArray) -> BoolArray:
-        """The cells read before each row stops, shape (I, T); a missing call ends a row too."""
+        """Return the cells read before each row stops, shape (I, T); a missing call ends a row too."""
         cells = table.allowed
         read: BoolArray = np.zeros_like(cells)
         active: BoolArray = np.ones(len(table), dtype=np.bool_)
@@ -137,7 +137,7 @@ class Sequential(Method):
         return decided | (margin >= self.lead) if self.rule == "lead" else decided
 
     def decide_table(self, table: DecisionTable) -> VerdictTable:
-        """The vote over the calls up to each row's stop; later columns are not read."""
+        """Return the vote over the calls up to each row's stop; later columns are not read."""
         codes = table.choices
         cells = self._read(table, codes)
         counts = count_votes(codes, cells, table.n, np.ones(len(table.asks)))

@@ -18,13 +18,13 @@ Turning = Literal["given", "rotate"]
 
 @lru_cache(maxsize=256)
 def canonical_ask(n: int, *, prompt_id: str = "default", sample: int = 0) -> Ask:
-    """The one question of a single-call method: the item as it was given."""
+    """Return the one question of a single-call method: the item as it was given."""
     own = tuple(range(n))
     return Ask(Presentation(own, own), prompt_id, sample)
 
 
 def content_ask(n: int) -> Ask:
-    """The item with its candidates sorted by their content, labels in their own sequence."""
+    """Return the item with its candidates sorted by their content, labels in their own sequence."""
     return canonical_ask(n)._replace(arranged="content")
 
 
@@ -32,7 +32,7 @@ def content_ask(n: int) -> Ask:
 def presentation_set(
     orders: str, n: int, layouts: Reading = "coupled", seed: int = 0
 ) -> tuple[Presentation, ...]:
-    """The presentations of a set of orders, the canonical one first.
+    """Return the presentations of a set of orders, the canonical one first.
 
     `orders` is a set of `permutations.orders`, `graeco-latin`, or `auto`: cyclic, which is the swap
     for two candidates. Layouts `all` is the union of coupled, order-only and label-only (X0, X2,
@@ -52,7 +52,7 @@ def presentation_set(
 def asks_of_set(
     orders: str, n: int, layouts: Reading = "coupled", seed: int = 0, criteria: Turning = "given"
 ) -> tuple[Ask, ...]:
-    """The questions of a method that reads a set: its t-th presentation, and with "rotate" the
+    """Return the questions of a method that reads a set: its t-th presentation, and with "rotate" the
     criteria of the item turned by t (mod m).
 
     A criterion stands at every place equally often where m divides the number of presentations;
@@ -93,7 +93,7 @@ def label_layouts(n: int, which: Literal["canonical", "all"]) -> tuple[Order, ..
 
 
 def orbit(n: int, layout: Order) -> tuple[Presentation, ...]:
-    """The n rotations of the candidates under one fixed label sequence.
+    """Return the n rotations of the candidates under one fixed label sequence.
 
     Every candidate carries every label once, so the content averages out of each label's mean:
     X0 and X2 for the sequence AB, X3 and X1 for BA.

@@ -31,7 +31,7 @@ from unswayed.model.presentation import Ask, Presentation
 @dataclass(frozen=True, slots=True)
 class _SingleCall(Method):
     def decide_table(self, table: DecisionTable) -> VerdictTable:
-        """The answer in the only column."""
+        """Return the answer in the only column."""
         return decide_by_answer(table)
 
 
@@ -52,11 +52,11 @@ class Direct(_SingleCall):
     )
 
     def threshold(self, shown: Presentation) -> float | None:
-        """The P(A) above which A wins, for two candidates: never moved."""
+        """Return the P(A) above which A wins, for two candidates: never moved."""
         return 0.5
 
     def asks(self, n: int) -> tuple[Ask, ...]:
-        """The canonical presentation."""
+        """Return the canonical presentation."""
         return (canonical_ask(n),)
 
 
@@ -78,7 +78,7 @@ class Canonical(_SingleCall):
     )
 
     def asks(self, n: int) -> tuple[Ask, ...]:
-        """The candidates sorted by content."""
+        """Return the candidates sorted by content."""
         return (content_ask(n),)
 
 
@@ -99,5 +99,5 @@ class DebiasPrompt(_SingleCall):
     )
 
     def asks(self, n: int) -> tuple[Ask, ...]:
-        """The canonical presentation under the prompt `debias`."""
+        """Return the canonical presentation under the prompt `debias`."""
         return (canonical_ask(n, prompt_id="debias"),)

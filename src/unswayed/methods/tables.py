@@ -82,7 +82,7 @@ def agreement(choices: IntArray, cells: BoolArray) -> NDArray[np.int8]:
 
 
 def plurality(counts: FloatArray) -> tuple[IntArray, BoolArray]:
-    """The most voted candidate; equal counts are a tie, and so is a plurality of declared ties.
+    """Return the most voted candidate; equal counts are a tie, and so is a plurality of declared ties.
 
     Args:
         counts: Votes, shape (I, n + 1): n candidates, then declared ties.
@@ -99,7 +99,7 @@ def plurality(counts: FloatArray) -> tuple[IntArray, BoolArray]:
 
 
 def choices_of(leaders: BoolArray) -> IntArray:
-    """The leader of each row: TIE where there are several, UNPARSED without any; (I, n) -> (I,)."""
+    """Return the leader of each row: TIE where there are several, UNPARSED without any; (I, n) -> (I,)."""
     choices: IntArray = leaders.argmax(axis=1).astype(np.int16)
     count = leaders.sum(axis=1)
     choices[count > 1] = TIE

@@ -52,7 +52,7 @@ class ThresholdView:
 def method_thresholds(
     methods: Sequence[Method], shown: Mapping[str, Presentation] = PRESENTATIONS
 ) -> dict[str, dict[str, float | None]]:
-    """The P(A) above which each single-call method answers A, by presentation.
+    """Return the P(A) above which each single-call method answers A, by presentation.
 
     Methods that read several calls are left out, and so are those that neither learn nor have one.
     """
@@ -66,7 +66,7 @@ def method_thresholds(
 
 
 def best_threshold(p_a: FloatArray, a_is_right: BoolArray) -> Oracle:
-    """The threshold on P(A), shape (K,), with the most right verdicts (A where P(A) is above it):
+    """Find the threshold on P(A), shape (K,), with the most right verdicts (A where P(A) is above it):
     the middle of the best gap between neighbouring probabilities, the lowest if several are best.
     """
     if not len(p_a):

@@ -70,7 +70,7 @@ def mean_by_candidate(values: FloatArray, cells: BoolArray, weights: FloatArray)
 
 
 def decide_by_answer(table: DecisionTable) -> VerdictTable:
-    """What the answer in the only column names; a declared tie is one of all candidates.
+    """Decide by the answer in the only column; a declared tie is one of all candidates.
 
     Scores are the call's own numbers, which say more than its choice: what it rated every candidate
     with, or else its probabilities, or else 1 for the candidate named. Of a declared tie those are
@@ -94,7 +94,7 @@ def decide_by_answer(table: DecisionTable) -> VerdictTable:
 
 
 def decide_by_vote(table: DecisionTable, weights: Sequence[float] | None = None) -> VerdictTable:
-    """The plurality of the answers in all columns; one answer is taken as it is.
+    """Return the plurality of the answers in all columns; one answer is taken as it is.
 
     Equal counts are a TIE with the set of tied candidates. Confidence is the mean probability of
     the chosen candidate where all calls have probabilities, else its share of the calls read.
@@ -124,7 +124,7 @@ def shares_of(
 def decide_by_average(
     table: DecisionTable, weights: Sequence[float] | None = None, *, logit: bool = False
 ) -> VerdictTable:
-    """The highest mean probability (or mean log probability), or mean score, over all columns.
+    """Return the highest mean probability (or mean log probability), or mean score, over all columns.
 
     Rows where a call read has no or partial probabilities are UNPARSED. Where levels have values
     the score is their expectation under the mean probabilities.
@@ -154,7 +154,7 @@ def decide_by_score(
     tolerance: float = SCORE_TOLERANCE,
     parts: Mapping[str, FloatArray] | None = None,
 ) -> VerdictTable:
-    """The highest score by candidate, (I, n); candidates within the tolerance of it are a TIE, a
+    """Decide by the highest score by candidate, (I, n); candidates within the tolerance of it are a TIE, a
     row with NaN is UNPARSED.
 
     Confidence is the chosen candidate's share of the answers read; `parts` are what the scores are

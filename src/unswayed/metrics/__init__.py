@@ -1,4 +1,4 @@
-"""What is measured: one file per kind of metric, one line here per metric."""
+"""Metrics: one file per kind, one line here per metric."""
 
 from __future__ import annotations
 

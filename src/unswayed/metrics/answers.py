@@ -1,4 +1,4 @@
-"""What kind of answer came back: unparsed, a declared tie, and the probability left to the labels.
+"""Shares of unparsed answers and declared ties, and the probability on the labels.
 
 Shares of the calls that were answered, of all items; a failed call is not an answer.
 """
@@ -16,13 +16,13 @@ from unswayed.model.decisions import TIE, UNPARSED, FloatArray
 
 
 def _answers(outcomes: Outcomes, *, code: int) -> FloatArray:
-    """Calls, and calls with this answer; shape (I, 2)."""
+    """Count calls, and calls with this answer; shape (I, 2)."""
     alike = (outcomes.choices == code).sum(axis=1)
     return np.column_stack([outcomes.answered.sum(axis=1), alike]).astype(float)
 
 
 def _masses(outcomes: Outcomes) -> FloatArray:
-    """Calls with a known mass, and their mass; shape (I, 2)."""
+    """Return calls with a known mass, and their mass; shape (I, 2)."""
     if outcomes.label_mass is None:
         return np.zeros((len(outcomes), 2))
     recorded = outcomes.answered & ~np.isnan(outcomes.label_mass)

@@ -37,7 +37,7 @@ def _credited(outcomes: Outcomes) -> FloatArray:
 
 
 def _modes(outcomes: Outcomes) -> tuple[BoolArray, BoolArray]:
-    """The most frequent answers and the right ones; candidates, then the tie; shape (I, n + 1)."""
+    """Return the most frequent answers and the right ones; candidates, then the tie; shape (I, n + 1)."""
     counts = outcomes.choice_counts
     top = counts.max(axis=1, keepdims=True)
     modes: BoolArray = np.asarray((counts == top) & (top > 0), dtype=np.bool_)

@@ -55,7 +55,7 @@ class Pairs:
 
     @classmethod
     def of(cls, x: FloatArray, y: FloatArray) -> Pairs:
-        """The pairs of two scores of I items, NaN where unknown.
+        """Return the pairs of two scores of I items, NaN where unknown.
 
         Scores that differ by no more than the rounding of a mean are the same.
         """
@@ -74,15 +74,15 @@ class Pairs:
         )
 
     def counts(self, weights: FloatArray) -> FloatArray:
-        """How often each pair counts, shape (B, C), from the weights of all items, (B, I)."""
+        """Sum item weights, shape (B, I), into counts of pairs, shape (B, C)."""
         return _sums_of_runs(np.take(weights, self.items, axis=1), self.starts)
 
     def by_x(self, counts: FloatArray) -> FloatArray:
-        """How often each x counts, shape (B, X)."""
+        """Count each x, shape (B, X)."""
         return _sums_of_runs(counts, _starts(self.x_codes))
 
     def by_y(self, counts: FloatArray) -> FloatArray:
-        """How often each y counts, shape (B, Y)."""
+        """Count each y, shape (B, Y)."""
         return _sums_of_runs(np.take(counts, self._y_order, axis=1), self._y_starts)
 
     @cached_property
@@ -168,7 +168,7 @@ def _reversed(pairs: Pairs, counts: FloatArray) -> FloatArray:
 def _correlation(
     total: FloatArray, together: FloatArray, spread_x: FloatArray, spread_y: FloatArray
 ) -> FloatArray:
-    """The quotient, NaN for fewer than three items or a side that does not vary; shape (B,)."""
+    """Return the quotient, NaN for fewer than three items or a side that does not vary; shape (B,)."""
     defined = (total >= FEWEST_SCORED) & (spread_x > 0) & (spread_y > 0)
     with np.errstate(invalid="ignore", divide="ignore"):
         value: FloatArray = together / np.sqrt(spread_x * spread_y)
@@ -180,7 +180,7 @@ def _starts(codes: Index) -> Index:
 
 
 def _sums_of_runs(values: FloatArray, starts: Index) -> FloatArray:
-    """Sums over runs of columns, shape (B, runs)."""
+    """Return sums over runs of columns, shape (B, runs)."""
     if len(starts) == values.shape[1]:
         return values
     return np.add.reduceat(values, starts, axis=1)

@@ -1,4 +1,4 @@
-"""How the place of a criterion in the list moves its score.
+"""Effect of a criterion's place in the list on its score.
 
 Of every item, the score under each order of the criteria less the item's mean over them, by the
 place at which its criterion stood: 0 everywhere where the order does not matter. In values of the

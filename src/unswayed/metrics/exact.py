@@ -35,7 +35,7 @@ def majority_error_bound(votes: int, accuracy: float) -> float:
 
 
 def majority_error(votes: int, accuracy: float) -> float:
-    """The exact error of the same majority: P(Bin(K, q) <= (K - 1) / 2).
+    """Return the exact error of the same majority: P(Bin(K, q) <= (K - 1) / 2).
 
     >>> round(majority_error(3, 0.8), 6)
     0.104

@@ -11,7 +11,7 @@ from unswayed.model.decisions import TIE, UNPARSED
 
 @dataclass(frozen=True, slots=True)
 class FlipShare:
-    """How many verdicts change, as `metrics.json` has it."""
+    """Share of verdicts that change, as in `metrics.json`."""
 
     total: int  # items whose answers are not all the same (unparsed agrees with nothing)
     n: int  # items with an answer under every presentation

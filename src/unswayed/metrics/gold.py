@@ -1,4 +1,4 @@
-"""What people said of items: the right candidates and scores, as arrays."""
+"""Gold of items as arrays: right candidates and human scores."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GOLD_TIE: Final = 3
 
 
 def gold_of(items: Sequence[Item], n: int) -> tuple[BoolArray, NDArray[np.int8]]:
-    """The right candidates, shape (I, n), and the kind of gold of each item, shape (I,)."""
+    """Return the right candidates, shape (I, n), and the kind of gold of each item, shape (I,)."""
     readers = {task: task_of(task).gold for task in {item.task for item in items}}
     right = [readers[item.task](item) for item in items]
     counts = np.fromiter(map(len, right), dtype=np.intp, count=len(right))
@@ -35,7 +35,7 @@ def gold_of(items: Sequence[Item], n: int) -> tuple[BoolArray, NDArray[np.int8]]
 
 
 def human_of(items: Sequence[Item]) -> FloatArray | None:
-    """The scores that people gave, NaN where unknown, shape (I,); None if there are none."""
+    """Return the scores that people gave, NaN where unknown, shape (I,); None if there are none."""
     if all(task_of(name).human is None for name in {item.task for item in items}):
         return None
     said = [item.human_score() for item in items]

@@ -69,7 +69,7 @@ def measure_groups(
 
 
 def _share_clusters(outcomes: Outcomes) -> bool:
-    """Whether items of one cluster are in several groups."""
+    """Return True if items of one cluster are in several groups."""
     if outcomes.clusters is None:
         return False
     pairs = set(zip(outcomes.clusters.of_item.tolist(), outcomes.groups, strict=True))
@@ -77,21 +77,21 @@ def _share_clusters(outcomes: Outcomes) -> bool:
 
 
 def _alone(outcomes: Outcomes) -> Outcomes:
-    """The outcomes of a group that shares no cluster with another."""
+    """Return the outcomes of a group that shares no cluster with another."""
     if outcomes.clusters is None:
         return outcomes
     return replace(outcomes, clusters=outcomes.clusters.alone())
 
 
 def _stream(seed: int, stream: int) -> int:
-    """A seed of its own for each group, so that groups are resampled independently."""
+    """Return a seed of its own for each group, so that groups are resampled independently."""
     return int(
         np.random.SeedSequence([seed, stream]).generate_state(1, np.uint64)[0] >> np.uint64(1)
     )
 
 
 def by_group(outcomes: Outcomes) -> dict[str, Outcomes]:
-    """The outcomes of each group; what is alike is counted once, for all groups."""
+    """Return the outcomes of each group; what is alike is counted once, for all groups."""
     names = dict.fromkeys(group or UNGROUPED for group in set(outcomes.groups))
     if len(names) == 1:
         return dict.fromkeys(names, outcomes)

@@ -1,4 +1,4 @@
-"""Which items one method gets right and another wrong, and the other way round."""
+"""Items that one method gets right and another wrong, and the reverse."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Improvements:
 
 
 def improved_regressed(first: Sequence[Outcomes], other: Sequence[Outcomes]) -> Improvements:
-    """What `first` gets right that `other` does not, and the reverse.
+    """Count items that only `first` gets right, and items that only `other` gets right.
 
     Items are matched by id and judged once: in their own order (the first presentation). An answer
     that could not be read is wrong; an item that either side failed to answer is left out.

@@ -56,7 +56,7 @@ def shifted_agreement(sums: FloatArray) -> FloatArray:
 
 
 def spread(sums: FloatArray) -> FloatArray:
-    """The population standard deviation of the scores from sums of `_squares`, shape (B,)."""
+    """Return the population standard deviation of the scores from sums of `_squares`, shape (B,)."""
     views = sums.shape[1] - 4
     with np.errstate(invalid="ignore", divide="ignore"):
         items = np.where(sums[:, 0] > 0, sums[:, 0], np.nan)

@@ -1,4 +1,4 @@
-"""What items add to a weighted metric: leaving them out in turn makes it a mean, so that differences
+"""Contributions of items to a weighted metric: leaving them out in turn makes it a mean, so that differences
 have the intervals of means.
 
 With G groups of items, theta(-g) the value without group g, the entries theta + (G - 1) (mean of all
@@ -53,7 +53,7 @@ def jackknife(value: OfWeights, items: int, clusters: Clusters | None = None) ->
 
 
 def jackknifed(metric: Metric, sides: Sequence[Outcomes]) -> tuple[FloatArray, int, int]:
-    """The entries of several methods under a weighted metric, shape (G, M), and the numbers of
+    """Return the entries of several methods under a weighted metric, shape (G, M), and the numbers of
     items that count for every method and of distinct questions among them: the others are left out.
     """
     prepare = metric.weighted

@@ -1,4 +1,4 @@
-"""Which level is chosen at which position: what a judge of a scale likes, as a table of counts."""
+"""Table of level choices by position: preferences of a judge of a scale."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from unswayed.model.decisions.levels import level_counts, level_ranks
 def level_choices(
     outcomes: Outcomes, values: FloatArray
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """How often each level was chosen at each position, and how often it could have been, given the
+    """Count how often each level was chosen at each position, and how often it could have been, given the
     values of the levels by candidate, (I, n). Shapes (n, n): level, the lowest value first, and
     position.
 

@@ -73,7 +73,7 @@ def difference(
     seed: int = 0,
     gold_ties: GoldTies = "exclude",
 ) -> Estimate:
-    """A metric of `a` less the same metric of `b`, paired by item, with its interval.
+    """Return a metric of `a` less the same metric of `b`, paired by item, with its interval.
 
     Items are matched by id; those that count in only one of the two are left out, and a resample
     draws the same items on both sides. `n` is the number of items compared. The value is None, with

@@ -1,4 +1,4 @@
-"""What a metric is: sufficient statistics per item, a map from their sums to values, and its words.
+"""Metric: sufficient statistics per item, a map from their sums to values, and its words.
 
 The point estimate is the map applied to the sums over all items; a bootstrap value is the same map
 applied to the sums over a resample. One code path serves both, for one item set or a thousand.
@@ -37,7 +37,7 @@ FEWEST_SCORED: Final = 3
 
 
 class Need(Enum):
-    """What a metric cannot do without.
+    """Requirement of a metric.
 
     Attributes:
         lack: What is lacking when it is not met.
@@ -70,7 +70,7 @@ class Need(Enum):
 
     @property
     def recorded(self) -> bool:
-        """Whether it is a continuous quantity recorded beside the choices."""
+        """True if it is a continuous quantity recorded beside the choices."""
         return self in (
             Need.PROBS,
             Need.LABEL_MASS,
@@ -81,17 +81,17 @@ class Need(Enum):
         )
 
     def met_by(self, outcomes: Outcomes) -> bool:
-        """Whether outcomes meet it; what the answers say is asked of each pattern once."""
+        """Return True if outcomes meet it; what the answers say is asked of each pattern once."""
         return self.met(outcomes if self.recorded or self.of_values else outcomes.tally)
 
     @property
     def of_values(self) -> bool:
-        """Whether it is about the values of what is there, so that lacking it is worth telling."""
+        """True if it is about the values of what is there, so that lacking it is worth telling."""
         return self in (Need.ENOUGH, Need.HUMAN_VARIES, Need.SCORE_VARIES)
 
 
 def _varies(outcomes: Outcomes, values: FloatArray | None) -> bool:
-    """Whether values, (I,) or (I, V), differ between the scored items of a presentation."""
+    """Return True if values, (I,) or (I, V), differ between the scored items of a presentation."""
     if values is None:
         return False
     by_view = np.broadcast_to(values.reshape(len(outcomes), -1), outcomes.scored.shape)
@@ -114,12 +114,12 @@ def ratio(sums: FloatArray) -> FloatArray:
 
 
 def fraction(n: int) -> Limits:
-    """The limits of a mean of fractions."""
+    """Return the limits of a mean of fractions."""
     return 0.0, 1.0
 
 
 def correlation(n: int) -> Limits:
-    """The limits of a mean of correlations."""
+    """Return the limits of a mean of correlations."""
     return -1.0, 1.0
 
 
@@ -195,23 +195,23 @@ class Metric:
 
     @property
     def continuous(self) -> bool:
-        """Whether it reads continuous quantities: items cannot be counted by answer pattern."""
+        """True if it reads continuous quantities: items cannot be counted by answer pattern."""
         return any(need.recorded for need in self.needs)
 
     def applies_to(self, n: int) -> bool:
-        """Whether it is defined for items with n candidates at all."""
+        """Return True if it is defined for items with n candidates at all."""
         return self.fewest <= n <= (self.most or n)
 
     def lacking(self, strata: Sequence[Outcomes]) -> list[Need]:
-        """The needs that no stratum meets."""
+        """Return the needs that no stratum meets."""
         return [need for need in self.needs if not any(map(need.met_by, strata))]
 
     def unrecorded(self, strata: Sequence[Outcomes]) -> list[Need]:
-        """Those of them that ask for quantities which were never recorded: it cannot read the outcomes."""
+        """Return the needs for quantities that were never recorded: the metric cannot read the outcomes."""
         return [need for need in self.lacking(strata) if need.recorded]
 
     def left_out(self, strata: Sequence[Outcomes]) -> bool:
-        """Whether it is no part of a row about these strata."""
+        """Return True if it is no part of a row about these strata."""
         if not any(self.applies_to(outcomes.n) for outcomes in strata):
             return True
         return self.optional and any(not need.of_values for need in self.lacking(strata))

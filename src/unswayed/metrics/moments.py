@@ -37,7 +37,7 @@ class Moments:
 
     @classmethod
     def of(cls, statistics: FloatArray) -> Moments:
-        """Those of statistics, shape (I, k); column 0 is 0 where an item does not count."""
+        """Return the moments of statistics, shape (I, k); column 0 is 0 where an item does not count."""
         # in rows numpy adds pairwise, with no rounding that grows
         mean = np.ascontiguousarray(statistics.T).mean(axis=1)
         apart = statistics - mean
@@ -50,7 +50,7 @@ class Moments:
         return self.items * self.mean
 
     def resampled(self, draws: NDArray[np.int64], generator: np.random.Generator) -> FloatArray:
-        """Sums over as many items as each resample draws, (B,) -> (B, k), as a normal law has them.
+        """Return sums over as many items as each resample draws, (B,) -> (B, k), as a normal law has them.
 
         The root of the covariance is symmetric, so a small change of the covariance changes the
         draws little.
@@ -66,7 +66,7 @@ class Moments:
 
 
 def effective_items(statistics: FloatArray) -> float:
-    """From how many items the spread comes, in the column where these are fewest, (I, k) -> ().
+    """Return the number of items behind the spread, in the column where it is lowest, (I, k) -> ().
 
     `(sum d^2)^2 / sum d^4` over the deviations d from the mean: a third of the items where these are
     normal, about m where m of very many differ from the rest. Infinite where nothing differs.

@@ -122,7 +122,7 @@ class Outcomes:
         return len(self.shown)
 
     def rows(self, index: NDArray[np.intp]) -> Outcomes:
-        """The outcomes of some items; answer patterns are counted once, for the whole."""
+        """Return the outcomes of some items; answer patterns are counted once, for the whole."""
         at = index.tolist()
         own = {name: array[index] for name, array in self._arrays.items()}
         own["item_ids"] = tuple(map(self.item_ids.__getitem__, at))
@@ -146,7 +146,7 @@ class Outcomes:
         return frozenset(_CONTINUOUS) & self._arrays.keys() - ({"places"} if still else set())
 
     def categorical(self) -> Outcomes:
-        """The part in which items that answered alike are the same: choices, gold and ties."""
+        """Return the part in which items that answered alike are the same: choices, gold and ties."""
         nothing: dict[str, Any] = dict.fromkeys(_CONTINUOUS)
         return replace(self, clusters=None, **nothing)
 
@@ -173,7 +173,7 @@ class Outcomes:
 
     @property
     def times(self) -> NDArray[np.int64]:
-        """How many items each row stands for, shape (I,)."""
+        """Number of items that each row represents, shape (I,)."""
         return np.ones(len(self), np.int64) if self.weights is None else self.weights
 
     def count(self, rows: BoolArray) -> int:
@@ -184,7 +184,7 @@ class Outcomes:
 
     @property
     def n_draws(self) -> int:
-        """What is drawn from: clusters, which are the items where each is one by itself."""
+        """Number of units to draw from: clusters, each a single item where none are joined."""
         return self.n_items if self.clusters is None else self.clusters.count
 
     @cached_property
@@ -201,7 +201,7 @@ class Outcomes:
 
     @cached_property
     def even(self) -> bool:
-        """Whether every candidate stands equally often at every position and under every label."""
+        """True if every candidate stands equally often at every position and under every label."""
         return all(
             np.ptp((places == np.arange(self.n)[:, None, None]).sum(axis=1)) == 0
             for places in (self.positions_by_candidate, self.labels_by_candidate)

@@ -15,7 +15,7 @@ _CELLS = 1 << 40
 
 
 def paired_by_item(a: Sequence[Outcomes], b: Sequence[Outcomes]) -> list[tuple[Outcomes, Outcomes]]:
-    """The items that both sides have, in the order of `a`, per number of candidates."""
+    """Return the items that both sides have, in the order of `a`, per number of candidates."""
     of_b = {outcomes.n: outcomes for outcomes in b}
     pairs = []
     for left in a:

@@ -16,7 +16,7 @@ _MULTIPLIER_SEED: Final = 20260321
 
 
 def unique_rows(rows: NDArray[np.integer[Any]]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The distinct rows of an integer array, in no particular order: the first row of each kind,
+    """Find the distinct rows of an integer array, in no particular order: the first row of each kind,
     shape (P,), and the kind of each row, shape (I,).
 
     Rows are hashed to 64 bits by a fixed random linear map, ten times faster than sorting them, and
@@ -36,7 +36,7 @@ def unique_rows(rows: NDArray[np.integer[Any]]) -> tuple[NDArray[np.intp], NDArr
 def patterns_of_rows(
     pattern: NDArray[np.intp], index: NDArray[np.intp]
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The patterns of some items from the pattern of each, as `unique_rows` of their rows gives
+    """Find the patterns of some items from the pattern of each, as `unique_rows` of their rows gives
     them.
     """
     own = pattern[index]

@@ -1,4 +1,4 @@
-"""What each place in a list is worth in points: scores by position, whatever stands there.
+"""Scores by position: points that each place in a list is worth, whatever candidate is there.
 
 The score of the candidate at a position less that candidate's own mean score over the presentations,
 mean over the presentations and over the items: 0 everywhere for a judge who scores what is said. The

@@ -76,7 +76,7 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What came of checking a table."""
+    """Result of checking a table."""
 
     kinds: tuple[Kind, ...]  # checked rows by number of candidates, unknown last
     passed_over: tuple[int, ...]  # the lines of those that lack one
@@ -108,7 +108,7 @@ def check_cells(rows: Iterable[Mapping[str, object]], **design: Unpack[Design]) 
 def check_table(
     lines: Iterable[tuple[int, Line]], *, only: Sequence[str] = (), **design: Unpack[Design]
 ) -> Checked:
-    """A table as printed, its numbered rows each checked by the rules for its number of candidates.
+    """Return a table as printed, its numbered rows each checked by the rules for its number of candidates.
 
     A heading ends in what its column holds: accuracy (acc), consistency (con), consistent accuracy
     (ca), with or without marks such as `%` and `↑`; what stands before it says what the three
@@ -204,7 +204,7 @@ def _broken(
 
 
 def _triples(number: int, line: Line) -> Iterator[_Triple]:
-    """The triples of a row: one, or one for each thing that its headings name."""
+    """Yield the triples of a row: one, or one for each thing that its headings name."""
     together: dict[tuple[str, int], dict[str, _Printed]] = {}
     seen: Counter[tuple[str, str]] = Counter()
     names: list[str] = []
@@ -233,7 +233,7 @@ def _triples(number: int, line: Line) -> Iterator[_Triple]:
 
 
 def _meaning(heading: str) -> tuple[str, list[str]]:
-    """What a column is about, and the terms that it holds, in order; none in a column of names."""
+    """Return the subject of a column and the terms it holds, in order; no terms in a column of names."""
     group, terms = "", []
     for part in heading.split("/"):
         words = _NOISE.sub(" ", part).strip().lower()
@@ -250,7 +250,7 @@ def _meaning(heading: str) -> tuple[str, list[str]]:
 
 
 def _printed(text: str) -> _Printed | None:
-    """The number that a cell begins with; None where there is none."""
+    """Return the number that a cell begins with; None where there is none."""
     match = _NUMBER.match(text.strip(" \t*_`~$"))
     if match is None:
         return None
@@ -260,7 +260,7 @@ def _printed(text: str) -> _Printed | None:
 
 
 def markdown_rows(text: str) -> list[tuple[int, list[tuple[str, str]]]]:
-    """The rows of the tables of a Markdown text, each with its line; empty if there are none.
+    """Return the rows of the tables of a Markdown text, each with its line; empty if there are none.
 
     A row below the rule that names terms and nothing else is a heading of its own, and what stands
     above it, once for several columns, says what they belong to. A cell too many or too few is left out.

@@ -1,4 +1,4 @@
-"""Whether the ranking of the candidates survives a change of presentation.
+"""Stability of the candidates' ranking under a change of presentation.
 
 The rankings of one item under every two presentations are compared with Kendall's tau-b over the
 candidates that have a score in both: 1 if every pair of candidates is in the same order, -1 if every

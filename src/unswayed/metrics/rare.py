@@ -26,14 +26,14 @@ Counts = NDArray[np.int64]
 
 
 def residuals(whole: FloatArray, part: FloatArray, counts: Counts) -> tuple[float, FloatArray]:
-    """The ratio of the sums of a part and its whole, (U,) each, and what each unit departs from it."""
+    """Return the ratio of the sums of a part and its whole, (U,) each, and what each unit departs from it."""
     total = counts @ whole
     value = float(counts @ part / total)
     return value, (part - value * whole) * (counts.sum() / total)
 
 
 def _ends(entries: FloatArray, counts: Counts) -> tuple[float, float]:
-    """The interval of the mean of entries between -1 and 1; 12 digits, or rounding would differ."""
+    """Return the interval of the mean of entries between -1 and 1; 12 digits, or rounding would differ."""
     estimate = paired_difference(np.round(entries, 12), counts, span=1.0)
     assert estimate.low is not None
     assert estimate.high is not None
@@ -41,13 +41,13 @@ def _ends(entries: FloatArray, counts: Counts) -> tuple[float, float]:
 
 
 def of_differences(statistics: FloatArray, counts: Counts) -> list[Ends]:
-    """Of a mean between -1 and 1 that is 0 without an effect."""
+    """Bound a mean between -1 and 1 that is 0 without an effect."""
     value, apart = residuals(statistics[:, 0], statistics[:, 1], counts)
     return [_ends(value + apart, counts)]
 
 
 def of_shares(statistics: FloatArray, counts: Counts) -> list[tuple[float, float]]:
-    """Of each column as a share of column 0."""
+    """Bound each column as a share of column 0."""
     return [_share(statistics[:, 0], part, counts) for part in statistics.T[1:]]
 
 
@@ -60,7 +60,7 @@ def _share(whole: FloatArray, part: FloatArray, counts: Counts) -> tuple[float, 
 
 
 def of_spread(statistics: FloatArray, counts: Counts) -> list[Ends] | None:
-    """Of half the size of the difference of two recalls, from 1, gold and hits; None of more labels."""
+    """Bound half the size of the difference of two recalls, from 1, gold and hits; None for more labels."""
     if statistics.shape[1] != 5:
         return None
     recalls = [residuals(statistics[:, k], statistics[:, k + 2], counts) for k in (1, 2)]
@@ -72,7 +72,7 @@ def of_spread(statistics: FloatArray, counts: Counts) -> list[Ends] | None:
 def of_agreement(
     values: Callable[[FloatArray], FloatArray], statistics: FloatArray, counts: Counts
 ) -> list[Ends]:
-    """Of a correlation within classes: the jackknife of log(1 - value), and Student's t."""
+    """Bound a correlation within classes: the jackknife of log(1 - value), and Student's t."""
     groups = min(len(counts), GROUPS)
     order = np.random.default_rng(0).permutation(len(counts))  # items may come sorted
     group = Clusters(order % GROUPS, groups)

@@ -1,4 +1,4 @@
-"""How often each position and each label is chosen, whatever the content.
+"""Shares of choices by position and by label, whatever the content.
 
 Shares among parsed, untied choices of permutable items. Over a set of orders that shows every
 candidate equally often at every position, an unswayed judge has 1/n everywhere; an item that lacks

@@ -79,7 +79,7 @@ def outcomes_of(items: Sequence[Item], table: DecisionTable) -> Outcomes:
 
 
 def answered(items: Outcomes, table: DecisionTable) -> Outcomes:
-    """The columns of a decision table joined to its items, whose gold is joined already."""
+    """Return the columns of a decision table joined to its items, whose gold is joined already."""
     # recorded data may have asked an item that must not be permuted in other orders too
     choices = np.where(table.allowed, table.choices, np.int16(MISSING))
     return replace(

@@ -1,4 +1,4 @@
-"""What changes when nothing is changed: the same presentation asked again, beside another one.
+"""Repeat noise: the same presentation asked again, beside another one.
 
 Without an effect of the order two presentations are two draws of one law, as two samples of one
 presentation are: what changes more between presentations than within them is due to the order.
@@ -23,7 +23,7 @@ FEWEST: Final = 2
 
 
 class Repeats(Struct, frozen=True, kw_only=True):
-    """How often a verdict differs between two samples, mean over the items that have both kinds."""
+    """Share of verdicts that differ between two samples, mean over the items that have both kinds."""
 
     changed: Estimate  # samples of the same presentation
     across: Estimate  # samples of different presentations
@@ -34,7 +34,7 @@ class Repeats(Struct, frozen=True, kw_only=True):
 def repeats(
     samples: Sequence[tuple[IntArray, Clusters | None]], temperature: float | None
 ) -> Repeats | UnsetType:
-    """What samples say, given the choices of I items under V presentations in S samples, (I, V, S),
+    """Measure repeat noise from the choices of I items under V presentations in S samples, (I, V, S),
     and the clusters of the items, per number of candidates; nothing where no item has two of one
     presentation and one of another.
     """
@@ -55,7 +55,7 @@ def repeats(
 
 
 def _share(values: FloatArray, clusters: Clusters | None, each: NDArray[np.int64]) -> Estimate:
-    """A mean of shares, with the interval of one."""
+    """Return a mean of shares, with the interval of one."""
     entries, counts = entries_of(values, clusters, each)
     if len(entries) == 1:
         return Estimate(value=float(values.mean()), n=len(values), reason=ONE)

@@ -1,4 +1,4 @@
-"""From outcomes to bootstrapped values: every metric from one set of resampled sums, or of weights."""
+"""Bootstrap every metric from one set of resampled sums, or of weights."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Names = tuple[str, ...]
 
 
 class Options(TypedDict):
-    """How everything of one audit is measured."""
+    """Measurement options of one audit."""
 
     resamples: int  # bootstrap resamples
     seed: int  # seed of the resamples
@@ -176,7 +176,7 @@ def resample(
     seed: int,
     constructed: bool,
 ) -> Sample:
-    """The sums of every metric over all items, and over items drawn with replacement.
+    """Return the sums of every metric over all items, and over items drawn with replacement.
 
     Items are resampled over all strata together, so the size of a stratum varies as it would in
     another sample; those of a cluster are drawn together. Categorical metrics share one set of
@@ -208,7 +208,7 @@ def _by_pattern(
     draws: NDArray[np.int64],
     generator: np.random.Generator,
 ) -> dict[str, Sums]:
-    """Sums of categorical metrics: items that answered alike are drawn together."""
+    """Return sums of categorical metrics: items that answered alike are drawn together."""
     drawn = outcomes.tally if outcomes.clusters is None else outcomes
     return _drawn(_statistics(metrics, drawn), drawn.weights, draws, generator)
 
@@ -246,7 +246,7 @@ def _weighted(
     draws: NDArray[np.int64],
     generator: np.random.Generator,
 ) -> dict[str, Sums]:
-    """Counts and values of weighted metrics."""
+    """Return counts and values of weighted metrics."""
     outcomes = outcomes.each
     chosen = {
         name: (metric.statistics(outcomes)[:, 0] > 0, metric.weighted(outcomes))
@@ -272,7 +272,7 @@ def _weighted(
 
 
 def _families(metrics: Mapping[str, Metric], n: int) -> dict[OfItems, Names]:
-    """The metrics for n candidates by their statistics, which several may share."""
+    """Return the metrics for n candidates by their statistics, which several may share."""
     families: dict[OfItems, Names] = {}
     for name, metric in metrics.items():
         if metric.applies_to(n):
@@ -281,7 +281,7 @@ def _families(metrics: Mapping[str, Metric], n: int) -> dict[OfItems, Names]:
 
 
 def _statistics(metrics: Mapping[str, Metric], outcomes: Outcomes) -> dict[Names, FloatArray]:
-    """The statistics of each family: a row per item, or per cluster."""
+    """Return the statistics of each family: a row per item, or per cluster."""
     clusters = outcomes.clusters
     families = _families(metrics, outcomes.n)
     own = {names: statistics(outcomes) for statistics, names in families.items()}
@@ -294,7 +294,7 @@ def _drawn(
     draws: NDArray[np.int64],
     generator: np.random.Generator,
 ) -> dict[str, Sums]:
-    """Sums over drawn rows, which stand for `counts` items each, (P,), or for one."""
+    """Return sums over drawn rows, which stand for `counts` items each, (P,), or for one."""
     if not families:
         return {}
     statistics = np.hstack(list(families.values()))
@@ -316,7 +316,7 @@ def _drawn(
 
 
 def prepared(strata: Sequence[Outcomes], gold_ties: GoldTies) -> tuple[Outcomes, ...]:
-    """The strata under one reading of gold ties; those without items are left out."""
+    """Return the strata under one reading of gold ties; those without items are left out."""
     if gold_ties not in ("exclude", "class"):
         raise UsageError(f"gold ties {gold_ties!r}: write exclude or class.")
     tie_is_class = gold_ties == "class"

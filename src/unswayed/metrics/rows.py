@@ -21,7 +21,7 @@ Rates = tuple[Estimate, ...]
 
 
 class Beside(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What stands beside the metrics of a row; None or empty where it is not known."""
+    """Values beside the metrics of a row; None or empty where unknown."""
 
     groups: int | None = None  # over how many groups it averages
     # items that a method learned from, in a row of the estimation curve
@@ -61,7 +61,7 @@ class Row:
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Row:
-        """A row as it stands in `metrics.json`: one flat object; `msgspec.ValidationError` names
+        """Read a row of `metrics.json`: one flat object; `msgspec.ValidationError` names
         the place of a wrong type.
         """
         own = Beside.__struct_fields__
@@ -74,7 +74,7 @@ class Row:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The row as it stands in `metrics.json`: a list where a metric has several values."""
+        """Return the row as it stands in `metrics.json`: a list where a metric has several values."""
         before = msgspec.to_builtins(self.beside, str_keys=True, enc_hook=encode_row)
         behind = {name: before.pop(name) for name in BEHIND if name in before}
         cells = {name: msgspec.to_builtins(list(values)) for name, values in self.values.items()}
@@ -85,11 +85,11 @@ class Row:
         }
 
     def with_values(self, values: Mapping[str, Estimate]) -> Row:
-        """The row with further metrics of a single value."""
+        """Return the row with further metrics of a single value."""
         return Row({**self.values, **{name: (v,) for name, v in values.items()}}, self.beside)
 
     def with_beside(self, **more: object) -> Row:
-        """The row with more beside its metrics."""
+        """Return the row with more beside its metrics."""
         return Row(self.values, msgspec.structs.replace(self.beside, **more))
 
     def __eq__(self, other: object) -> bool:
@@ -113,7 +113,7 @@ class Row:
         return values[0] if len(values) == 1 else None
 
     def get(self, metric: str) -> Estimate | None:
-        """The estimate if it has a value."""
+        """Return the estimate if it has a value."""
         estimate = self._single(metric)
         return None if estimate is None or estimate.value is None else estimate
 
@@ -130,7 +130,7 @@ class Row:
 
     @property
     def calls_next(self) -> float | None:
-        """What one more item costs."""
+        """Cost of one more item, in calls."""
         return self.beside.calls_per_item
 
     @property
@@ -178,21 +178,21 @@ class Row:
 
 
 def encode_row(row: object) -> object:
-    """A row inside another record, for `msgspec.to_builtins`."""
+    """Return a row inside another record, for `msgspec.to_builtins`."""
     if isinstance(row, Row):
         return row.to_json()
     raise NotImplementedError(type(row))
 
 
 def decode_row(kind: type, value: object) -> object:
-    """A row inside another record, for `msgspec.convert`."""
+    """Return a row inside another record, for `msgspec.convert`."""
     if kind is Row and isinstance(value, Mapping):
         return Row.of(value)
     raise msgspec.ValidationError(f"Expected `object`, got `{type(value).__name__}`")
 
 
 def row_of(sample: Sample) -> Row:
-    """The values of some outcomes as a row, with their counts."""
+    """Return the values of some outcomes as a row, with their counts."""
     strata = sample.strata
     sizes = sorted({outcomes.n_views for outcomes in strata})
     tallies = [outcomes.tally for outcomes in strata]

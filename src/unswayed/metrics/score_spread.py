@@ -1,4 +1,4 @@
-"""What the order of the levels does to the score of an item.
+"""Effect of the order of the levels on the score of an item.
 
 `within_item_sd` is how far the scores of one item lie apart under several presentations, and
 `score_shift` what its own order adds, in points of the scale. Shares by position (`position_rate`)

@@ -39,7 +39,7 @@ class ImpossibleTableError(UnswayedError):
 def excess(
     accuracy: float, consistency: float, consistent_accuracy: float, views: int = 2
 ) -> float:
-    """How far accuracy lies above its bound; all are fractions, over `views` presentations per
+    """Return the excess of accuracy over its bound; all are fractions, over `views` presentations per
     item.
     """
     return accuracy - consistent_accuracy - (1.0 - consistency) * (views - 1) / views
@@ -88,7 +88,7 @@ def _check_pairs(row: Row, outcomes: Outcomes, *, alone: bool) -> None:
 
 
 def _count(outcomes: Outcomes) -> dict[str, float]:
-    """The three terms by counting, row by row (items that answered alike at once)."""
+    """Return the three terms by counting, row by row (items that answered alike at once)."""
     right = same = always = 0.0
     rows = zip(outcomes.gold.argmax(axis=1).tolist(), *outcomes.choices.T.tolist(), strict=True)
     alike: Counter[tuple[int, ...]] = Counter()

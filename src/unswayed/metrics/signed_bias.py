@@ -47,7 +47,7 @@ def _centred_means(outcomes: Outcomes, places: NDArray[np.intp]) -> FloatArray:
 
 
 def _balanced(places: NDArray[np.intp]) -> bool:
-    """Whether every candidate stands equally often at every place."""
+    """Return True if every candidate stands equally often at every place."""
     views, n = places.shape
     if views < 2 or views % n:
         return False

@@ -80,17 +80,17 @@ class Contrasts:
         return self._estimate(self.apart(first, second), critical)
 
     def above(self, name: str, value: float) -> Estimate:
-        """A method minus a number."""
+        """Return a method minus a number."""
         return self._estimate(self.values[:, self.names.index(name)] - value, NORMAL)
 
     def apart(self, first: str, second: str) -> FloatArray:
-        """The difference on each item."""
+        """Return the difference on each item."""
         a, b = self.names.index(first), self.names.index(second)
         apart: FloatArray = self.values[:, a] - self.values[:, b]
         return apart
 
     def spread(self, first: str, second: str) -> float:
-        """Standard deviation of a difference over distinct questions."""
+        """Return standard deviation of a difference over distinct questions."""
         entries, counts = entries_of(self.apart(first, second), self.clusters, self._counts)
         mean = np.average(entries, weights=counts)
         return float(np.sqrt(np.average((entries - mean) ** 2, weights=counts)))
@@ -142,7 +142,7 @@ def contrasts(
     seed: int = 0,
     gold_ties: GoldTies = "exclude",
 ) -> Contrasts:
-    """The values of several methods about the same items in the same order, under a metric that is
+    """Return the values of several methods about the same items in the same order, under a metric that is
     a mean over items, or weighted. Items that do not count for every method are left out.
     """
     metric = METRICS.load(name)
@@ -172,7 +172,7 @@ def contrasts(
 
 
 def _values(metric: Metric, outcomes: Outcomes, name: str) -> FloatArray:
-    """The value of each item, NaN where it does not count; shape (I,)."""
+    """Return the value of each item, NaN where it does not count; shape (I,)."""
     if metric.continuous:
         statistics = metric.statistics(outcomes)
     else:

@@ -47,10 +47,10 @@ METRICS: Registry[Metric] = Registry("metric", BUILT_IN, like="unswayed.metrics.
 
 
 def load_metrics(names: Iterable[str] | None = None) -> dict[str, Metric]:
-    """The named metrics; all that are registered by default."""
+    """Return the named metrics; all that are registered by default."""
     return {name: METRICS.load(name) for name in (METRICS if names is None else names)}
 
 
 def compared_metrics() -> dict[str, Metric]:
-    """The metrics in which methods, and runs, are compared item by item."""
+    """Return the metrics in which methods, and runs, are compared item by item."""
     return {name: metric for name, metric in load_metrics().items() if metric.compared != "no"}

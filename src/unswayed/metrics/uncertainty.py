@@ -54,7 +54,7 @@ def resample_sums(
     draws: NDArray[np.int64],
     generator: np.random.Generator,
 ) -> FloatArray:
-    """Sums of statistics, (P, k) by pattern, over as many items as each resample draws with
+    """Draw sums of statistics, (P, k) by pattern, over as many items as each resample draws with
     replacement from the `counts` of the patterns; (B,) -> (B, k).
     """
     if _drawn_by_pattern(counts):
@@ -63,7 +63,7 @@ def resample_sums(
 
 
 def _drawn_by_pattern(counts: NDArray[np.int64]) -> bool:
-    """Whether there are so few patterns, (P,), that drawing their counts is the shorter way."""
+    """Return True if there are so few patterns, (P,), that drawing their counts is the shorter way."""
     return len(counts) * _PATTERN_COST <= int(counts.sum())
 
 
@@ -120,7 +120,7 @@ def _by_item(
 def drawn_weights(
     draws: NDArray[np.int64], items: int, generator: np.random.Generator
 ) -> FloatArray:
-    """How often each item is drawn with replacement, shape (B, I), given the draws, (B,)."""
+    """Draw items with replacement, given the draws, (B,), and count each item, shape (B, I)."""
     cell = np.repeat(np.arange(len(draws)) * items, draws)
     cell += generator.integers(0, items, int(draws.sum()))
     counts = np.bincount(cell, minlength=len(draws) * items)
@@ -134,7 +134,7 @@ def _draw_below(size: int, count: int, generator: np.random.Generator) -> NDArra
 
 
 def interval(value: float, samples: FloatArray, *, n_items: int, limits: Limits | None) -> Ends:
-    """The 95 % interval of a value from its bootstrap values, (B,); `limits` are those of a mean
+    """Return the 95% interval of a value from its bootstrap values, (B,); `limits` are those of a mean
     over items.
 
     Else why none can be given: there is one item, the items are all alike and the value is not a
@@ -165,7 +165,7 @@ def interval(value: float, samples: FloatArray, *, n_items: int, limits: Limits 
 def percentile_interval(
     value: float, samples: FloatArray, *, n_items: int | None = None
 ) -> tuple[float, float]:
-    """The quantiles of bootstrap values, shape (B,), widened to contain the value itself.
+    """Return the quantiles of bootstrap values, shape (B,), widened to contain the value itself.
 
     `n_items`, the items of a resample, moves the quantiles out (`expanded_tail`).
     """
@@ -175,7 +175,7 @@ def percentile_interval(
 
 
 def alike_interval(value: float, n_items: int, limits: Limits) -> tuple[float, float]:
-    """An interval for the mean of items that are all alike.
+    """Return an interval for the mean of items that are all alike.
 
     If more than a share u = 1 - 0.025^(1/n) of all items were different, n items alike would be
     seen less than 2.5 % of the time; those that differ can be as far away as the limits. For a rate
@@ -187,7 +187,7 @@ def alike_interval(value: float, n_items: int, limits: Limits) -> tuple[float, f
 
 
 def exact_interval(value: float, items: float, limits: Limits) -> tuple[float, float]:
-    """The Clopper-Pearson interval of a mean, taken as a rate between its limits. Items are more,
+    """Return the Clopper-Pearson interval of a mean, taken as a rate between its limits. Items are more,
     and not whole, where they vary less than a rate does.
     """
     from scipy.special import betaincinv
@@ -209,7 +209,7 @@ def paired_difference(
     span: float,
     critical: float = NORMAL,
 ) -> Estimate:
-    """The mean of paired differences, (P,), each of `counts` items and at most `span`, with an
+    """Estimate the mean of paired differences, (P,), each of `counts` items and at most `span`, with an
     interval that holds where few items differ.
 
     The mean and its standard error with one item more on each side of 0, which differ as much as

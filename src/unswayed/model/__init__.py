@@ -1,1 +1,1 @@
-"""What is judged, how it is shown, and what an answer to it is."""
+"""Items, presentations and answers."""

@@ -48,7 +48,7 @@ class TokenLogprob(NamedTuple):
 
 
 class Response(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """What came back.
+    """Reply of a model to one request.
 
     Attributes:
         text: The generated text (the answer; reasoning apart where the provider separates it).
@@ -102,7 +102,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Query(NamedTuple):
-    """What a backend is given: HTTP backends read the request only; simulated ones the item too.
+    """Question for a backend: HTTP backends read only the request, simulated ones the item too.
 
     `answer_only` says that the prompt asks for a label and nothing else: no place for reasoning.
     """
@@ -117,7 +117,7 @@ _ENCODER = msgspec.json.Encoder(order="deterministic")
 
 
 def key_of(request: Request) -> bytes:
-    """The content address of a call: sha256 over the request's canonical JSON, 32 bytes."""
+    """Return the content address of a call: sha256 over the request's canonical JSON, 32 bytes."""
     return hashlib.sha256(_ENCODER.encode(request)).digest()
 
 
@@ -136,7 +136,7 @@ class Frame(NamedTuple):
     def of(
         cls, request: Request, parts: Sequence[str] = ("",), holes: Sequence[int] = (0,)
     ) -> Frame:
-        """The frame of a request whose last message is empty and whose nonce is None.
+        """Return the frame of a request whose last message is empty and whose nonce is None.
 
         Args:
             request: What is sent, but for the last message and the nonce.
@@ -163,7 +163,7 @@ class Frame(NamedTuple):
 
 
 def escaped(text: str) -> bytes:
-    """A text as it stands between the quotation marks of JSON, character by character.
+    """Return a text as it stands between the quotation marks of JSON, character by character.
 
     Raises:
         UnicodeEncodeError: If it has half a character.

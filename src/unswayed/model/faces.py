@@ -89,7 +89,7 @@ def _named(task: Task, prompt: Text, candidates: tuple[Text, ...], **more: Any) 
 
 
 def named(item: Item) -> Item:
-    """The item under a name made from its content, so that equal questions get equal verdicts.
+    """Return the item under a name made from its content, so that equal questions get equal verdicts.
 
     The order of the candidates is no part of the name, because the tie rule hashes it.
 
@@ -107,7 +107,7 @@ def named(item: Item) -> Item:
 
 
 def scale_of(levels: Mapping[float, str]) -> tuple[tuple[float, ...], tuple[str, ...]]:
-    """The values and the descriptions of a scale, in the order given.
+    """Return the values and the descriptions of a scale, in the order given.
 
     Raises:
         BadFieldError: If there are fewer than two, a value is no number, or a level has no words.

@@ -39,7 +39,7 @@ MOST_CANDIDATES: Mapping[str, int] = {
 
 
 def invert(order: Order) -> Order:
-    """The inverse permutation: `invert(order)[c]` is the position at which candidate c is shown.
+    """Return the inverse permutation: `invert(order)[c]` is the position at which candidate c is shown.
 
     >>> invert((2, 0, 1))
     (1, 2, 0)
@@ -54,7 +54,7 @@ def invert(order: Order) -> Order:
 
 @dataclass(frozen=True, slots=True)
 class Exposure:
-    """How often a set of orders shows each candidate at each position."""
+    """Counts of how often a set of orders shows each candidate at each position."""
 
     # `counts[c][p]` = orders that show candidate c at position p
     counts: tuple[tuple[int, ...], ...]
@@ -66,17 +66,17 @@ class Exposure:
 
     @property
     def first(self) -> tuple[int, ...]:
-        """How often each candidate stands first."""
+        """Number of times each candidate is shown first."""
         return tuple(by_position[0] for by_position in self.counts)
 
     @property
     def is_even_first(self) -> bool:
-        """Whether every candidate stands first equally often."""
+        """True if every candidate stands first equally often."""
         return len(set(self.first)) == 1
 
 
 def exposure(shown: Sequence[Order]) -> Exposure:
-    """How evenly a set of orders of n candidates shows them.
+    """Count how evenly a set of orders of n candidates shows them.
 
     >>> exposure(structured(3)).counts
     ((1, 1, 2), (1, 2, 1), (2, 1, 1))
@@ -101,7 +101,7 @@ def compose(outer: Order, inner: Order) -> Order:
 
 
 def identity(n: int) -> tuple[Order, ...]:
-    """The items' own order only."""
+    """Return the items' own order only."""
     return (tuple(range(n)),)
 
 
@@ -115,7 +115,7 @@ def swap(n: int) -> tuple[Order, ...]:
 
 
 def cyclic(n: int) -> tuple[Order, ...]:
-    """The n rotations; every candidate stands once at every position. n=4: ABCD BCDA CDAB DABC.
+    """Return the n rotations; every candidate stands once at every position. n=4: ABCD BCDA CDAB DABC.
 
     >>> cyclic(3)
     ((0, 1, 2), (1, 2, 0), (2, 0, 1))
@@ -124,7 +124,7 @@ def cyclic(n: int) -> tuple[Order, ...]:
 
 
 def structured(n: int) -> tuple[Order, ...]:
-    """The n rotations and the reversed list (n+1 orders; 2 for n=2, where they coincide).
+    """Return the n rotations and the reversed list (n+1 orders; 2 for n=2, where they coincide).
 
     Not balanced over positions: use it for training groups as in PA-GRPO, not for averaging.
 
@@ -135,7 +135,7 @@ def structured(n: int) -> tuple[Order, ...]:
 
 
 def balanced(n: int) -> tuple[Order, ...]:
-    """The n rotations and the n rotations of the reversed list (2n orders for n > 2).
+    """Return the n rotations and the n rotations of the reversed list (2n orders for n > 2).
 
     Every candidate stands equally often at every position, forwards and backwards.
     """
@@ -153,7 +153,7 @@ def full(n: int, *, force: bool = False) -> tuple[Order, ...]:
 
 
 def random(n: int, k: int, *, seed: int) -> tuple[Order, ...]:
-    """The identity and k-1 other distinct orders drawn with a recorded seed (all n! if k is larger)."""
+    """Return the identity and k-1 other distinct orders drawn with a recorded seed (all n! if k is larger)."""
     if k < 1:
         raise UsageError(f"random:{k} asks for no orders; give at least 1.")
     if n <= FULL_LIMIT:
@@ -213,7 +213,7 @@ ORDER_SETS: Mapping[str, Callable[[int], tuple[Order, ...]]] = {
 
 
 def orders(name: str, n: int, *, seed: int = 0) -> tuple[Order, ...]:
-    """The named set of orders for n candidates; the identity always comes first.
+    """Return the named set of orders for n candidates; the identity always comes first.
 
     >>> orders("swap", 2)
     ((0, 1), (1, 0))

@@ -31,7 +31,7 @@ PROTOCOLS: Final[tuple[Protocol, ...]] = get_args(Protocol)
 
 
 class Presentation(NamedTuple):
-    """How one item is shown.
+    """Order and labels in which one item is shown.
 
     Attributes:
         order: `order[p]` = candidate shown at position p.
@@ -47,19 +47,19 @@ class Presentation(NamedTuple):
         return len(self.order)
 
     def candidate_of_label(self, label: int) -> int:
-        """The candidate that carries `label`."""
+        """Return the candidate that carries `label`."""
         return self.order[self.labels.index(label)]
 
     def label_of_candidate(self, candidate: int) -> int:
-        """The label that `candidate` carries."""
+        """Return the label that `candidate` carries."""
         return self.labels[self.order.index(candidate)]
 
     def position_of_candidate(self, candidate: int) -> int:
-        """The position at which `candidate` is shown."""
+        """Return the position at which `candidate` is shown."""
         return self.order.index(candidate)
 
     def position_of_label(self, label: int) -> int:
-        """The position at which `label` is printed."""
+        """Return the position at which `label` is printed."""
         return self.labels.index(label)
 
     def candidates_by_label(self) -> Order:
@@ -71,7 +71,7 @@ class Presentation(NamedTuple):
         return invert(self.candidates_by_label())
 
     def symbols(self, label_set: Sequence[str]) -> tuple[str, ...]:
-        """The symbols printed at the positions, first position first."""
+        """Return the symbols printed at the positions, first position first."""
         return tuple(label_set[label] for label in self.labels)
 
     def check(self) -> Presentation:
@@ -124,16 +124,16 @@ class Ask(NamedTuple):
 
     @property
     def is_settled(self) -> bool:
-        """Whether it means the same for every item."""
+        """True if it means the same for every item."""
         return self.arranged == "given" and not self.turned
 
     def criteria_order(self, m: int) -> Order:
-        """The order of an item's m criteria; empty for its own."""
+        """Return the order of an item's m criteria; empty for its own."""
         return self.criteria or rotated(m, self.turned)
 
     @property
     def as_given(self) -> bool:
-        """Whether it shows the item in its own order, labels in their own sequence."""
+        """True if it shows the item in its own order, labels in their own sequence."""
         return (
             self.arranged == "given"
             and not self.criteria
@@ -149,7 +149,7 @@ X3: Final = Presentation((0, 1), (1, 0))
 
 
 def canonical(n: int) -> Presentation:
-    """The item as it was given: its own order, labels in their own sequence."""
+    """Return the item as it was given: its own order, labels in their own sequence."""
     own = tuple(range(n))
     return Presentation(own, own)
 
@@ -157,7 +157,7 @@ def canonical(n: int) -> Presentation:
 def presentations(
     orders: str, n: int, *, protocol: Protocol = "coupled", seed: int = 0
 ) -> tuple[Presentation, ...]:
-    """The presentations of a named set of orders under one protocol, the canonical one first.
+    """Return the presentations of a named set of orders under one protocol, the canonical one first.
 
     coupled: candidates move, labels stay with the positions (A first). label: candidates stay,
     labels move. order: candidates move and take their labels along. criteria: neither moves.
@@ -190,7 +190,7 @@ def presentations(
 
 
 def view(outer: Presentation, asked: Presentation) -> Presentation:
-    """The presentation really shown when `asked` is asked of an item seen through `outer`.
+    """Return the presentation really shown when `asked` is asked of an item seen through `outer`.
 
     Seen through `outer`, candidate j is the item's candidate `outer.order[j]` and label l is
     printed as `outer.labels[l]`. One composition serves coupled, label-only and order-only
@@ -207,7 +207,7 @@ def view(outer: Presentation, asked: Presentation) -> Presentation:
 
 
 def through(outer: Presentation, ask: Ask) -> Ask:
-    """What is really asked when `ask` is asked of an item seen through `outer`.
+    """Return the question really asked when `ask` is asked of an item seen through `outer`.
 
     Candidates sorted by content stand where they stand in every view.
     """
@@ -218,7 +218,7 @@ def through(outer: Presentation, ask: Ask) -> Ask:
 
 
 def settled(ask: Ask, item: Item) -> Ask | None:
-    """The question about this item as given; None if it has no content to sort by.
+    """Return the question about this item as given; None if it has no content to sort by.
 
     Of an item that may not be permuted it is its own order, whatever was asked of its content.
     """
@@ -231,7 +231,7 @@ def settled(ask: Ask, item: Item) -> Ask | None:
 
 
 def settled_by(ask: Ask, order: Order | None, item: Item) -> Ask:
-    """The question about an item whose candidates are sorted so by content (None: not asked for)."""
+    """Return the question about an item whose candidates are sorted so by content (None: not asked for)."""
     if order is not None:
         if item.permutable:
             order = compose(order, ask.presentation.order)
@@ -245,7 +245,7 @@ def settled_by(ask: Ask, order: Order | None, item: Item) -> Ask:
 
 
 def rotated(m: int, turned: int) -> Order:
-    """The order of m criteria rotated by some places; empty where it is their own.
+    """Return the order of m criteria rotated by some places; empty where it is their own.
 
     >>> rotated(3, 1)
     (1, 2, 0)
@@ -256,7 +256,7 @@ def rotated(m: int, turned: int) -> Order:
 
 
 def askable(item: Item, asks: Sequence[Ask]) -> tuple[Ask, ...]:
-    """What may be asked about this item as given, each question once.
+    """Return the questions that this item allows, each once, as given.
 
     Of an item that may not be permuted only its own order, labels in their own sequence: what
     refers to a candidate may name its label. `DecisionTable.allowed` is the same mask over columns.
@@ -268,7 +268,7 @@ def askable(item: Item, asks: Sequence[Ask]) -> tuple[Ask, ...]:
 
 
 def content_order(item: Item) -> Order | None:
-    """The candidates sorted by the sha256 of their text, then by text; equal texts as they stand.
+    """Return the candidates sorted by the sha256 of their text, then by text; equal texts as they stand.
 
     Levels of a scale are sorted by their values instead, the lowest first: the usual scale. An item
     that may not be permuted keeps its own order. Recorded decisions may have no text: then there is
@@ -287,7 +287,7 @@ def content_order(item: Item) -> Order | None:
 
 
 def label_symbols(n: int, *, letters: bool = True) -> tuple[str, ...]:
-    """The usual labels: A, B, ... for up to 26 candidates, else (or without letters) 1, 2, ....
+    """Return the usual labels: A, B, ... for up to 26 candidates, else (or without letters) 1, 2, ....
 
     >>> label_symbols(3)
     ('A', 'B', 'C')

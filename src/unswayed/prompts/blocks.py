@@ -24,7 +24,7 @@ _ROLE: Final = re.compile(r"[a-z_]{1,16}")
 
 
 class Layout(NamedTuple):
-    """What is printed, and where: the item's own texts, or content-free ones in their place."""
+    """Texts to print and their order: the item's own, or content-free ones in their place."""
 
     task: str  # name of the task
     question: Text  # the prompt
@@ -51,7 +51,7 @@ def layout_of(
     substitute: Substitution | None = None,
     criteria: tuple[str, ...] = (),
 ) -> Layout:
-    """How an item is shown.
+    """Return the layout of an item.
 
     Where a content-free prompt is given it also stands in for the reference answer and for the
     text that is scored, so that nothing of the item is left.
@@ -79,7 +79,7 @@ def layout_of(
 
 
 def user_pieces(layout: Layout, task: TaskSpec, closing: str) -> list[Piece]:
-    """The blocks of one item in display order and the sentence at the end, cut at the candidates."""
+    """Return the blocks of one item in display order and the sentence at the end, cut at the candidates."""
     bar = _bar(layout)
     pieces = [*_block(bar, "Question", layout.question)]
     if layout.reference is not None:
@@ -112,7 +112,7 @@ class Outline(NamedTuple):
     holes: tuple[int, ...]
 
     def filled(self, texts: Sequence[str]) -> str:
-        """The message about one item."""
+        """Return the message about one item."""
         parts = self.parts.copy()
         for hole, text in zip(self.holes, texts, strict=True):
             parts[hole] = text
@@ -122,7 +122,7 @@ class Outline(NamedTuple):
 def outline_of(
     item: Item, shown: Presentation, labels: tuple[str, ...], task: TaskSpec, closing: str
 ) -> Outline:
-    """The outline of all plain items that are shown as this one is."""
+    """Return the outline of all plain items that are shown as this one is."""
     space = " " if are_lines(item.candidates) else "\n"
     texts = [f"text{space}{number}" for number in range(len(plain_texts(item) or ()))]
     rest = iter(texts)
@@ -151,7 +151,7 @@ def plain_texts(item: Item) -> list[str] | None:
 
 
 def are_lines(texts: Sequence[Text]) -> bool:
-    """Whether each is a text of one line, so that they can stand in a list."""
+    """Return True if each is a text of one line, so that they can stand in a list."""
     return all(isinstance(text, str) and len(text.splitlines()) < 2 for text in texts)
 
 

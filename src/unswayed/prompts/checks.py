@@ -1,4 +1,4 @@
-"""Whether the prompts of a run say what they are meant to say, before any call is made."""
+"""Check the prompts of a run before any call is made."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def check_template(template: Template, n: int, *, task: Task) -> None:
 def _misplaced(
     text: str, displayed: Sequence[str], labels: tuple[str, ...], shown: Presentation
 ) -> str | None:
-    """What a prompt lacks that shows these texts in this order, as a sentence."""
+    """Describe the fault of a prompt that shows these texts in this order, None without a fault."""
     if _QUESTION not in text:
         return "never shows the question. Use {{ question }}."
     if any(own not in text for own in displayed):
@@ -133,7 +133,7 @@ def _misplaced(
 
 
 def _check_points(item: Item, template: Template) -> None:
-    """A template must show all that one reply is to answer."""
+    """Raise unless a template shows all that one reply is to answer."""
     ask = Ask(canonical(item.n))
     names = points_of(item, ask)
     text = _text(template, item, ask.presentation, names)
@@ -145,7 +145,7 @@ def _check_points(item: Item, template: Template) -> None:
 
 
 def _labels_belong(text: str, starts: list[int], symbols: tuple[str, ...]) -> bool:
-    """Whether every text's nearest label before it, or after it, is its own."""
+    """Return True if every text's nearest label before it, or after it, is its own."""
     places = sorted(
         (match.start(), symbol)
         for symbol in symbols
@@ -161,7 +161,7 @@ def _labels_belong(text: str, starts: list[int], symbols: tuple[str, ...]) -> bo
 
 
 def _probe(n: int, task: Task, reference: str | None = None) -> Item:
-    """An item of words that occur nowhere else."""
+    """Return an item of words that occur nowhere else."""
     texts = tuple(f"qztext{k}zq" for k in range(n))
     return Item(id="probe", task=task, prompt=_QUESTION, candidates=texts, reference=reference)
 
@@ -271,7 +271,7 @@ def _any_word(labels: Sequence[str]) -> re.Pattern[str] | None:
 
 
 def _as_label(labels: Sequence[str]) -> tuple[re.Pattern[str], ...]:
-    """A letter in brackets or tags, before a full stop or colon at a line's start, or after "answer".
+    """Return a letter in brackets or tags, before a full stop or colon at a line's start, or after "answer".
 
     Three patterns that begin with a letter or a small class each: about ten times faster than one.
     """

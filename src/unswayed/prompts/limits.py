@@ -55,7 +55,7 @@ def check_limits(source: str, fields: Mapping[str, object], *, where: str) -> No
 
 
 def _computes(source: str) -> bool:
-    """Whether it does more than show what it is given and loop over it."""
+    """Return True if it does more than show what it is given and loop over it."""
     import jinja2
     from jinja2 import nodes
 

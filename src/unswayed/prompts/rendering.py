@@ -1,4 +1,4 @@
-"""From an item and a question about it to the chat that is sent."""
+"""Render an item and a question about it as a chat."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ _Shape = tuple[Presentation, bool, bool, bool]
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """What every prompt of one name about items of one task and size has in common."""
+    """Common part of all prompts of one name about items of one task and size."""
 
     prompt: _Prompt
     labels: tuple[str, ...]
@@ -107,7 +107,7 @@ class _Form:
     wordings: dict[_Shape, Wording | None] = field(default_factory=dict)
 
     def wording(self, item: Item, shown: Presentation) -> Wording | None:
-        """What all plain items that are shown as this one have in common."""
+        """Return the wording that all plain items in this presentation share."""
         lines = self.task.listed and are_lines(item.candidates)
         shape = (shown, item.reference is None, item.response is None, lines)
         if shape in self.wordings:
@@ -164,7 +164,7 @@ class _Book:
         return self.words[name, task]
 
     def form(self, name: str, task: str, n: int, points: tuple[str, ...] = ()) -> _Form:
-        """The common part of a prompt; remembered, but for those about points, which are the item's."""
+        """Return the common part of a prompt; remembered, but for those about points, which are the item's."""
         prompt, labels, settings = self.prompt(name, task), self.label_set(n), self.settings
         spec = task_of(task)
         reply = spec.reply.request(labels, prompt.reply._replace(points=points))
@@ -185,7 +185,7 @@ class _Book:
         return form
 
     def examples(self, name: str, task: str) -> Chat:
-        """The examples as earlier turns of the chat."""
+        """Return the examples as earlier turns of the chat."""
         if (name, task) not in self.turns:
             prompt, shots = self.prompt(name, task), self.settings.shots
             turns: list[Message] = []
@@ -206,12 +206,12 @@ def _book(same: _Same) -> _Book:
 
 
 def template_of(settings: PromptSettings) -> Template | None:
-    """The user's template, read once per settings value; None if there is none."""
+    """Return the user's template, read once per settings value; None if there is none."""
     return None if settings.template is None else _book(_Same(settings)).template(settings.template)
 
 
 def render(item: Item, ask: Ask, settings: PromptSettings) -> Rendered:
-    """The chat that asks `ask` about `item`, whose gold is never read.
+    """Return the chat that asks `ask` about `item`, whose gold is never read.
 
     Labels and candidates stand exactly where the presentation says. What does not fit is a
     `TemplateError` that names the item; a presentation for another number of candidates a `ShapeError`.
@@ -253,13 +253,13 @@ def render(item: Item, ask: Ask, settings: PromptSettings) -> Rendered:
 
 
 class Wordings:
-    """What `render` says about items whose texts are all plain (`plain_texts`), but for the texts."""
+    """`render` for items whose texts are all plain (`plain_texts`), without the texts."""
 
     def __init__(self, settings: PromptSettings) -> None:
         self._book = _book(_Same(settings))
 
     def of(self, item: Item, ask: Ask) -> Wording | None:
-        """What the item shares with others that are asked alike; None of templates and such."""
+        """Return the wording that the item shares with others asked alike; None for templates and the like."""
         return _wording(*_form(item, ask, self._book), item, ask)
 
 
@@ -273,7 +273,7 @@ def _wording(form: _Form, points: tuple[str, ...], item: Item, ask: Ask) -> Word
 
 
 def _form(item: Item, ask: Ask, book: _Book) -> tuple[_Form, tuple[str, ...]]:
-    """The form of a prompt, and the points that it is about."""
+    """Return the form of a prompt, and the points that it is about."""
     order = ask.presentation.order
     n = len(item.candidates)
     if len(order) != n:
@@ -298,14 +298,14 @@ def _form(item: Item, ask: Ask, book: _Book) -> tuple[_Form, tuple[str, ...]]:
 
 
 def _with_examples(messages: Chat, examples: Chat) -> Chat:
-    """A chat with examples behind its system messages."""
+    """Return a chat with examples behind its system messages."""
     system = [message for message in messages if message.role == "system"]
     rest = [message for message in messages if message.role != "system"]
     return (*system, *examples, *rest)
 
 
 def candidate_spans(item: Item, ask: Ask, settings: PromptSettings) -> Spans:
-    """By candidate, every place where its text (or each turn of it) stands in the rendered prompt.
+    """List, by candidate, every place of its text (or each turn of it) in the rendered prompt.
 
     A template that makes another text of it, by cutting it for example, has no place for it.
     """

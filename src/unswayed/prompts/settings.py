@@ -1,4 +1,4 @@
-"""What the user decides about prompts, what a rendered prompt is, and which labels are printed."""
+"""Prompt settings, rendered prompts and label symbols."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DEFAULT_PROMPT: Final = "direct"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptSettings:
-    """How a run asks. One value stands for one wording: a template file is read once per value."""
+    """Settings of a run's prompts. One value stands for one wording: a template file is read once per value."""
 
     # the prompt that `Ask.prompt_id == "default"` means; None for the model's own, or else direct
     prompt: str | None = None
@@ -47,7 +47,7 @@ class PromptSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskOptions(Settings):
-    """How items are asked, as commands and functions are told."""
+    """Options for asking about items, for commands and functions."""
 
     prompt: Annotated[
         str | PromptSettings | None,
@@ -68,7 +68,7 @@ class AskOptions(Settings):
     reask: Annotated[bool, Meta(description="Do not ask again if a reply cannot be read.")] = True
 
     def prompts(self, shots: Sequence[Item] = ()) -> PromptSettings:
-        """The settings of prompts, laid over those that `prompt` brings; `shots` are items with gold.
+        """Return the settings of prompts, laid over those that `prompt` brings; `shots` are items with gold.
 
         Raises:
             UsageError: If an option is of another kind.
@@ -94,7 +94,7 @@ class AskOptions(Settings):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Wording:
-    """What asks about all plain items that are shown alike: everything but their texts."""
+    """Everything but the texts of plain items that are shown alike."""
 
     before: tuple[Message, ...]  # the messages before the last one, which is the user's
     outline: Outline  # the last message, with holes for the texts
@@ -123,7 +123,7 @@ class Rendered(msgspec.Struct, frozen=True, eq=False, gc=False):
     locate: Callable[[], Spans]  # finds the spans
 
     def __eq__(self, other: object) -> bool:
-        """Whether the same is sent, read in the same way."""
+        """Return True if the same is sent, read in the same way."""
         return isinstance(other, Rendered) and self._sent() == other._sent()
 
     def __hash__(self) -> int:
@@ -142,7 +142,7 @@ _FORBIDDEN: Final = re.compile(r"[<>\[\]{}\x00-\x1f\x7f\x85\u2028\u2029\ud800-\u
 
 
 def label_set_of(n: int, settings: PromptSettings) -> tuple[str, ...]:
-    """The labels of an item with n candidates, in canonical order."""
+    """Return the labels of an item with n candidates, in canonical order."""
     if settings.label_set is None:
         return label_symbols(n)
     check_labels(settings.label_set)

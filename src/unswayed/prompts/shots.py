@@ -21,7 +21,7 @@ SHOT_SEED: Final = 0
 
 
 def gold_of_shot(shot: Item) -> int:
-    """The candidate an example names as right (the first of several)."""
+    """Return the candidate an example names as right (the first of several)."""
     gold = shot.gold_candidates()
     if not gold:
         raise TemplateError(
@@ -33,7 +33,7 @@ def gold_of_shot(shot: Item) -> int:
 
 
 def shot_presentations(shots: Sequence[Item]) -> tuple[Presentation, ...]:
-    """How each example is shown, in the order given."""
+    """Return the presentation of each example, in the order given."""
     upcoming: dict[int, list[int]] = {}
     generators: dict[int, random.Random] = {}
     shown = []

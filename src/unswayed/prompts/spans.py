@@ -1,4 +1,4 @@
-"""Where the candidates' texts stand in a chat, from the pieces that it was written of."""
+"""Places of the candidates' texts in a chat, from the pieces it was written of."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Piece = tuple[str, int]
 
 
 def spans_of(pieces: Iterable[Piece], n: int, *, place: int) -> Spans:
-    """Where n candidates stand in the message that the pieces make, the `place`-th of its chat."""
+    """Find n candidates in the message that the pieces make, the `place`-th of its chat."""
     spans: list[tuple[Span, ...]] = [()] * n
     end = 0
     for text, candidate in pieces:
@@ -61,14 +61,14 @@ class _Marked(str):
 
 
 def marked(text: str, candidate: int, *, mark: str) -> str:
-    """The text of a candidate between marks (a character that no text has), which `unmarked` finds again."""
+    """Return the text of a candidate between marks (a character that no text has), which `unmarked` finds again."""
     whole = _Marked(f"{mark}{candidate}{mark}{text}{mark}{mark}")
     whole.bare, whole.candidate, whole.mark = text, candidate, mark
     return whole
 
 
 def unmarked(text: str, mark: str) -> list[Piece]:
-    """The pieces of a text with marked candidates in it; marks that do not pair are left in."""
+    """Return the pieces of a text with marked candidates in it; marks that do not pair are left in."""
     pieces: list[Piece] = []
     end = 0
     for match in re.finditer(f"{mark}([0-9]+){mark}([^{mark}]*){mark}{mark}", text):
@@ -78,6 +78,6 @@ def unmarked(text: str, mark: str) -> list[Piece]:
 
 
 def mark_beside(texts: Sequence[str]) -> str:
-    """A character for private use that is in none of the texts."""
+    """Return a character for private use that is in none of the texts."""
     marks = map(chr, range(0xE000, 0x110000))
     return next(mark for mark in marks if not any(mark in text for text in texts))

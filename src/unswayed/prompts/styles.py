@@ -1,4 +1,4 @@
-"""What the built-in prompts are made of: a style (how to answer) x a task (what is asked).
+"""Parts of the built-in prompts: a style (how to answer) x a task (what is asked).
 
 A style names the sentences it uses; the task has the words, or else the style brings them. A new
 style is one `Style` and one line in the table `PROMPTS`; it works on every task that has its
@@ -19,7 +19,7 @@ from unswayed.model.tasks import TaskSpec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Style:
-    """How the judge is to answer.
+    """Way in which the judge is to answer.
 
     Attributes:
         name: Registered name.

@@ -106,7 +106,7 @@ class Template:
         return None
 
     def spans(self, layout: Layout) -> Spans:
-        """Where the candidates stand in the messages.
+        """Find the candidates in the messages.
 
         They are rendered again with the candidates' texts between marks. Where taking the marks
         out does not give the message, the template looked into the texts: no place is known there.
@@ -142,7 +142,7 @@ class Template:
 
 
 def _fields(layout: Layout, mark: str | None = None) -> dict[str, object]:
-    """What a template is given; with a mark, the candidates' texts between marks."""
+    """Return the values for a template; with a mark, the candidates' texts between marks."""
     turns = _turns(layout.question, "user")
     return {
         "question": _plain(layout.question),
@@ -197,7 +197,7 @@ def read_template(path: str) -> Template:
 
 
 def _reply(path: str, settings: dict[str, str]) -> ReplySpec:
-    """What the settings ask of the server."""
+    """Return the reply form that the settings ask of the server."""
     answer, limit = settings.get("answer", "direct"), settings.get("max_tokens")
     if answer not in {"direct", "reasoning"}:
         raise TemplateError(f"template {path}: answer is {answer!r}; write direct or reasoning.")
@@ -225,7 +225,7 @@ def _compiled(path: str, text: str, first_line: int) -> jinja2.Template:
 
 
 def _front_matter(path: str, source: str) -> tuple[dict[str, str], str, int]:
-    """The settings, the rest of the file, and the line it begins on."""
+    """Return the settings, the rest of the file, and the line it begins on."""
     lines = source.split("\n")
     if lines[0].rstrip() != "---":
         return {}, source, 1

@@ -1,4 +1,4 @@
-"""What to run to use the recommended method: two commands, and the same in Python."""
+"""Commands for the recommended method: two shell commands, and the same in Python."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ TINY_CALLS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """How to use a method."""
+    """Commands that use a method."""
 
     title: str  # its heading
     # command lines to run one after the other; empty where the data have no name
@@ -54,7 +54,7 @@ class Application:
 
 
 def applications_of(finding: Finding) -> list[Application]:
-    """How to use the recommended method, or both that an open state leaves to choose from; none
+    """Return the commands for the recommended method, or for both that an open state leaves to choose from; none
     where none but a single call is recommended.
     """
     asked: Asked = finding.run.run.asked

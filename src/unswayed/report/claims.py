@@ -1,4 +1,4 @@
-"""What each section claims: typed findings, decided from intervals, that the words are said over."""
+"""Claims of each section: typed findings, decided from intervals, that the words are said over."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Aim:
 
 @dataclass(frozen=True, slots=True)
 class Bias:
-    """What position and label do: together, and each alone where both were measured."""
+    """Effect of position and label: together, and each alone where both were measured."""
 
     together: Aim | None = None
     position: Aim | None = None
@@ -52,13 +52,13 @@ def _aim(finding: Finding, rates: Sequence[Estimate], otherwise: int) -> Aim:
 
 
 def balanced(finding: Finding) -> bool:
-    """Whether every candidate is known to have stood equally often at every position."""
+    """Return True if every candidate is known to have stood equally often at every position."""
     sets = {"swap", "cyclic", "balanced", "full", "graeco-latin"}
     return finding.metrics.protocol.name in sets and not finding.plain.incomplete
 
 
 def bias_of(finding: Finding) -> Bias:
-    """What position and label do."""
+    """Measure the effect of position and label."""
     alone = finding.shares("order", "position")
     named = finding.shares("label", "label")
     if not alone or not named:
@@ -73,7 +73,7 @@ def bias_of(finding: Finding) -> Bias:
 
 
 class Cause(StrEnum):
-    """What moves the verdict, the order or the labels."""
+    """Cause of changed verdicts: the order or the labels."""
 
     ORDER_ALONE = auto()  # order alone
     LABELS_ALONE = auto()  # labels alone
@@ -84,7 +84,7 @@ class Cause(StrEnum):
 
 
 def cause_of(finding: Finding) -> tuple[Cause, Mapping[str, Estimate]] | None:
-    """The cause, and consistency by protocol; None with fewer than two protocols."""
+    """Return the cause, and consistency by protocol; None with fewer than two protocols."""
     rows = {
         protocol: estimate
         for protocol in ("coupled", "order", "label")
@@ -105,7 +105,7 @@ def _cause(order: Estimate | None, label: Estimate | None) -> Cause:
 
 
 class Trend(StrEnum):
-    """What the position rate does from the worst group to the best."""
+    """Trend of the position rate from the worst group to the best."""
 
     NONE = auto()  # none
     WITH = auto()  # higher where consistency is lowest
@@ -122,16 +122,16 @@ class ClaimGroups:
 
     @property
     def alone(self) -> bool:
-        """Whether every group has one item."""
+        """True if every group has one item."""
         return all(self.consistency(index).n == 1 for index in range(len(self.rows)))
 
     def consistency(self, index: int) -> Estimate:
-        """That of a group."""
+        """Return the consistency of a group."""
         return self.rows[index][1].estimates[CONSISTENCY]
 
 
 def groups_of(finding: Finding) -> ClaimGroups:
-    """What groups do; fewer than two rows where there is nothing to compare."""
+    """Compare the groups; fewer than two rows mean nothing to compare."""
     base = finding.base or ""
     rows = [
         (group, methods[base])
@@ -163,7 +163,7 @@ def _trend(finding: Finding, rows: Sequence[Row], differ: bool) -> Trend:
 
 
 def changes_of(changes: Mapping[str, Estimate], others: int) -> dict[str, Estimate]:
-    """What changed from one run to another, with intervals that hold for all of it together.
+    """Measure the changes from one run to another, with intervals that hold for all of them together.
 
     `changes` are by metric the other run minus the first, of so many `others`. Of four differences
     between two runs of the same judge one lies beside 0 in every tenth report where each has an

@@ -1,4 +1,4 @@
-"""From a finished audit, or its run directory, to what a report is made from."""
+"""Collect the data of a report from a finished audit or its run directory."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ PLANTED = (
 
 
 def run_data(record: AuditRecord) -> RunData:
-    """What the report of an audit is made from."""
+    """Return the data for the report of an audit."""
     return _data(record.metrics, record.run, flips_of(record))
 
 
 def without_items(metrics: Metrics, run: RunRecord) -> RunData:
-    """What a summary is made from, which shows no single item."""
+    """Return the data for a summary, which shows no single item."""
     return _data(metrics, run, Flips(metrics.flips.get("total", 0)))
 
 
 def load_run(directory: str | Path) -> RunData:
-    """What the report of a finished run is made from."""
+    """Return the data for the report of a finished run."""
     path = Path(directory)
     run, metrics = read_run(path), read_metrics(path)
     flips = path / FLIPS_FILE

@@ -1,4 +1,4 @@
-"""What a report is made from: the metrics and settings of a run, and its flipped items."""
+"""Data of a report: the metrics and settings of a run, and its flipped items."""
 
 from __future__ import annotations
 

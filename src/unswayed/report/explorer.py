@@ -74,7 +74,7 @@ class ItemView(Struct, frozen=True, array_like=True, gc=False):
 
 
 def distinct(shown: Sequence[Shown]) -> tuple[list[Shown], list[Shown]]:
-    """The first presentation of each distinct answer (at most four), and all the others."""
+    """Return the first presentation of each distinct answer (at most four), and all the others."""
     first: dict[Choice, Shown] = {}
     for view in shown:
         first.setdefault(view.choice, view)
@@ -83,7 +83,7 @@ def distinct(shown: Sequence[Shown]) -> tuple[list[Shown], list[Shown]]:
 
 
 def item_view(item: FlippedItem, noun: str, run: int = 0, presentations: int = 0) -> ItemView:
-    """What is shown of an item of a numbered run; `noun` is what its candidates are called. Answers
+    """Build the view of an item of a numbered run; `noun` is the word for its candidates. Answers
     are counted only if all `presentations` that were asked are here.
     """
     kept, others = distinct(item.shown)
@@ -105,7 +105,7 @@ def item_view(item: FlippedItem, noun: str, run: int = 0, presentations: int = 0
 
 
 def _summary(item: FlippedItem, went: tuple[tuple[str | None, Choice], ...], noun: str) -> str:
-    """What became of the verdict, in scores where there are some."""
+    """Describe the change of the verdict, in scores where there are some."""
     if item.values is not UNSET:
         values = item.values
         scores = sorted({values[choice] for _, choice in went if isinstance(choice, int)})
@@ -121,7 +121,7 @@ def _summary(item: FlippedItem, went: tuple[tuple[str | None, Choice], ...], nou
 
 
 def _quiet(view: Shown, item: FlippedItem, noun: str) -> str:
-    """What stands in small letters below a verdict: scores, probability."""
+    """Build the small print below a verdict: scores and probability."""
     parts = []
     if item.values is not UNSET and isinstance(view.choice, int):
         parts.append(f"score {figure(item.values[view.choice])}")
@@ -178,7 +178,7 @@ class _Texts(dict[str, int]):
         self.size = 0  # their length in bytes with a comma each
 
     def __missing__(self, text: str) -> int:
-        """The number of a text that is new."""
+        """Return the number of a text that is new."""
         number = self[text] = len(self.written)
         self.written.append(script_json(text))
         self.size += len(self.written[-1].encode("utf-8", "replace")) + 1

@@ -1,4 +1,4 @@
-"""How it was measured: settings and the command, without their secrets."""
+"""Report section on settings and command, without secrets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Fact(NamedTuple):
 
 
 def command_text(command: str) -> str:
-    """The command to run again, broken before options where it is long."""
+    """Return the command to run again, broken before options where it is long."""
     try:
         arguments = shlex.split(command)
     except ValueError:
@@ -42,7 +42,7 @@ def command_text(command: str) -> str:
 
 
 def date_text(created: str) -> str:
-    """An ISO date or time as "20 November 2026"; empty if it is neither."""
+    """Return an ISO date or time as "20 November 2026"; empty if it is neither."""
     try:
         day = datetime.fromisoformat(created.replace("Z", "+00:00"))
     except ValueError:
@@ -51,7 +51,7 @@ def date_text(created: str) -> str:
 
 
 def short(fingerprint: str) -> str:
-    """A fingerprint short enough to read: the first 12 digits."""
+    """Return a fingerprint short enough to read: the first 12 digits."""
     kind, colon, digits = fingerprint.rpartition(":")
     return f"{kind}{colon}{digits[:12]}…" if len(digits) > 12 else fingerprint
 

@@ -1,4 +1,4 @@
-"""What a run shows, decided from intervals before a word is written.
+"""Findings of a run, decided from intervals before a word is written.
 
 3 points of half-width settle a question; a position or label is favoured when its whole interval,
 widened so that it holds for all the shares looked at together, lies above 1/n.
@@ -64,7 +64,7 @@ _REVISION = re.compile(r"@(?:sha256:)?[0-9a-f]{12,}(?=$|\+)")
 
 
 class State(StrEnum):
-    """What the headline is about."""
+    """Subject of the headline."""
 
     FAILED = "failed"
     UNPARSED = "unparsed"
@@ -96,7 +96,7 @@ class Finding:
 
     @property
     def noun(self) -> str:
-        """What a candidate is called."""
+        """Word for a candidate."""
         return self.metrics.data.noun
 
     # Which rows the report speaks about.
@@ -150,18 +150,18 @@ class Finding:
 
     @property
     def consistency(self) -> Estimate | None:
-        """That of single calls, as the judge is normally asked."""
+        """Consistency of single calls, as the judge is normally asked."""
         return self.plain.get(CONSISTENCY) or self.base_row.get(CONSISTENCY)
 
     @property
     def repeats(self) -> Repeats | None:
-        """What changes when asked again, where enough items were."""
+        """Repeat noise, where enough items were asked again."""
         again = self.metrics.repeats
         return again if again and (again.beyond.n or 0) >= FEWEST_UNITS else None
 
     @property
     def has_gold(self) -> bool:
-        """Whether any method has an accuracy."""
+        """True if any method has an accuracy."""
         return any(row.get(ACCURACY) for row in self.metrics.methods.values())
 
     @cached_property
@@ -176,7 +176,7 @@ class Finding:
         return min(self.items, self.metrics.data.n_units or self.items)
 
     def difference(self, method: str, other: str, metric: str) -> Estimate | None:
-        """The paired difference method minus other, with the interval that claims rest on: the one
+        """Return the paired difference method minus other, with the interval that claims rest on: the one
         for all methods compared at once, where there is one. None if it was not measured.
         """
         gaps = self.metrics.differences
@@ -202,12 +202,12 @@ class Finding:
         return (1 + sum(bool(rates) for rates in others)) * (self.n if self.n > 2 else 1)
 
     def jointly(self, rate: Estimate) -> Estimate:
-        """The share with an interval that holds for all these shares together."""
+        """Return the share with an interval that holds for all these shares together."""
         return jointly(rate, self.looks)
 
     @property
     def effect(self) -> Estimate | None:
-        """Of two candidates, how many more comparisons one wins shown first than shown last."""
+        """For two candidates, comparisons won when shown first minus those won when shown last."""
         return self.plain.get(POSITION_EFFECT) if self.n == 2 else None
 
     @cached_property
@@ -282,7 +282,7 @@ class Finding:
 
     @cached_property
     def state(self) -> State:
-        """What the headline is about."""
+        """Subject of the headline."""
         if self.metrics.calls.missing and not self.metrics.calls.answered:
             return State.FAILED
         if self.unparsed_share > MOST_UNREAD:
@@ -319,7 +319,7 @@ class Finding:
 
     @property
     def flips_are_plain(self) -> bool:
-        """Whether pairs flip beyond doubt, although no position can be named."""
+        """True if pairs flip beyond doubt, although no position can be named."""
         return self.n == 2 and self.units >= FEWEST_UNITS and self.flips > 0 and self._flips_matter
 
     @property
@@ -330,12 +330,12 @@ class Finding:
 
     @property
     def unparsed_matters(self) -> bool:
-        """Whether unreadable answers are worth a sentence beside the finding."""
+        """True if unreadable answers are worth a sentence beside the finding."""
         return self.state is not State.UNPARSED and self.unparsed_share > UNPARSED_NOTE
 
     @property
     def nothing_read(self) -> bool:
-        """Whether no answer at all could be read."""
+        """True if no answer at all could be read."""
         return self.state is State.UNPARSED and self.unparsed_share >= 1
 
     # Labels.
@@ -353,14 +353,14 @@ class Finding:
         return tuple(map(one_line, symbols))
 
     def symbols(self, labels: Iterable[int]) -> list[str]:
-        """The symbols of some labels."""
+        """Return the symbols of some labels."""
         return [self.labels[label] for label in labels]
 
     # The recommendation.
 
     @property
     def recommends(self) -> bool:
-        """Whether the data carry a recommendation."""
+        """True if the data carry a recommendation."""
         if self.state is State.FEW:
             return self.units >= FEWEST_UNITS
         return self.state not in {State.FAILED, State.UNPARSED, State.ONE_ORDER, State.TIES}
@@ -395,6 +395,6 @@ class Finding:
 
     @property
     def ties(self) -> bool:
-        """Whether any method shares ties in its accuracy."""
+        """True if any method shares ties in its accuracy."""
         rates = [row.get(TIE_RATE) for row in self.metrics.methods.values()]
         return self.accuracy != ACCURACY and any(rate and rate.value for rate in rates)

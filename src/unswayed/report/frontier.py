@@ -124,7 +124,7 @@ class Frontier:
 
 
 def dots_of(finding: Finding, metric: str) -> list[Dot]:
-    """The methods that have this metric and a price, with the frontier marked."""
+    """Return the methods that have this metric and a price, with the frontier marked."""
     scored = [
         (name, row.calls, estimate)
         for name, row in finding.metrics.methods.items()
@@ -143,7 +143,7 @@ def dots_of(finding: Finding, metric: str) -> list[Dot]:
 
 
 def scale_of(frame: LabelBox, dots: Sequence[Dot]) -> ChartScale:
-    """The scale that all panels share: down to the lowest interval end, floored to fives."""
+    """Return the scale that all panels share: down to the lowest interval end, floored to fives."""
     lowest = min(dot.value if dot.estimate.low is None else dot.estimate.low for dot in dots)
     bottom = min(0.95, math.floor(round(lowest * 20, 6)) / 20)
     fewest, most = min(dot.calls for dot in dots), max(dot.calls for dot in dots)
@@ -153,7 +153,7 @@ def scale_of(frame: LabelBox, dots: Sequence[Dot]) -> ChartScale:
 
 
 def panels(findings: Sequence[Finding], *, frames: Sequence[LabelBox] = FRAMES) -> Frontier:
-    """A panel per metric and run, all on one scale; none with fewer than two methods.
+    """Return a panel per metric and run, all on one scale; none with fewer than two methods.
 
     The metrics are the shares in which methods are compared jointly and more is better; where they
     are compared by human scores, that rank correlation in the place of accuracy. Dots carry names where all of them find room in every frame, else the numbers of a key.
@@ -205,7 +205,7 @@ def _drawing(dots: Sequence[Dot], scale: ChartScale, numbers: Mapping[str, str])
 
 
 def _stair(dots: Sequence[Dot], scale: ChartScale) -> Iterator[Point]:
-    """The corners of the frontier."""
+    """Yield the corners of the frontier."""
     height = None
     for dot in sorted((dot for dot in dots if dot.on_frontier), key=lambda dot: dot.calls):
         x = scale.x(dot.calls)
@@ -248,6 +248,6 @@ def _value(dot: Dot, *, bare: bool) -> str:
 
 
 def shortened(name: str) -> str:
-    """A name that fits beside a dot; the table has it in full."""
+    """Return a name that fits beside a dot; the table has it in full."""
     text = one_line(name)
     return text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 1]}…"

@@ -58,7 +58,7 @@ def _columns(n: int) -> tuple[str, ...]:
 def share_heat(
     title: str, sub: str, labels: Sequence[str], chosen: Sequence[Sequence[int]]
 ) -> Heat:
-    """Of the choices of each level, the share at each position, in percent."""
+    """Return the share of each level's choices at each position, in percent."""
     totals = [sum(row) for row in chosen]
     cells = [
         [(share(c / n, 0), c / n) if n else ("–", 0.0) for c in row]
@@ -69,7 +69,7 @@ def share_heat(
 
 
 def exposure_heat(title: str, sub: str, noun: str, counts: Sequence[Sequence[int]]) -> Heat:
-    """How often a set of orders shows each candidate at each position."""
+    """Count how often a set of orders shows each candidate at each position."""
     labels = [f"{noun} {candidate + 1}" for candidate in range(len(counts))]
     cells = [[(str(number), float(number)) for number in row] for row in counts]
     rows = _rows(labels, cells, [str(sum(row)) for row in counts])

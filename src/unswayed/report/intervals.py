@@ -1,4 +1,4 @@
-"""What an interval says: above, below, apart, alone or jointly with others that are looked at."""
+"""Read an interval: above, below, apart, alone or jointly with others that are looked at."""
 
 from __future__ import annotations
 
@@ -35,29 +35,29 @@ def half_width(estimate: Estimate) -> float | None:
 
 
 def above(estimate: Estimate, expected: float) -> bool:
-    """Whether the whole interval lies above the expected value."""
+    """Return True if the whole interval lies above the expected value."""
     return estimate.low is not None and estimate.low > expected
 
 
 def below(estimate: Estimate, expected: float) -> bool:
-    """Whether the whole interval lies below the expected value."""
+    """Return True if the whole interval lies below the expected value."""
     return estimate.high is not None and estimate.high < expected
 
 
 def disjoint(a: Estimate, b: Estimate) -> bool:
-    """Whether two intervals have no point in common."""
+    """Return True if two intervals have no point in common."""
     if a.low is None or a.high is None or b.low is None or b.high is None:
         return False
     return a.high < b.low or b.high < a.low
 
 
 def _wider(looks: float) -> float:
-    """How many times wider a 95% interval is that holds for so many looks (Bonferroni)."""
+    """Return the factor by which a 95% interval widens when it holds for so many looks (Bonferroni)."""
     return NormalDist().inv_cdf(1 - 0.025 / looks) / NormalDist().inv_cdf(0.975)
 
 
 def apart(a: Estimate, b: Estimate, n: int) -> bool:
-    """Whether the extremes of n independent estimates differ, for all pairs together.
+    """Return True if the extremes of n independent estimates differ, for all pairs together.
 
     Of ten groups that are alike, the intervals of the two extremes are disjoint in every sixth run.
     """
@@ -72,7 +72,7 @@ def apart(a: Estimate, b: Estimate, n: int) -> bool:
 
 
 def jointly(estimate: Estimate, looks: int) -> Estimate:
-    """The share with an interval that holds for all shares looked at together.
+    """Return the share with an interval that holds for all shares looked at together.
 
     Of twelve shares without any bias one lies outside its own 95% interval in every third run.
     """
@@ -83,7 +83,7 @@ def jointly(estimate: Estimate, looks: int) -> Estimate:
 
 
 def widened(estimate: Estimate, looks: int) -> Estimate:
-    """An estimate of any unit with an interval that holds for all that are looked at together."""
+    """Return an estimate of any unit with an interval that holds for all that are looked at together."""
     if estimate.value is None or estimate.low is None or estimate.high is None:
         return estimate
     low = estimate.value - _wider(looks) * (estimate.value - estimate.low)
@@ -92,6 +92,6 @@ def widened(estimate: Estimate, looks: int) -> Estimate:
 
 
 def favoured_of(rates: Sequence[Estimate], looks: int) -> int | None:
-    """The index with the largest share among those whose joint interval lies above 1/n."""
+    """Return the index with the largest share among those whose joint interval lies above 1/n."""
     over = [i for i, rate in enumerate(rates) if above(jointly(rate, looks), 1 / len(rates))]
     return max(over, key=lambda i: rates[i].value or 0.0, default=None)

@@ -41,7 +41,7 @@ def _figure(
 
 
 def _effect(finding: Finding) -> Iterator[PlotRow]:
-    """What a position gains, in points over an even share."""
+    """Yield the gain of a position, in points over an even share."""
     effect, kind = finding.effect, "effect"
     if effect is None and finding.rates and finding.consistency is not None:
         kind, even, rate = "position", finding.expected, finding.rates[finding.position]
@@ -54,7 +54,7 @@ def _effect(finding: Finding) -> Iterator[PlotRow]:
 
 
 def _changes(finding: Finding) -> Iterator[PlotRow]:
-    """What the order changes, beyond what asking again does where that was measured."""
+    """Yield the effect of the order, beyond repeat noise where that was measured."""
     steady, again = finding.consistency, finding.repeats
     if steady is None or steady.value is None:
         return
@@ -69,7 +69,7 @@ def _changes(finding: Finding) -> Iterator[PlotRow]:
 
 
 def _right(finding: Finding) -> Iterator[PlotRow]:
-    """How often single calls are right, or close to human scores, beside the recommended method."""
+    """Yield the accuracy of single calls, or their closeness to human scores, beside the recommended method."""
     rows, method = finding.metrics.methods, finding.recommended
     advised = NO_ROW if method is None or method == finding.base else rows[method]
     ranks = finding.criterion == SPEARMAN
@@ -84,7 +84,7 @@ def _right(finding: Finding) -> Iterator[PlotRow]:
 
 
 def _alone(finding: Finding) -> Iterator[PlotRow]:
-    """What stands in for accuracy without gold: each bias on its own."""
+    """Yield each bias on its own, in place of accuracy without gold."""
     order, label = finding.shares("order", "position"), finding.shares("label", "label")
     largest = max(range(len(label)), key=lambda i: label[i].value or 0.0, default=0)
     for kind, rates, place in (("order", order, finding.position), ("label", label, largest)):
@@ -94,7 +94,7 @@ def _alone(finding: Finding) -> Iterator[PlotRow]:
 
 
 def key_tables(findings: Sequence[Finding]) -> list[PlotTable]:
-    """The key figures of several runs: one small table per figure, a row per run."""
+    """Return the key figures of several runs: one small table per figure, a row per run."""
     by_label: dict[str, list[PlotRow]] = {}
     for finding in findings:
         for row in key_figures(finding):

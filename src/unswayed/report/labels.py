@@ -1,4 +1,4 @@
-"""Where to write the names in a crowded scatter plot, so that no two texts ever touch.
+"""Place the names in a crowded scatter plot, so that no two texts ever touch.
 
 One label after the other, the recommended one first, takes its nearest free place: beside the dot,
 diagonal, above or below. A place that covers another label or a dot is never taken; one that
@@ -44,7 +44,7 @@ class LabelBox:
 
 
 def covers(first: Box, second: Box) -> bool:
-    """Whether two rectangles share area."""
+    """Return True if two rectangles share area."""
     return (
         first.left < second.right
         and second.left < first.right
@@ -67,12 +67,12 @@ class Spot:
 
     @property
     def recommended(self) -> bool:
-        """Whether it holds the recommended method."""
+        """True if it holds the recommended method."""
         return any(chosen for _, chosen in self.names)
 
     @property
     def text(self) -> str:
-        """What is written beside it."""
+        """Text beside the dot."""
         return f"{' and '.join(name for name, _ in self.names)} {self.value}".strip()
 
     @property
@@ -104,7 +104,7 @@ class Label:
         return Box(left - 1, middle - HALF_LINE, left + width + 1, middle + HALF_LINE)
 
     def inside(self, frame: LabelBox) -> bool:
-        """Whether it lies inside the drawing, above its axis."""
+        """Return True if it lies inside the drawing, above its axis."""
         right = frame.width + (10 if self.anchor == "start" else 2)
         left, top, end, bottom = self.box
         return (left >= frame.plot.left - 2 and end <= right) and (

@@ -22,7 +22,7 @@ _CARDINALS = (
 
 
 def share(value: float, digits: int = 1) -> str:
-    """A fraction in percent without the sign: 0.7825 is 78.2 or 78.3."""
+    """Return a fraction in percent without the sign: 0.7825 is 78.2 or 78.3."""
     text = f"{100 * value:.{digits}f}"
     if float(text) == 0:
         text = text.removeprefix("-")
@@ -30,12 +30,12 @@ def share(value: float, digits: int = 1) -> str:
 
 
 def percent(value: float, digits: int = 1) -> str:
-    """A fraction in percent with the sign."""
+    """Return a fraction in percent with the sign."""
     return f"{share(value, digits)}%"
 
 
 def whole(value: float, beside: float | None = None) -> str:
-    """A fraction in whole percent, without the sign; with a decimal where that would hide the
+    """Return a fraction in whole percent, without the sign; with a decimal where that would hide the
     difference to the fraction `beside` it in the same sentence.
     """
     text = share(value, 0)
@@ -50,7 +50,7 @@ def expected(n: int) -> str:
 
 
 def interval(estimate: Estimate) -> str:
-    """The interval in percent, without the sign; empty if there is none."""
+    """Return the interval in percent, without the sign; empty if there is none."""
     if estimate.low is None or estimate.high is None:
         return ""
     dash = "–" if estimate.low >= 0 else " to "  # no dash beside a minus sign
@@ -58,18 +58,18 @@ def interval(estimate: Estimate) -> str:
 
 
 def signed(value: float) -> str:
-    """A difference of fractions in points, with its sign."""
+    """Return a difference of fractions in points, with its sign."""
     text = f"{100 * value:+.1f}"
     return text.replace("-", MINUS) if float(text) else "0.0"
 
 
 def gap(value: float) -> str:
-    """A difference of fractions in whole points; with a decimal below one point."""
+    """Return a difference of fractions in whole points; with a decimal below one point."""
     return share(value, 1 if 0 < abs(value) < 0.01 else 0)
 
 
 def points(gain: Estimate) -> str:
-    """A difference with its interval: "−0.3 points, 95% interval −1.2 to +0.5"."""
+    """Return a difference with its interval: "−0.3 points, 95% interval −1.2 to +0.5"."""
     value = f"{signed(gain.value or 0.0)} points"
     if gain.low is None or gain.high is None:
         return value
@@ -77,28 +77,28 @@ def points(gain: Estimate) -> str:
 
 
 def number(value: float) -> str:
-    """A number that is no fraction, with a real minus sign: 0.716."""
+    """Return a number that is no fraction, with a real minus sign: 0.716."""
     return f"{value:.3f}".replace("-", MINUS)
 
 
 def figure(value: float) -> str:
-    """A number as short as it can be: 2, 0.5, −10."""
+    """Return a number as short as it can be: 2, 0.5, −10."""
     return f"{value:g}".replace("-", MINUS)
 
 
 def gained(value: float) -> str:
-    """A difference in points of a scale, with its sign: "+4.1"."""
+    """Return a difference in points of a scale, with its sign: "+4.1"."""
     text = f"{value:+.1f}"
     return text.replace("-", MINUS) if float(text) else "0.0"
 
 
 def p_value(p: float) -> str:
-    """A p-value with two decimals, three where it is small."""
+    """Return a p-value with two decimals, three where it is small."""
     return "<\u00a0.001" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
 
 
 def apart(gap: Estimate, *, percent: bool = True) -> str:
-    """A difference with its interval, in points of percent or as it is."""
+    """Return a difference with its interval, in points of percent or as it is."""
     if percent:
         return points(gap)
     signs = [
@@ -109,27 +109,27 @@ def apart(gap: Estimate, *, percent: bool = True) -> str:
 
 
 def capital(text: str) -> str:
-    """The text with a capital at its start."""
+    """Return the text with a capital at its start."""
     return text[:1].upper() + text[1:]
 
 
 def small(text: str) -> str:
-    """A title inside a sentence: "Accuracy" is "accuracy", but "RStd" stays."""
+    """Return a title inside a sentence: "Accuracy" is "accuracy", but "RStd" stays."""
     return text[:1].lower() + text[1:] if text[1:2].islower() else text
 
 
 def css(fraction: float) -> str:
-    """A fraction as a CSS percentage."""
+    """Return a fraction as a CSS percentage."""
     return f"{100 * fraction:.2f}%"
 
 
 def px(length: float) -> str:
-    """A length in a drawing."""
+    """Return a length in a drawing."""
     return f"{length:.1f}"
 
 
 def count(number: int) -> str:
-    """A count with thousands separators."""
+    """Return a count with thousands separators."""
     return f"{number:,}"
 
 
@@ -139,18 +139,18 @@ def spelled(number: int) -> str:
 
 
 def calls_text(calls: float, digits: int = 2) -> str:
-    """Calls per item with at most two decimals: 2, 1.2, 1.05."""
+    """Return calls per item with at most two decimals: 2, 1.2, 1.05."""
     return f"{calls:.{digits}f}".rstrip("0").rstrip(".")
 
 
 def calls_phrase(calls: float) -> str:
-    """Calls per item with their noun."""
+    """Return calls per item with their noun."""
     text = calls_text(calls)
     return f"{text} call per item" if text == "1" else f"{text} calls per item"
 
 
 def ordinal(position: int) -> str:
-    """The word for a position, 0 first."""
+    """Return the word for a position, 0 first."""
     if position < len(_ORDINALS):
         return _ORDINALS[position]
     number = position + 1
@@ -161,7 +161,7 @@ def ordinal(position: int) -> str:
 
 
 def two_digits_up(number: float) -> int:
-    """Rounded up to two significant digits: 1067 is 1100."""
+    """Round up to two significant digits: 1067 is 1100."""
     if number <= 10:
         return math.ceil(number)
     scale = 10 ** (math.floor(math.log10(number)) - 1)

@@ -32,6 +32,7 @@ from unswayed.report.sections import (
     remedies_section,
     table_section,
 )
+from unswayed.report.table import main_table
 from unswayed.report.words import environment, joined, plain, say, sentence
 
 
@@ -45,8 +46,24 @@ def render_report(runs: Sequence[RunData], *, embed_mb: float = 4.0) -> str:
     return visible(environment().get_template("page.html.j2").render(context))
 
 
+def render_summary(run: RunData) -> str:
+    """Headline, table of methods and advice as a fragment of HTML, for notebooks."""
+    finding = Finding(run)
+    table = main_table(finding)
+    shown = {
+        "headline": sentence("lead.headline", finding),
+        "warning": sentence("lead.missing", finding),
+        "lede": lede_of(finding),
+        "notes": sentence(
+            "terminal.terminal_notes", table.by_construction, table.notes, table.others
+        ),
+        "advice": sentence("advice.advice", finding),
+    }
+    return visible(environment().get_template("summary.html.j2").render(shown, table=table))
+
+
 def named(runs: Sequence[RunData]) -> list[Finding]:
-    """What each run shows, under the name that it was given, else under what differs between them
+    """Return the findings of each run, under the name that it was given, else under what differs between them
     of model, prompt and data; a single run needs no name.
     """
     findings = [Finding(run) for run in runs]
@@ -128,7 +145,7 @@ def _context(findings: Sequence[Finding], *, embed_mb: float) -> Mapping[str, ob
 
 
 def headline_of(findings: Sequence[Finding]) -> Markup:
-    """What the page says first."""
+    """Return the first sentence of the page."""
     first = findings[0]
     if len(findings) == 1:
         return sentence("lead.headline", first)
@@ -138,13 +155,13 @@ def headline_of(findings: Sequence[Finding]) -> Markup:
 
 
 def _warning(finding: Finding) -> list[Markup]:
-    """That calls are missing, under the run's name where there are several."""
+    """Warn about missing calls, under the run's name where there are several."""
     text = say("lead.missing", finding)
     return [sentence("runs.of_run", finding.name, text[0])] if finding.name and text else list(text)
 
 
 def _each(finding: Finding, findings: Sequence[Finding]) -> list[Markup]:
-    """A run's own headline and what changed since the first one, where there are several."""
+    """Return a run's own headline and what changed since the first one, where there are several."""
     remedy = sentence("advice.decision", finding)
     changes = changes_of(finding.run.changes, len(findings) - 1)
     gains = {METRICS.load(name).title: gain for name, gain in changes.items()}

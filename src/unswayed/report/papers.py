@@ -79,13 +79,13 @@ def write_figures(runs: Sequence[RunData], directory: Path) -> list[Path]:
 
 @functools.cache
 def _colours() -> dict[str, str]:
-    """The colours of the page in the light, by name: the first table of its style sheet."""
+    """Return the colours of the page in the light, by name: the first table of its style sheet."""
     style = (resources.files("unswayed.report") / "templates" / "page.css").read_text("utf-8")
     return dict(re.findall(r"--([\w-]+):(#\w+)", style.partition("@media")[0]))
 
 
 def _figures(finding: Finding) -> dict[str, Figure | None]:
-    """The figures by name; None where nothing was measured, or there is nothing to compare."""
+    """Return the figures by name; None where nothing was measured, or there is nothing to compare."""
     own = [replace(finding, name="")]
     cause = cause_table(own)
     groups, _ = group_tables(own)
@@ -113,7 +113,7 @@ def _save(figure: Figure, stem: Path) -> list[Path]:
 
 
 def _escaped(text: str) -> str:
-    """A name as matplotlib writes it: a dollar would start mathematics."""
+    """Return a name as matplotlib writes it: a dollar would start mathematics."""
     return one_line(text).replace("$", r"\$")
 
 
@@ -138,7 +138,7 @@ def _tables(tables: Sequence[PlotTable], width: float, height: float, label: str
 
 
 def _rows(ax: Axes, table: PlotTable) -> None:
-    """A plot table as the page has it, one row below the other."""
+    """Draw a plot table as the page has it, one row below the other."""
     colours, bars = _colours(), table.kind == "shares"
     names: list[str] = []
     for block in table.blocks:
@@ -168,7 +168,7 @@ def _rows(ax: Axes, table: PlotTable) -> None:
 
 
 def _heat(heats: Sequence[Heat]) -> Figure | None:
-    """A heat table; None where there is none."""
+    """Return a heat table; None where there is none."""
     if not heats:
         return None
     from matplotlib.colors import LinearSegmentedColormap
@@ -190,7 +190,7 @@ def _heat(heats: Sequence[Heat]) -> Figure | None:
 
 
 def _frontier(shown: Frontier) -> Figure | None:
-    """The frontier as the page prints it, with the key over all panels."""
+    """Return the frontier as the page prints it, with the key over all panels."""
     if not shown.panels:
         return None
     frame = shown.panels[0].drawings[0].scale.frame
@@ -206,7 +206,7 @@ def _frontier(shown: Frontier) -> Figure | None:
 
 
 def _drawing(ax: Axes, drawing: Drawing) -> None:
-    """A drawing in its own px, y downwards."""
+    """Draw a drawing in its own px, y downwards."""
     colours, scale, frame = _colours(), drawing.scale, drawing.scale.frame
     plot = frame.plot
     ax.set_xlim(0, frame.width)

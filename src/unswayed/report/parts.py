@@ -22,14 +22,14 @@ class Part(NamedTuple):
 
 
 def cut(text: str) -> str:
-    """A text as it is shown: characters that can be written, at most 20,000 of them."""
+    """Return a text as it is shown: characters that can be written, at most 20,000 of them."""
     if len(text) <= LONGEST:
         return visible(text)
     return f"{visible(text[:LONGEST])} … {count(len(text) - LONGEST)} characters left out"
 
 
 def parts_of(shown: Shown, candidates: Sequence[str]) -> tuple[Part, ...]:
-    """The prompt as pieces; one plain text per turn where a candidate has no place in it.
+    """Return the prompt as pieces; one plain text per turn where a candidate has no place in it.
 
     Without a recorded prompt, the labels and candidates in the order they were shown.
     """

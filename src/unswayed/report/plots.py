@@ -30,7 +30,7 @@ MOST_GROUPS = 60
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """What the width of a row stands for, and how its numbers are written."""
+    """Scale of a row's width, and how its numbers are written."""
 
     # low, high: the values at the ends
     low: float = 0.0
@@ -40,16 +40,16 @@ class Axis:
     unit: str = "%"  # behind a value that stands alone, and the last tick
 
     def at(self, value: float) -> float:
-        """Where a value lies, as a fraction of the width; the ends for what lies outside."""
+        """Return the place of a value, as a fraction of the width; the ends for values outside."""
         return min(1.0, max(0.0, (value - self.low) / (self.high - self.low)))
 
     def tick_at(self, place: float) -> str:
-        """The text of the tick at a fraction of the width."""
+        """Return the text of the tick at a fraction of the width."""
         text = self.tick(self.low + place * (self.high - self.low))
         return f"{text}{self.unit}" if place == 1 else text
 
     def interval(self, estimate: Estimate) -> str:
-        """The interval of an estimate; empty if there is none."""
+        """Return the interval of an estimate; empty if there is none."""
         if estimate.low is None or estimate.high is None:
             return ""
         ends = self.write(estimate.low), self.write(estimate.high)
@@ -81,7 +81,7 @@ class PlotRow:
 
     @property
     def line(self) -> float | None:
-        """Where it would be without bias, as a fraction of the row's width."""
+        """Place without bias, as a fraction of the row's width."""
         return None if self.expected is None else self.axis.at(self.expected)
 
     @property
@@ -128,12 +128,12 @@ class PlotTable:
 
     @property
     def axis(self) -> Axis:
-        """What the width of all rows stands for."""
+        """Scale of the width of all rows."""
         return next((row.axis for block in self.blocks for row in block.rows), PERCENT)
 
 
 def no_bias(n: int) -> str:
-    """The name of the line at 1/n, beside numbers in percent."""
+    """Return the name of the line at 1/n, beside numbers in percent."""
     return f"no bias: {expected_text(n)[:-1]}"
 
 
@@ -165,7 +165,7 @@ def _rate_block(finding: Finding, n: int, protocol: str, rates: Sequence[Estimat
 
 
 def place_name(finding: Finding, index: int, n: int, protocol: str) -> str:
-    """What a row of Figure 1 counts: "first, A" up to four candidates, above "1 A"."""
+    """Return the name of a row of Figure 1: "first, A" up to four candidates, above "1 A"."""
     symbol = finding.labels[index] if index < len(finding.labels) else str(index + 1)
     if protocol == "label":
         return symbol
@@ -233,7 +233,7 @@ def group_tables(findings: Sequence[Finding]) -> tuple[list[PlotTable], int]:
 def _group_row(
     group: str, finding: Finding, row: Row | None, metric: str, position: int
 ) -> PlotRow:
-    """A group's row: its consistency beside that of all items, or its share of a position."""
+    """Return a group's row: its consistency beside that of all items, or its share of a position."""
     label = finding.name or group
     if metric == CONSISTENCY:
         whole = finding.base_row.get(CONSISTENCY)
@@ -251,7 +251,7 @@ def _group_row(
 def _group_table(
     metric: str, first: Finding, blocks: Sequence[PlotBlock], *, alone: bool
 ) -> PlotTable:
-    """The rows under one note, where they are measured beside the same line."""
+    """Return the rows under one note, where they are measured beside the same line."""
     lines = {row.expected for block in blocks for row in block.rows}
     line = lines.pop() if len(lines) == 1 else None
     text = no_bias(first.n) if metric == POSITION_RATE else f"all: {share(line or 0.0)}"
@@ -264,7 +264,7 @@ def _group_table(
 
 
 def curve_tables(finding: Finding) -> list[PlotTable]:
-    """What methods that learn are worth with fewer or more estimation items."""
+    """Return the accuracy of methods that learn, with fewer or more estimation items."""
 
     def row(point: Row, estimate: Estimate) -> PlotRow:
         items = plural(point.estimation_items or 0, "item")

@@ -47,12 +47,12 @@ SPREAD: Final = METRICS.name_of(score_spread.WITHIN_ITEM_SD)
 
 
 def lede_of(finding: Finding) -> Markup:
-    """The sentences below the headline."""
+    """Return the sentences below the headline."""
     return sentence("lead.lede", finding, lists_of(finding), scale_of(finding))
 
 
 def score_sections(findings: Sequence[Finding]) -> list[Section]:
-    """What the order does to scores, in lists and on scales; none where no run has scores."""
+    """Return the sections on scores, in lists and on scales; none where no run has scores."""
     sections = []
     if joint := joint_claim(findings, _lists_claim, "lists"):
         curves = [table for finding in findings for table in curve_tables(finding)]
@@ -79,7 +79,7 @@ def score_sections(findings: Sequence[Finding]) -> list[Section]:
 
 @dataclass(frozen=True, slots=True)
 class Lists:
-    """What the order does to scores."""
+    """Effect of the order on scores."""
 
     n: int  # candidates of the lists that places are described for
     # Places whose interval, which holds for all places together, lies above 0, the best one first,
@@ -101,7 +101,7 @@ def points_of(finding: Finding) -> Rates:
 
 
 def lists_of(finding: Finding) -> Lists | None:
-    """What the order does to scores; None where candidates were not scored, or on too few items."""
+    """Measure the effect of the order on scores; None where candidates were not scored, or on too few items."""
     stability, rates = finding.plain.get(RANK_STABILITY), points_of(finding)
     if not finding.recommends or (stability is None and not rates):
         return None
@@ -125,7 +125,7 @@ def _lists_claim(finding: Finding) -> Claim | None:
 
 
 def gains_of(finding: Finding) -> dict[str, Improvements]:
-    """What each method improves on the single call, with the exact test."""
+    """Return the improvements of each method on the single call, with the exact test."""
     kept = finding.metrics.improvements
     if kept is UNSET:
         return {}
@@ -175,7 +175,7 @@ def points_tables(findings: Sequence[Finding]) -> list[PlotTable]:
 
 
 def curve_tables(finding: Finding) -> list[PlotTable]:
-    """What methods are worth with the first of their orders only."""
+    """Return the accuracy of methods with only the first of their orders."""
 
     def row(point: Row, estimate: Estimate) -> PlotRow:
         if estimate.by_construction:  # its interval says nothing
@@ -192,7 +192,7 @@ def curve_tables(finding: Finding) -> list[PlotTable]:
 
 
 def exposure_heats(finding: Finding) -> list[Heat]:
-    """The sets of orders that are not even."""
+    """Return the sets of orders that are not even."""
     return [
         exposure_heat(
             plain(sentence("lists.uneven_title", method, finding.name)),
@@ -217,7 +217,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """What single calls score."""
+    """Scores of single calls."""
 
     now: Estimate | None  # rank correlation of single calls with human scores; None without those
     then: Estimate | None  # the same of the recommended method, where that is another one
@@ -228,7 +228,7 @@ class Scale:
 
 
 def scale_of(finding: Finding) -> Scale | None:
-    """What single calls score; None where candidates are no levels, or on too few items."""
+    """Return the scores of single calls; None where candidates are no levels, or on too few items."""
     if not finding.metrics.data.scaled or not finding.recommends:
         return None
     method = finding.recommended
@@ -272,7 +272,7 @@ def costs_of(counted: LevelChoices) -> tuple[Cost, Cost, Cost, Cost]:
 
 
 def level_heats(finding: Finding) -> list[Heat]:
-    """Which level was chosen at which position, a table for each number of levels."""
+    """Return the level choices by position, a table for each number of levels."""
     heats, levels = [], _level_choices(finding)
     for n, counted in levels.items():
         values = counted.values

@@ -58,7 +58,7 @@ class TableSection:
 
 
 def claim(macro: str, *given: object) -> Claim:
-    """The paragraphs of a macro, the first one as the title."""
+    """Return the paragraphs of a macro, the first one as the title."""
     title, *lines = say(macro, *given)
     return Claim(title, tuple(lines))
 
@@ -79,7 +79,7 @@ def joint_claim(
 
 
 def bias_claim(finding: Finding) -> Claim:
-    """What position and label do."""
+    """Return the claim on position and label."""
     return claim("bias.bias", finding, claims.bias_of(finding))
 
 
@@ -101,7 +101,7 @@ def bias_section(findings: Sequence[Finding]) -> Section:
 
 
 def cause_claim(finding: Finding) -> Claim | None:
-    """What moves the verdict; None with fewer than two protocols."""
+    """Return the claim on the cause of changed verdicts; None with fewer than two protocols."""
     cause = claims.cause_of(finding)
     return None if cause is None else claim("bias.cause", finding, *cause)
 
@@ -116,7 +116,7 @@ def cause_section(findings: Sequence[Finding]) -> Section | None:
 
 
 def controls_of(finding: Finding) -> tuple[list[str], list[str]]:
-    """The controls that ask the same order again, and those that ask once, sorted by content."""
+    """Return the controls that ask the same order again, and those that ask once, sorted by content."""
     again: list[str] = []
     once: list[str] = []
     for name in finding.metrics.methods:
@@ -128,7 +128,7 @@ def controls_of(finding: Finding) -> tuple[list[str], list[str]]:
 
 
 def remedies_claim(finding: Finding) -> Claim | None:
-    """What to use instead of a single call; None with fewer than two methods."""
+    """Return the claim on remedies for a single call; None with fewer than two methods."""
     if len(finding.metrics.methods) < 2 or finding.state is State.FAILED:
         return None
     return claim("advice.remedies", finding, *controls_of(finding))
@@ -151,7 +151,7 @@ def remedies_section(findings: Sequence[Finding]) -> Section | None:
 
 
 def groups_claim(finding: Finding) -> Claim | None:
-    """Whether groups differ; None with fewer than two."""
+    """Return the claim on differences between groups; None with fewer than two."""
     groups = claims.groups_of(finding)
     if len(groups.rows) < 2:
         return None

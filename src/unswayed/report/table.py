@@ -61,7 +61,7 @@ class MetricsTable:
 
     @property
     def by_construction(self) -> bool:
-        """Whether any value holds by construction."""
+        """True if any value holds by construction."""
         return any(cell.by_construction for row in self.rows for cell in row.cells)
 
 
@@ -80,7 +80,7 @@ def main_table(finding: Finding) -> MetricsTable:
 
 
 def more_table(finding: Finding) -> MetricsTable | None:
-    """The remaining metrics that were measured; None if there are none."""
+    """Return the remaining metrics that were measured; None if there are none."""
     main = _main(finding)
     columns = {
         key: metric
@@ -97,7 +97,7 @@ def _main(finding: Finding) -> tuple[str, ...]:
 
 
 def _shown(key: str, finding: Finding) -> bool:
-    """Whether there is a value; of some rates, whether there is trouble to tell of."""
+    """Return True if there is a value; of some rates, whether there is trouble to tell of."""
     rows = finding.metrics.methods.values()
     if key in {ACCURACY, ACCURACY_FRACTIONAL} - {finding.accuracy}:
         pairs = ((row.get(finding.accuracy), row.get(key)) for row in rows)
@@ -107,7 +107,7 @@ def _shown(key: str, finding: Finding) -> bool:
 
 
 def estimate_of(row: Row, key: str, finding: Finding) -> Estimate | None:
-    """A method's value for a column; of the shares by position, the one that is spoken about."""
+    """Return a method's value for a column; of the shares by position, the one that is spoken about."""
     if key == POSITION_RATE:
         rates = row.positions(finding.n)[finding.position if finding.n > 2 else 0 :]
         return rates[0] if rates else row.estimates.get(key)
@@ -118,7 +118,7 @@ def _table(
     finding: Finding,
     columns: Mapping[str, Metric],
 ) -> MetricsTable:
-    """A table, the cheapest method first."""
+    """Return a table, the cheapest method first."""
     methods = sorted(
         finding.metrics.methods.items(),
         key=lambda pair: math.inf if pair[1].calls is None else pair[1].calls,
@@ -144,7 +144,7 @@ def _table(
 
 
 def _best(metric: Metric, estimates: Sequence[Estimate | None]) -> float | None:
-    """The highest measured value, or lowest; those that hold by construction are not compared."""
+    """Return the highest measured value, or lowest; those that hold by construction are not compared."""
     measured = [e.value for e in estimates if e is not None and not e.by_construction]
     values = [value for value in measured if value is not None]
     if not metric.better or len(values) < 2:

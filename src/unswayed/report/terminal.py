@@ -21,7 +21,7 @@ UNLIMITED = 10_000
 
 
 def terminal_report(run: RunData) -> RenderableType:
-    """What the run shows, for `rich.print`: the same numbers and sentences as the page."""
+    """Build the terminal report of a run, for `rich.print`: the same numbers and sentences as the page."""
     finding = Finding(run)
     parts: list[RenderableType] = [Text(_plain("lead.headline", finding), style="bold")]
     warning = _plain("lead.missing", finding)
@@ -85,7 +85,7 @@ class _Methods:
             yield Text(_plain("terminal.no_room", left_out), style="dim")
 
     def _drawn(self, shown: int) -> Table:
-        """The table with its first `shown` metrics."""
+        """Return the table with its first `shown` metrics."""
         drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
         drawn.add_column("Method", no_wrap=True)
         drawn.add_column("Calls\nper item", justify="right")

@@ -28,7 +28,7 @@ _GAP = re.compile(r"[ \n]+")
 
 @functools.cache
 def environment() -> Environment:
-    """The templates of page and words, with the report's ways to write numbers as filters."""
+    """Return the templates of page and words, with the report's ways to write numbers as filters."""
     templates = Environment(
         loader=PackageLoader("unswayed.report"),
         autoescape=True,
@@ -53,7 +53,7 @@ def environment() -> Environment:
 
 
 def say(macro: str, *given: object) -> tuple[Markup, ...]:
-    """The paragraphs of a macro, `lead.headline` in `words/lead.j2`; none if it has none."""
+    """Return the paragraphs of a macro, `lead.headline` in `words/lead.j2`; none if it has none."""
     subject, _, name = macro.partition(".")
     text = str(getattr(environment().get_template(f"words/{subject}.j2").module, name)(*given))
     paragraphs = (_BREAK_BEFORE.sub("", part) for part in re.split(r"\n[ ]*\n\s*", text))
@@ -63,13 +63,13 @@ def say(macro: str, *given: object) -> tuple[Markup, ...]:
 
 
 def sentence(macro: str, *given: object) -> Markup:
-    """The paragraphs of a macro as one."""
+    """Return the paragraphs of a macro as one."""
     return joined(say(macro, *given))
 
 
 @functools.lru_cache(maxsize=4096)
 def phrase(macro: str, *given: object) -> Markup:
-    """A sentence that is said again and again over the same values."""
+    """Return a sentence that is said again and again over the same values."""
     return sentence(macro, *given)
 
 
@@ -80,7 +80,7 @@ def joined(sentences: Sequence[Markup]) -> Markup:
 
 @functools.lru_cache(maxsize=4096)
 def spans(sentence: Markup) -> tuple[tuple[str, bool], ...]:
-    """The pieces of a sentence with whether each is emphasised."""
+    """Return the pieces of a sentence with whether each is emphasised."""
     strong, pieces = False, []
     for piece in _TAG.split(sentence):
         if piece in ("<b>", "</b>"):
@@ -91,16 +91,16 @@ def spans(sentence: Markup) -> tuple[tuple[str, bool], ...]:
 
 
 def plain(sentence: Markup) -> str:
-    """The sentence without emphasis."""
+    """Return the sentence without emphasis."""
     return "".join(text for text, _ in spans(sentence))
 
 
 def clause(text: str) -> str:
-    """A reason or an idea from elsewhere, as part of a sentence."""
+    """Return a reason or an idea from elsewhere, as part of a sentence."""
     return one_line(text).rstrip(".")
 
 
 def _listed(words: Sequence[str], joint: str = "and") -> Markup:
-    """ "a", "a and b", "a, b and c"."""
+    """Join words: "a", "a and b", "a, b and c"."""
     last = Markup(" %s ") % joint
     return last.join(part for part in (Markup(", ").join(words[:-1]), *words[-1:]) if part)

@@ -46,7 +46,7 @@ class Lookup:
 
     @property
     def directory(self) -> str:
-        """Where it lies, for messages."""
+        """Path of the store, for messages."""
         return str(self.path.parent)
 
     def rows(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
@@ -58,7 +58,7 @@ class Lookup:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """What is done within is committed at the end, all or nothing."""
+        """Commit everything done in the block at its end, or nothing."""
         if self.read_only:
             raise StoreError(f"{self.path} was opened for reading only.")
         with self._guard, explained(self.path, "write"), all_or_nothing(self._connection):
@@ -77,7 +77,7 @@ class Lookup:
             connection.execute(NOTE, (name, value))
 
     def noted(self, name: str) -> str | None:
-        """A remembered fact, or None."""
+        """Return a remembered fact, or None."""
         rows = self.rows("SELECT value FROM meta WHERE name = ?", (name,))
         return None if not rows else str(rows[0][0])
 
@@ -97,7 +97,7 @@ class Lookup:
             yield [(key, row) for key, row in rows]
 
     def recorded(self, keys: Iterable[bytes]) -> dict[bytes, Recorded]:
-        """Those of `keys` that are committed and whole."""
+        """Return the records of `keys` that are committed and whole."""
         return {
             key: Recorded(row, bool(unread) or row <= self._older)
             for chunk in _chunks(keys)
@@ -105,7 +105,7 @@ class Lookup:
         }
 
     def responses(self, keys: Iterable[bytes]) -> Iterator[tuple[bytes, Response]]:
-        """The responses of those of `keys` that are committed and whole, in the order of `keys`."""
+        """Yield the responses of those of `keys` that are committed and whole, in the order of `keys`."""
         for chunk in _chunks(keys):
             encoded = {key: response for key, response, _, _ in self._whole(chunk)}
             held = [key for key in chunk if key in encoded]
@@ -114,7 +114,7 @@ class Lookup:
 
     @property
     def damaged(self) -> int:
-        """How many damaged answers were met; each is asked for again and replaced."""
+        """Number of damaged answers met; each is asked again and replaced."""
         return len(self._damaged)
 
     def _whole(self, keys: Sequence[bytes]) -> list[tuple[bytes, bytes, int, int]]:
@@ -142,7 +142,7 @@ class Lookup:
     def _taken(
         self, where: str, values: Sequence[object], left: set[bytes]
     ) -> list[tuple[bytes, bytes, int, int]]:
-        """The whole rows among some that hold a key that is left, which is left no longer."""
+        """Return the whole rows among some that hold a key that is left, which is left no longer."""
         sql = f"SELECT key, response, id, truncated FROM calls WHERE {where}"
         taken = []
         for row in self.rows(sql, values):

@@ -55,7 +55,7 @@ class Memory:
         """Do nothing: every key is found at once."""
 
     def recorded(self, keys: Iterable[bytes]) -> dict[bytes, Recorded]:
-        """The answered `keys` that are not forgotten."""
+        """Return the answered `keys` that are not forgotten."""
         with self._guard:
             return {
                 key: Recorded(None, unread=key in self._unread)
@@ -64,12 +64,12 @@ class Memory:
             }
 
     def failed(self, keys: Iterable[bytes]) -> set[bytes]:
-        """Those of `keys` that failed and were not answered since."""
+        """Return the `keys` that failed and were not answered since."""
         with self._guard:
             return {key for key in keys if self._answers.get(key) == LOST}
 
     def responses(self, keys: Iterable[bytes]) -> Iterator[tuple[bytes, Response]]:
-        """The responses of those of `keys` that are not forgotten; they are then used last."""
+        """Yield the responses of those of `keys` that are not forgotten; they are then used last."""
         for key in keys:
             with self._guard:
                 answer = self._answers.get(key)

@@ -163,7 +163,7 @@ class CallStore(Lookup):
             self._failed -= healed
 
     def _last_older_row(self) -> int:
-        """The last row whose mark comes of older rules of reading, 0 for none."""
+        """Return the last row whose mark comes of older rules of reading, 0 for none."""
         reader, _, last = (self.noted(OLDER) or "").partition(" ")
         if reader == str(READER) and last.isdecimal():
             return int(last)
@@ -173,7 +173,7 @@ class CallStore(Lookup):
         return row
 
     def totals(self) -> Totals:
-        """What all calls of the run directory have cost so far."""
+        """Return the cost of all calls of the run directory so far."""
         return Totals(*self.rows("SELECT * FROM totals")[0])
 
     # --- failures ----------------------------------------------------------------------------
@@ -201,7 +201,7 @@ class CallStore(Lookup):
             )
 
     def failed(self, keys: Iterable[bytes]) -> set[bytes]:
-        """Those of `keys` that failed and were not answered since."""
+        """Return the `keys` that failed and were not answered since."""
         with self._guard:
             return self._failed.intersection(keys)
 
@@ -246,7 +246,7 @@ class CallStore(Lookup):
 
     @property
     def keyed_by_item(self) -> bool:
-        """Whether the item's id is in the keys of the recorded calls (`Backend.keyed_by_item`)."""
+        """True if the item's id is in the keys of the recorded calls (`Backend.keyed_by_item`)."""
         first = next(self.calls(), None)
         return first is not None and first.request.nonce is not None
 
@@ -256,7 +256,7 @@ class CallStore(Lookup):
         return self.noted("model")
 
     def items(self) -> ItemSet:
-        """The items of the latest run, with gold, in their order."""
+        """Return the items of the latest run, with gold, in their order."""
         rows = self.rows("SELECT json FROM items WHERE place IS NOT NULL ORDER BY place")
         if not rows:
             raise RunDirectoryError(f"{self.directory} holds no items: no run was made in it.")
@@ -273,7 +273,7 @@ class CallStore(Lookup):
         return items
 
     def _holds(self, items: ItemSet) -> bool:
-        """Whether the file has these very items under their name, none of them damaged."""
+        """Return True if the file has these very items under their name, none of them damaged."""
         if (self.noted("data"), self.noted("fingerprint")) != (items.name, items.fingerprint):
             return False
         whole, last, count = hashlib.sha256(), 0, 0

@@ -63,7 +63,7 @@ class Totals(NamedTuple):
 
     @classmethod
     def of(cls, calls: Sequence[tuple[bytes, Request, Response]]) -> Totals:
-        """What calls add to the sums."""
+        """Return the totals of some calls."""
         return cls(
             len(calls),
             sum(response.input_tokens for _, _, response in calls),
@@ -104,12 +104,12 @@ def encode(record: Request | Response | Failure, key: bytes) -> bytes:
 
 
 def readable(response: Response) -> Response:
-    """The response as it is when it is read again; see `written`."""
+    """Return the response as it is when it is read again; see `written`."""
     return written(response)[1]
 
 
 def written(response: Response) -> tuple[bytes, Response]:
-    """A response as JSON, and as it is when it is read again.
+    """Return a response as JSON, and as it is when it is read again.
 
     What JSON cannot hold is replaced rather than losing a paid answer: minus infinity by
     `LOWEST_LOGPROB`, lone surrogates by U+FFFD.
@@ -126,7 +126,7 @@ def written(response: Response) -> tuple[bytes, Response]:
 
 
 def is_whole(data: bytes, key: bytes) -> bool:
-    """Whether a row is what was written (0.5 us per kB)."""
+    """Return True if a row is what was written (0.5 us per kB)."""
     return isinstance(data, bytes) and data[:SEALED] == _check_sum(data[SEALED:], key)
 
 
@@ -138,7 +138,7 @@ def decode(kind: type[Record], data: bytes, key: bytes) -> Record:
 
 
 def decode_whole_responses(rows: Sequence[tuple[bytes, bytes]]) -> list[Response]:
-    """The responses of keys and rows that are `is_whole`, at once; see `decode`."""
+    """Return the responses of keys and rows that are `is_whole`, at once; see `decode`."""
     try:
         lines = [_json(data) for _, data in rows]
         responses = _RESPONSE.decode_lines(b"\n".join(lines))
@@ -150,7 +150,7 @@ def decode_whole_responses(rows: Sequence[tuple[bytes, bytes]]) -> list[Response
 
 
 def sealed(data: bytes, key: bytes) -> bytes:
-    """A record behind a check sum of it and its key: SQLite has none, and a changed byte is another answer."""
+    """Return a record behind a check sum of it and its key: SQLite has none, and a changed byte is another answer."""
     return _check_sum(data, key) + data
 
 

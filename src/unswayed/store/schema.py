@@ -45,7 +45,7 @@ TABLES: Final = (
 
 
 def database_file(path: Path) -> tuple[Path, bool]:
-    """The file that is meant by a file or a run directory, and whether it exists."""
+    """Return the file that is meant by a file or a run directory, and whether it exists."""
     try:
         # directories are named after models, such as `gpt-4.1-mini`: a dot does not make a file
         is_file = path.is_file() or path.suffix == ".sqlite"
@@ -63,7 +63,7 @@ Places = Mapping[Path, tuple[int, int] | None]
 
 
 def places_of(path: Path) -> Places:
-    """The database file and its journal as they lie there now."""
+    """Return the database file and its journal as they lie there now."""
     return {file: _file_number(file) for file in (path, path.with_name(f"{path.name}-wal"))}
 
 
@@ -161,7 +161,7 @@ def _pragma(connection: sqlite3.Connection, name: str) -> int:
 
 
 def _is_new(connection: sqlite3.Connection) -> bool:
-    """Whether nothing was ever created in it (also after a kill during creation)."""
+    """Return True if nothing was ever created in it (also after a kill during creation)."""
     return (
         _pragma(connection, "application_id") != APPLICATION_ID
         and not connection.execute("SELECT 1 FROM sqlite_master").fetchall()
@@ -170,7 +170,7 @@ def _is_new(connection: sqlite3.Connection) -> bool:
 
 @contextmanager
 def all_or_nothing(connection: sqlite3.Connection) -> Iterator[None]:
-    """What is done within is committed at the end, or nothing of it."""
+    """Commit everything done in the block at its end, or nothing of it."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -191,7 +191,7 @@ def _create(connection: sqlite3.Connection) -> None:
 
 
 def _seal_all(connection: sqlite3.Connection) -> None:
-    """From version 1, whose rows had no check sums: all rows or none, whatever interrupts it."""
+    """Add check sums to a store of version 1: to all rows or none, whatever interrupts it."""
     connection.create_function("seal", 2, sealed, deterministic=True)
     with all_or_nothing(connection):
         if _pragma(connection, "user_version") == UNSEALED_VERSION:
@@ -226,7 +226,7 @@ def _base_code(error: sqlite3.Error) -> int:
 
 
 def explain(error: sqlite3.Error, where: Path, doing: str) -> UnswayedError:
-    """What an SQLite error means for the run and what to do about it."""
+    """Explain an SQLite error and how to fix it."""
     code = _base_code(error)
     if code in {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}:
         return StoreError(

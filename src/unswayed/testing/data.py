@@ -1,4 +1,4 @@
-"""What every importer and every benchmark must do."""
+"""Rules for every importer and every benchmark."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def check_importer(importer: Importer[Any], records: Sequence[Record]) -> None:
 
 
 def tells_its_format(importer: Importer[Any], records: Sequence[Record]) -> None:
-    """It knows its own records, and no other registered importer claims them."""
+    """Check that an importer knows its own records, and no other registered one claims them."""
     assert records, "give it a record"
     assert not importer.detects({})
     assert importer.detects(records[0])
@@ -49,7 +49,7 @@ def reads_every_record(importer: Importer[Any], records: Sequence[Record]) -> No
 
 
 def refuses_a_bad_record_by_its_field(importer: Importer[Any], records: Sequence[Record]) -> None:
-    """A record without a required field, or with another type, is refused by `BadFieldError`."""
+    """Check that a record without a required field, or with another type, is refused by `BadFieldError`."""
     required = [f.encode_name for f in msgspec.structs.fields(importer.schema) if f.required]
     assert required, "its schema requires nothing"
     for field in required:
@@ -69,7 +69,7 @@ def check_benchmark(benchmark: Benchmark[Any], rows: Sequence[Record]) -> None:
 
 
 def is_described(benchmark: Benchmark[Any], rows: Sequence[Record]) -> None:
-    """A benchmark says what it asks, where it lies, under which licence, and from which paper."""
+    """Check that a benchmark names its question, place, licence and paper."""
     for text in (benchmark.title, benchmark.repository, benchmark.revision, benchmark.licence):
         assert text.strip()
     assert benchmark.paper
@@ -79,7 +79,7 @@ def is_described(benchmark: Benchmark[Any], rows: Sequence[Record]) -> None:
 
 
 def turns_rows_into_items(benchmark: Benchmark[Any], rows: Sequence[Record]) -> None:
-    """Published rows become items of its task with ids of their own, the same each time."""
+    """Check that published rows become items of the task with ids of their own, the same each time."""
     place = Place(next(iter(benchmark.files)), "rows.jsonl", 0)
     read = [msgspec.convert(row, benchmark.schema) for row in rows]
 

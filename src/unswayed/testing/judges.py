@@ -46,13 +46,13 @@ def make_items(method: Method, count: int, n: int, prefix: str = "q") -> list[It
 
 @cache
 def _appeal(text: str, seed: int) -> float:
-    """What a text is worth to a judge: it hangs on the text alone, never on its index."""
+    """Return the worth of a text to a judge: it depends on the text alone, never on its index."""
     return float(np.random.default_rng([seed, *text.encode()]).normal(0, 1.2))
 
 
 @cache
 def _bias(n: int, seed: int) -> FloatArray:
-    """What n positions and n labels are worth to a judge, shape (2, n)."""
+    """Return the worth of n positions and n labels to a judge, shape (2, n)."""
     return np.random.default_rng([seed, n]).normal(0, 0.8, (2, n))
 
 
@@ -69,7 +69,7 @@ def _probs(item: Item, ask: Ask, seed: int, biased: bool) -> FloatArray:
 
 
 def answer(item: Item, ask: Ask, seed: int = 0, *, biased: bool = True, **said: Any) -> Decision:
-    """A judge's choice, probabilities, points, ranking and flag, but for what is `said` instead."""
+    """Return a judge's choice, probabilities, points, ranking and flag, but for what is `said` instead."""
     question = settled(ask, item)
     assert question is not None
     label_set = tuple("ABCDEFG"[: item.n])
@@ -101,7 +101,7 @@ silent: Final = partial(answer, **SILENT)
 
 
 def flat(item: Item, ask: Ask) -> Decision:
-    """The decision of a judge to whom all candidates are equally probable."""
+    """Return the decision of a judge to whom all candidates are equally probable."""
     return answer(item, ask, probs=(1 / item.n,) * item.n)
 
 
@@ -119,12 +119,12 @@ def pool(method: Method, items: Sequence[Item], judge: Judge = answer) -> list[D
 
 
 def table_of(method: Method, items: Sequence[Item], calls: Sequence[Decision]) -> DecisionTable:
-    """The decisions as the method's own table."""
+    """Return the decisions as the method's own table."""
     return DecisionTable.of(items, calls).select(method.asks(items[0].n))
 
 
 def changed(decision: Decision, **fields: Any) -> Decision:
-    """A copy with other fields."""
+    """Return a copy with other fields."""
     return msgspec.structs.replace(decision, **fields)
 
 
@@ -145,7 +145,7 @@ def damage(calls: Sequence[Decision], seed: int, rate: float = 0.25) -> list[Dec
 
 
 def rename(item: Item, calls: Sequence[Decision], order: Order) -> tuple[Item, list[Decision]]:
-    """The same item and calls once new candidate j is old candidate order[j]; nothing shown changes."""
+    """Return the same item and calls once new candidate j is old candidate order[j]; nothing shown changes."""
     new_of = invert(order)
 
     def moved(values: Any) -> Any:
@@ -170,11 +170,11 @@ def rename(item: Item, calls: Sequence[Decision], order: Order) -> tuple[Item, l
 
 @lru_cache(maxsize=64)
 def fitted(method: Method, n: int, seed: int = 0) -> Method:
-    """The method, fitted on 30 items of its own where it learns anything."""
+    """Return the method, fitted on 30 items of its own where it learns anything."""
     return fit_by(method, 30, n, partial(answer, seed=seed))
 
 
 def fit_by(method: Method, count: int, n: int, judge: Judge) -> Method:
-    """The method, fitted on what a judge says of `count` items."""
+    """Return the method, fitted on what a judge says of `count` items."""
     items = [blind(item) for item in make_items(method, count, n, "fit")]
     return method.fit(items, [judge(item, ask) for item, ask in method.plan_fit(items)])

@@ -1,4 +1,4 @@
-"""What every method must do with n candidates, whatever its idea."""
+"""Rules for every method with n candidates, whatever its idea."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def check_method(method: Method) -> None:
 
 
 def has_a_full_description(method: Method, n: int) -> None:
-    """A method is a frozen slotted dataclass with a title, source, idea, calls, equation, helps, cannot."""
+    """Check that a method is a frozen slotted dataclass with title, source, idea, calls, equation, helps, cannot."""
     assert is_dataclass(method)
     assert type(method).__dataclass_params__.frozen  # type: ignore[attr-defined]
     assert "__dict__" not in dir(method), "slots=True is missing"
@@ -65,13 +65,13 @@ def has_a_full_description(method: Method, n: int) -> None:
 
 
 def is_read_by_its_name(method: Method, n: int) -> None:
-    """The name with its parameters reads back as the same method, so it is registered under `name`."""
+    """Check that the name with its parameters reads back as the same method, so it is registered under `name`."""
     assert spec_name(method).partition(":")[0] == method.name
     assert parse_method(spec_name(method)) == method
 
 
 def asks_the_canonical_question_first(method: Method, n: int) -> None:
-    """The first question shows the candidates as they were given, so that every method shares it."""
+    """Check that the first question shows the candidates as given, so that every method shares it."""
     assert method.asks(n)[0].presentation == canonical(n)
 
 
@@ -93,7 +93,7 @@ def renumbers_with_the_candidates(method: Method, n: int) -> None:
 
 
 def keeps_the_verdict_of_a_fair_judge(method: Method, n: int) -> None:
-    """A judge without bias gets the same verdict under every view."""
+    """Check that a judge without bias gets the same verdict under every view."""
     items, model = make_items(method, 12, n), judges.fit_by(method, 60, n, judges.fair)
     table = DecisionTable.of(items, pool(model, items, judges.fair))
     own = model.decide_table(table.select(model.asks(n)))
@@ -107,7 +107,7 @@ def keeps_the_verdict_of_a_fair_judge(method: Method, n: int) -> None:
 
 
 def shows_what_it_learned(method: Method, n: int) -> None:
-    """What was learned is shown; learning from nothing warns, and changes no answer."""
+    """Check that learned values are shown, and that learning from nothing warns and changes no answer."""
     items = make_items(method, 1, n)
     learns = bool(method.plan_fit(items))
     estimates = fitted(method, n).estimates()
@@ -155,7 +155,7 @@ def changes_none_of_its_inputs(method: Method, n: int) -> None:
 
 
 def survives_a_file(method: Method, n: int) -> None:
-    """What was learned reads back from its file as it was, byte for byte."""
+    """Check that learned values read back from their file byte for byte."""
     items = make_items(method, 1, n)
     for model in (method, fitted(method, n)):
         written = msgspec.json.encode(to_json(model), order="deterministic")
@@ -212,7 +212,7 @@ def plans_to_an_end(method: Method, n: int) -> None:
 
 
 def keeps_fixed_items_in_place(method: Method, n: int) -> None:
-    """An item that may not be permuted is asked as it was given, and still decided."""
+    """Check that an item that may not be permuted is asked as it was given, and still decided."""
     fixed = msgspec.structs.replace(blind(make_items(method, 1, n)[0]), permutable=False)
     model = fitted(method, n)
     asks = model.plan(fixed)
@@ -243,7 +243,7 @@ def gives_no_verdict_of_unread_answers(method: Method, n: int) -> None:
 
 
 def never_falls_back_to_the_raw_choice(method: Method, n: int) -> None:
-    """Where it reads probabilities, an answer without all of them gives no verdict."""
+    """Check that a method on probabilities gives no verdict where some are missing."""
     if Evidence.PROBS not in method.reads:
         return
     model, items = fitted(method, n), make_items(method, 1, n)
@@ -255,7 +255,7 @@ def never_falls_back_to_the_raw_choice(method: Method, n: int) -> None:
 
 
 def declares_what_it_reads(method: Method, n: int) -> None:
-    """A method that needs more than choices says so in `reads`, and is refused or silent without it."""
+    """Check that a method that needs more than choices declares it in `reads`, and is refused or silent without it."""
     items = make_items(method, 1, n)
     if Evidence.PROBS in method.reads and method.plan_fit(items):
         sentence = refuses(NeedsLogprobs, judges.fit_by, method, 30, n, judges.bare)

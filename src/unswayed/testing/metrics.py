@@ -1,4 +1,4 @@
-"""What every metric must do."""
+"""Rules for every metric."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def check_metric(metric: Metric) -> None:
 
 
 def judged(metric: Metric, n: int, seed: int, *, steady: bool = False) -> Outcomes:
-    """A random judge: every kind of answer and of item; where `steady`, one verdict per item."""
+    """Return a random judge: every kind of answer and of item; where `steady`, one verdict per item."""
     draw = np.random.default_rng([seed, n])
     shown = presentations("cyclic", n)
     logits = draw.normal(size=(40, 1 if steady else n, n))
@@ -66,7 +66,7 @@ def judged(metric: Metric, n: int, seed: int, *, steady: bool = False) -> Outcom
 
 
 def complete(metric: Metric, n: int, seed: int) -> Outcomes:
-    """A random judge that answers everything about the same items whatever the seed."""
+    """Return a random judge that answers everything about the same items whatever the seed."""
     draw = np.random.default_rng(seed)
     return replace(
         judged(metric, n, seed),
@@ -84,14 +84,14 @@ def _sizes(metric: Metric) -> list[int]:
 
 
 def _measured(metric: Metric, *strata: Outcomes, constructed: bool = False) -> tuple[Estimate, ...]:
-    """The metric's estimates; none where it is left out."""
+    """Return the metric's estimates; none where it is left out."""
     name = METRICS.name_of(metric)
     row = measure(strata, names=[name], resamples=20, constructed=constructed)
     return tuple(row.values.get(name, ()))
 
 
 def says_what_it_is(metric: Metric) -> None:
-    """A metric is registered, with a title of its own, a meaning without a full stop, and a reason."""
+    """Check that a metric is registered, with its own title, a meaning without a full stop, and a reason."""
     assert metric.title
     assert metric.undefined
     assert metric.meaning
@@ -112,7 +112,7 @@ def has_a_finite_row_per_item(metric: Metric) -> None:
 
 
 def adds_up(metric: Metric) -> None:
-    """An item's row hangs on the item alone, and values are computed row by row."""
+    """Check that an item's row depends on the item alone, and values are computed row by row."""
     for n in _sizes(metric):
         outcomes = judged(metric, n, 2)
         whole = metric.statistics(outcomes)
@@ -125,7 +125,7 @@ def adds_up(metric: Metric) -> None:
 
 
 def names_its_needs(metric: Metric) -> None:
-    """A metric that reads continuous quantities, such as probabilities, names them in `needs`."""
+    """Check that a metric that reads continuous quantities, such as probabilities, names them in `needs`."""
     for n in _sizes(metric):
         outcomes = judged(metric, n, 3)
         try:
@@ -137,7 +137,7 @@ def names_its_needs(metric: Metric) -> None:
 
 
 def has_a_reason_where_it_is_undefined(metric: Metric) -> None:
-    """Where nothing can be measured the value is None with a reason, or left out."""
+    """Check that a value without data is None with a reason, or left out."""
     for n in _sizes(metric):
         outcomes = judged(metric, n, 4)
         nothing = replace(
@@ -158,7 +158,7 @@ def has_a_reason_where_it_is_undefined(metric: Metric) -> None:
 
 
 def is_measured_where_it_applies(metric: Metric) -> None:
-    """It has a value within its limits where it applies, and over two sizes only if it may."""
+    """Check that a metric has a value within its limits where it applies, and over two sizes only if it may."""
     for n in SIZES:
         estimates = _measured(metric, judged(metric, n, 5))
         assert bool(estimates) == metric.applies_to(n)
@@ -171,7 +171,7 @@ def is_measured_where_it_applies(metric: Metric) -> None:
 
 
 def marks_what_holds_by_construction(metric: Metric) -> None:
-    """`constructed` says whether every judge whose verdicts ignore the order has one and the same value."""
+    """Check that `constructed` is set only if every judge whose verdicts ignore the order has the same value."""
     for n in _sizes(metric):
         judges = [judged(metric, n, seed, steady=True) for seed in range(6)]
         rows = [[estimate.value for estimate in _measured(metric, judge)] for judge in judges]
@@ -187,7 +187,7 @@ def marks_what_holds_by_construction(metric: Metric) -> None:
 
 
 def compares_by_differences(metric: Metric) -> None:
-    """A compared metric's difference is that of the two values, inside its interval."""
+    """Check that a compared metric's difference is that of the two values, inside its interval."""
     name = METRICS.name_of(metric)
     for n in _sizes(metric) if metric.compared != "no" else ():
         a, b = complete(metric, n, 6), complete(metric, n, 7)

@@ -1,4 +1,4 @@
-"""What every backend must do."""
+"""Rules for every backend."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _answers(backend: Backend, queries: Iterable[Query], most: int) -> list[Answ
 
 
 def says_what_it_is(opened: Open, model: str, items: Sequence[Item]) -> None:
-    """A backend has a model name, is described in its function's docstring, and opens for a price alone."""
+    """Check that a backend has a model name, a description in its function's docstring, and opens for a price alone."""
     assert (opened.__doc__ or "").strip(), "`unswayed list models` shows its function's docstring"
     backend = opened(model, BackendSettings())
     assert isinstance(backend, Backend)
@@ -87,7 +87,7 @@ def answers_every_query_once(opened: Open, model: str, items: Sequence[Item]) ->
 
 
 def pulls_lazily(opened: Open, model: str, items: Sequence[Item]) -> None:
-    """A backend pulls no further than it works: queries may end early, and a stop takes effect."""
+    """Check that a backend pulls no further than it works: queries may end early, and a stop takes effect."""
     backend = opened(model, BackendSettings(max_connections=1))
     query, numbers = _query(backend, items[0]), count()
     _answers(backend, (query for _ in numbers), 1)

@@ -22,7 +22,7 @@ def hold(subject: str, rules: Iterable[Callable[..., None]], *arguments: Any) ->
 
 
 def refuses(error: type[Exception], call: Callable[..., object], *arguments: object) -> str:
-    """The sentence of the error that a call raises, in place of an answer."""
+    """Return the sentence of the error that a call raises, in place of an answer."""
     try:
         call(*arguments)
     except error as raised:

@@ -1,4 +1,4 @@
-"""What every task, prompt and skip rule must do."""
+"""Rules for every task, prompt and skip."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ def check_skip(skip: Callable[[Item], bool]) -> None:
 
 
 def shows_every_candidate(style: Style) -> None:
-    """A prompt of every task that shares its words shows each candidate once, under its label."""
+    """Check that a prompt of every task that shares its words shows each candidate once, under its label."""
     for task in (task_of("pairwise"), task_of("mcq")):
         for n in sizes(task):
             _shows(item_of(task, n), canonical(n), style.name, None)
 
 
 def is_a_function_of_blind_items(skip: Callable[[Item], bool]) -> None:
-    """A skip is asked about blind items, and says the same each time."""
+    """Check that a skip reads blind items, and answers the same each time."""
     for number in range(5):
         item = Item(id=f"q{number}", prompt=f"What is {number}?", candidates=("one", "two"))
         said = [skip(item), skip(item)]
@@ -86,7 +86,7 @@ def sizes(task: TaskSpec) -> list[int]:
 
 
 def item_of(task: TaskSpec, n: int, gold: int | None = 0) -> Item:
-    """An item of the task, with values and criteria where its candidates are levels."""
+    """Return an item of the task, with values and criteria where its candidates are levels."""
     fields: dict[str, Any] = {}
     if task.scaled:
         values = tuple(float(level) for level in range(n))  # so that gold is the level's own index
@@ -115,7 +115,7 @@ def _read(item: Item, ask: Ask, labels: tuple[str, ...], only: bool, **said: Any
 
 
 def _shows(item: Item, shown: Presentation, style: str, labels: tuple[str, ...] | None) -> str:
-    """The text of one prompt, after a check."""
+    """Return the text of one prompt, after a check."""
     rendered = render(item, Ask(shown, style), PromptSettings(label_set=labels))
     text = "\n".join(message.content for message in rendered.messages)
     assert [text.count(str(candidate)) for candidate in item.candidates] == [1] * item.n
@@ -142,7 +142,7 @@ def is_shown_in_full(task: TaskSpec) -> None:
 
 
 def reads_what_it_asks_for(task: TaskSpec) -> None:
-    """The example that a prompt would show reads back as the gold candidate."""
+    """Check that the example that a prompt would show reads back as the gold candidate."""
     cases = [(n, gold, labels) for n in sizes(task) for gold in range(n) for labels in LABEL_SETS]
     for n, gold, labels in cases:
         for style in REPLIES:
@@ -176,7 +176,7 @@ def relabels_with_the_candidates(task: TaskSpec) -> None:
 
 
 def decides_nothing_of_a_refusal(task: TaskSpec) -> None:
-    """A refused or filtered reply is no verdict, whatever its text."""
+    """Check that a refused or filtered reply is no verdict, whatever its text."""
     item, ask, labels = item_of(task, 2, 1), Ask(shuffled(2, "x")), ("A", "B")
     right = task.reply.example(item, ask.presentation, labels, WISH)
     for reason in ("refusal", "content_filter"):
@@ -208,7 +208,7 @@ def has_orders_of_every_size(task: TaskSpec) -> None:
 
 
 def has_words_for_every_style(task: TaskSpec) -> None:
-    """A task names every sentence that a registered prompt uses, and its replies give a choice."""
+    """Check that a task names every sentence that a registered prompt uses, and its replies give a choice."""
     assert task_of(task.name) is task, "it is registered under another name"
     assert Evidence.CHOICE in task.reply.gives
     assert task.noun == task.noun.lower()

@@ -1,4 +1,4 @@
-"""What every reward, objective and engine must do, without a model."""
+"""Rules for every reward, objective and engine, without a model."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def check_objective(objective: Objective) -> None:
 
 
 def describes_itself(objective: Objective) -> None:
-    """An objective is a frozen dataclass that says whether it samples, needs gold, and what moves."""
+    """Check that an objective is a frozen dataclass that declares sampling, gold and what moves."""
     assert dataclasses.is_dataclass(objective)
     assert type(objective).__dataclass_params__.frozen
     assert objective.card_text.strip()
@@ -86,7 +86,7 @@ def describes_itself(objective: Objective) -> None:
 
 
 def names_what_it_uses(objective: Objective) -> None:
-    """`uses` names tables and fields of a recipe, which are its options on the command line."""
+    """Check that `uses` names tables and fields of a recipe, which are its options on the command line."""
     for name in objective.uses:
         parts = [part for part in PARTIAL if name == part or name.startswith(f"{part}.")]
         assert parts, f"{name} is no part of a recipe that objectives choose from"
@@ -102,7 +102,7 @@ def check_engine(engine: Engine) -> None:
 
 
 def divides_a_step_or_refuses(engine: Engine) -> None:
-    """A step is divided without a rest, or refused by an error with the numbers."""
+    """Check that a step is divided without a rest, or refused by an error with the numbers."""
     for name in ("check", "run", "answer"):
         assert callable(getattr(engine, name)), name
     for items in (1, 4, 7, 8):

@@ -32,15 +32,15 @@ SETS: Final[Mapping[str, str]] = {
 
 
 def is_built_in(data: object) -> bool:
-    """Whether data are the name of a built-in set, or missing, which stands for `tiny-judge`."""
+    """Return True if data are the name of a built-in set, or missing, which stands for `tiny-judge`."""
     return data is None or (isinstance(data, str | Path) and str(data) in SETS)
 
 
 def judge_of(data: object) -> str:
-    """The built-in model of a built-in set; None stands for `tiny-judge`."""
+    """Return the built-in model of a built-in set; None stands for `tiny-judge`."""
     return SETS[DEFAULT_SET if data is None else str(data)]
 
 
 def sets_of(model: str) -> list[str]:
-    """The built-in sets of a built-in model."""
+    """Return the built-in sets of a built-in model."""
     return [name for name, judge in SETS.items() if judge == model]

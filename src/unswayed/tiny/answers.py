@@ -1,4 +1,4 @@
-"""What the tiny models learned from: prompts with the answers of raters who have planted biases.
+"""Training data of the tiny models: prompts with the answers of raters who have planted biases.
 
 A rater answers with a draw from softmax(learned worth / tau + position bias + label bias). In
 30 % of the prompts the labels are shuffled against the positions, so that the two biases can be
@@ -69,7 +69,7 @@ class Examples(NamedTuple):
 
 
 class Contents(NamedTuple):
-    """What prompts are about, and what the raters think of it."""
+    """Contents of prompts, and the raters' opinion of them."""
 
     question: IntArray  # token ids, shape (n, any)
     # token ids of the text that is scored, shape (n, any); None where there is none
@@ -82,7 +82,7 @@ class Contents(NamedTuple):
 
 @functools.cache
 def token_ids() -> Mapping[str, int]:
-    """The id of every token; the models know all of them, or the first of them."""
+    """Return the id of every token; the models know all of them, or the first of them."""
     return {token: number for number, token in enumerate(RUBRIC_VOCABULARY)}
 
 
@@ -98,7 +98,7 @@ def prompt_tokens(
     labels: IntArray,
     response: IntArray | None = None,
 ) -> IntArray:
-    """The prompts as the template and the tokenizer write them, token ids of shape (n, tokens).
+    """Return the prompts as the template and the tokenizer write them, token ids of shape (n, tokens).
 
     Questions and responses are token ids, shape (n, any), candidates the same by position, shape
     (n, positions, any); `labels` are the label index at each position, shape (n, positions).
@@ -181,7 +181,7 @@ def _options(n: int, rng: np.random.Generator) -> Contents:
 
 
 def _levels(n: int, rng: np.random.Generator) -> Contents:
-    """A level's logit falls with the square of its distance from the raters' impression."""
+    """Return a level's logit falls with the square of its distance from the raters' impression."""
     rubric = draw_rubric(n, rng)
     impression = np.clip(rubric.quality(worth().words_learned), VALUES[0], VALUES[-1])
     return Contents(
@@ -210,7 +210,7 @@ def _word_ids(words: IntArray) -> IntArray:
 
 
 def _by_position(task: Task, bias: FloatArray) -> FloatArray:
-    """The planted logits by position, with so much more for the first, shape (n, positions)."""
+    """Return the planted logits by position, with so much more for the first, shape (n, positions)."""
     by_position = np.tile(POSITION_BIAS[task], (len(bias), 1))
     by_position[:, 0] += bias
     return by_position

@@ -36,7 +36,7 @@ BATCH: Final = 64
 
 
 def open_tiny(model: str, settings: BackendSettings) -> TinyBackend:
-    """A built-in model: `tiny/judge` or `tiny/rubric`, no key, no download, no extra."""
+    """Built-in model: `tiny/judge` or `tiny/rubric`, no key, no download, no extra."""
     name, _, revision = model.partition("@")
     if name not in FORMATS:
         raise UnknownNameError(f"unknown model 'tiny/{model}'. {did_you_mean(name, FORMATS)}")
@@ -145,7 +145,7 @@ class TinyBackend(Backend):
 
 
 def prompt_ids(request: Request, ids: Mapping[str, int]) -> list[int]:
-    """The chat as token ids; words that the judge does not know, and marks of turns, are `<unk>`."""
+    """Return the chat as token ids; words that the judge does not know, and marks of turns, are `<unk>`."""
     unknown = ids["<unk>"]
     tokens: list[int] = []
     system: list[int] = []

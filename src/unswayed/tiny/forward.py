@@ -94,7 +94,7 @@ class TinyModel:
 
 
 def read_model(folder: Path) -> TinyModel:
-    """The model of a folder as transformers writes it."""
+    """Return the model of a folder as transformers writes it."""
     try:
         config = json.loads((folder / "config.json").read_text())
         tensors = _tensors((folder / "model.safetensors").read_bytes())

@@ -87,7 +87,7 @@ CLOSE_RANKS: Final = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Worth:
-    """What words are worth, truly and to the tiny judge.
+    """Worth of words, truly and to the tiny judge.
 
     The judge learned from raters with systematic errors, so even without position bias it would
     not always be right.
@@ -107,7 +107,7 @@ class Worth:
 
 @functools.cache
 def worth() -> Worth:
-    """The one world that all items and all training answers come from."""
+    """Return the one world that all items and all training answers come from."""
     rng = np.random.default_rng(WORLD_SEED)
     words = np.concatenate(
         [
@@ -137,7 +137,7 @@ def worth() -> Worth:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JudgeContents:
-    """What judge items are about."""
+    """Contents of judge items."""
 
     topics: IntArray  # index into `TOPICS`, shape (n,)
     words: IntArray  # indices into `WORDS`, shape (n, 2, 3)
@@ -150,13 +150,13 @@ class JudgeContents:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RubricContents:
-    """What rubric items are about."""
+    """Contents of rubric items."""
 
     topics: IntArray  # index into `TOPICS`, shape (n,)
     words: IntArray  # indices into `WORDS`, shape (n, 4)
 
     def quality(self, of_words: FloatArray) -> FloatArray:
-        """Where the answers lie on the scale of the levels, also beyond its ends, shape (n,)."""
+        """Return the places of the answers on the scale of the levels, also beyond its ends, shape (n,)."""
         middle = float(np.mean(VALUES))
         on_scale: FloatArray = middle + LEVELS_PER_WORTH * of_words[self.words].sum(axis=-1)
         return on_scale
@@ -272,7 +272,7 @@ def rubric_items(n: int = 300, seed: int = BUILT_IN_SEED) -> ItemSet:
 def _distinct(
     n: int, chunk: Callable[[], Iterator[tuple[Hashable, Item]]], *, name: str
 ) -> ItemSet:
-    """The first n items with different contents, in the order drawn, numbered."""
+    """Return the first n items with different contents, in the order drawn, numbered."""
     if n < 1:
         raise UsageError(f"{name}: {n} items asked for; ask for at least 1.")
     kept: dict[Hashable, Item] = {}
@@ -311,7 +311,7 @@ BUILT_IN: Final[Mapping[str, Callable[[], ItemSet]]] = {
 
 
 def builtin_items(name: str) -> ItemSet:
-    """A built-in set."""
+    """Return a built-in set."""
     if name not in BUILT_IN:
         raise UnknownNameError(f"unknown built-in set {name!r}. {did_you_mean(name, BUILT_IN)}")
     return BUILT_IN[name]()

@@ -59,7 +59,7 @@ class TrainSettings:
 
 
 def make_model(settings: TrainSettings) -> LlamaForCausalLM:
-    """A Llama of about 90 000 parameters with random weights, or those that the format begins from.
+    """Return a Llama of about 90 000 parameters with random weights, or those that the format begins from.
 
     Words that those do not know begin at random.
     """

@@ -1,4 +1,4 @@
-"""Which objective to train, and why: what gold says of the model's own average, and the reverse.
+"""Advise an objective and give the reason: compare gold with the model's own average.
 
     no gold, too little of it, or gold that is unrelated to the average   distill
     gold, wrong in part or in a share that cannot be said                 rl-exact
@@ -56,7 +56,7 @@ CLOSE_ITEMS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """What to train."""
+    """Advised objective and its reasons."""
 
     objective: str  # a registered name
     changes: Mapping[str, str]  # fields of a recipe with their values, as for `--set`
@@ -68,7 +68,7 @@ class Advice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdviceGround:
-    """What the untrained model answers."""
+    """Answers of the untrained model."""
 
     items: int  # items asked
     mass: float  # mean probability of all labels together
@@ -77,7 +77,7 @@ class AdviceGround:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gold:
-    """What gold and the model's own average say of each other."""
+    """Agreement of gold with the model's own average."""
 
     items: int  # items whose gold tells candidates apart
     several: int  # those of them with several right candidates
@@ -90,24 +90,24 @@ class Gold:
 
     @property
     def clean(self) -> bool:
-        """Whether hardly any of it is wrong."""
+        """True if hardly any of it is wrong."""
         if self.wrong is None or self.surest is None:
             return False
         return hardly_wrong(self.wrong, self.surest)
 
     @property
     def unsure(self) -> bool:
-        """Whether it counts as clean only if the average is trusted to be unsure everywhere."""
+        """True if it counts as clean only if the average is trusted to be unsure everywhere."""
         return self.wrong is not None and not self.clean and _below(self.wrong.high)
 
     @property
     def noisy(self) -> bool:
-        """Whether some of it is wrong, unless the average is where it is sure."""
+        """True if some of it is wrong, unless the average is where it is sure."""
         return bool(self.wrong is not None and self.wrong.low)
 
 
 def surest_contradicted(mean_logits: FloatArray, gold: Sequence[int]) -> Estimate:
-    """How often gold contradicts the average on the tenth of the questions where it is surest.
+    """Estimate how often gold contradicts the average on the tenth of the questions where it is surest.
 
     Gold that is wrong by lot in a share e is expected to contradict the average on at least a share
     e of any items, whether or not the average is calibrated. Surest is where the largest mean logit,
@@ -121,7 +121,7 @@ def surest_contradicted(mean_logits: FloatArray, gold: Sequence[int]) -> Estimat
 
 
 def hardly_wrong(wrong: Estimate, surest: Estimate) -> bool:
-    """Whether gold counts as clean: by the interval of the wrong share and where the average is surest.
+    """Return True if gold counts as clean: by the interval of the wrong share and where the average is surest.
 
     An average that is unsure everywhere explains whatever gold says, so that the interval alone
     would call wrong gold clean.

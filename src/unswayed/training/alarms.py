@@ -1,4 +1,4 @@
-"""What to be told while a model trains: that nothing is learned, why, and what to do. Pure."""
+"""Messages while a model trains: nothing is learned, why, and what to do. Pure."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ are equal there may be no gradient."""
 
 
 def steps_before_alarm(items_per_step: int) -> int:
-    """Steps in a row that say that nothing is learned, with so many groups in each."""
+    """Return the number of steps in a row that show no learning, with so many groups in each."""
     return max(RECENT, -(-GROUPS // items_per_step))
 
 
@@ -66,7 +66,7 @@ class Alarms:
     raised: set[str] = field(default_factory=set)  # the metrics whose alarm has been raised
 
     def of(self, metrics: Mapping[str, float]) -> str | None:
-        """What to be told after this line of the log, if anything.
+        """Return the message after this line of the log, if any.
 
         A line without a figure says nothing about it: a check of the held-out items, or a further
         update with the same responses.

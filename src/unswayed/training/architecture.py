@@ -55,7 +55,7 @@ class Architecture:
 
 
 def build_skeleton(folder: Path) -> Any:
-    """The model of a folder on the meta device: every layer in its size, and no weights."""
+    """Return the model of a folder on the meta device: every layer in its size, and no weights."""
     import transformers
     from huggingface_hub.errors import StrictDataclassError
 
@@ -99,7 +99,7 @@ def check_quantised(model: Any, recipe: Recipe) -> None:
 
 
 def skeleton_of(config: Any, where: str = "the model") -> Any:
-    """The model that a config describes, on the meta device."""
+    """Return the model that a config describes, on the meta device."""
     import torch
     from transformers import AutoModelForCausalLM
 
@@ -114,7 +114,7 @@ def skeleton_of(config: Any, where: str = "the model") -> Any:
 
 
 def shape_of(model: Any, recipe: Recipe, *, sampled: bool) -> Architecture:
-    """The sizes of a model on the meta device, on which the recipe's adapter is put.
+    """Return the sizes of a model on the meta device, on which the recipe's adapter is put.
 
     trl, where it samples responses, reads the output layer's own weight, which is then not adapted.
     """
@@ -149,7 +149,7 @@ def shape_of(model: Any, recipe: Recipe, *, sampled: bool) -> Architecture:
 
 
 def _decoder_layers(model: Any) -> list[Any]:
-    """The repeated layers: the longest list of modules."""
+    """Return the repeated layers: the longest list of modules."""
     import torch
 
     stacks = [list(x) for x in model.modules() if isinstance(x, torch.nn.ModuleList)]
@@ -157,7 +157,7 @@ def _decoder_layers(model: Any) -> list[Any]:
 
 
 def _adapters(model: Any, recipe: Recipe, *, sampled: bool) -> list[Any]:
-    """The adapted layers, after the adapter was put on as training will."""
+    """Return the adapted layers, after the adapter was put on as training will."""
     import torch
     from peft import get_peft_model
     from peft.tuners.lora import LoraLayer

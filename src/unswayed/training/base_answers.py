@@ -1,4 +1,4 @@
-"""What the model says before it is trained: its labels' probabilities, asked once and recorded.
+"""Answers of the model before training: its labels' probabilities, asked once and recorded.
 
 They are the teacher of a distillation, the reference of a KL term, and what advice looks at. The calls
 are recorded beside the run, so a run that goes on, or is done again, asks nothing twice.
@@ -36,7 +36,7 @@ TINY: Final = float(np.finfo(np.float64).tiny)
 
 
 def balanced(n: int) -> tuple[Presentation, ...]:
-    """A small set that shows every candidate once in each place: both orders, or the rotations."""
+    """Return a small set that shows every candidate once in each place: both orders, or the rotations."""
     return presentations("cyclic", n)
 
 
@@ -59,7 +59,7 @@ def ask_base(
 def _answers(
     plan: Plan, views: Mapping[int, Sequence[Presentation]], directory: Path
 ) -> dict[str, FloatArray] | None:
-    """By item id; None if a signal stopped it."""
+    """Return the answers by item id; None if a signal stopped the work."""
     recipe, items = plan.recipe, plan.groups.items
     folder = dataclasses.replace(locate(plan.base), prompt=plan.prompt)
     cpu = on_cpu(recipe)

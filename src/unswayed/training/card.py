@@ -42,18 +42,18 @@ class Base(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What a card is headed with."""
+        """Heading of a card."""
         return "Local model" if self.hub_id is None else self.hub_id.rpartition("/")[2]
 
     def __str__(self) -> str:
-        """What a card says of it."""
+        """Return the text for a card."""
         if self.hub_id is None:
             return f"a local model with the fingerprint `{self.revision}`"
         return f"`{self.hub_id}` at revision `{self.revision}`"
 
 
 class Origin(NamedTuple):
-    """What a run was shown, and what its recipe left to be settled."""
+    """Data of a training run and the settings its recipe left open."""
 
     needs_gold: bool  # whether gold was trained on
     golden: int  # items by whose gold a temperature can be chosen; 0 if they are too few
@@ -64,7 +64,7 @@ class Origin(NamedTuple):
 
 
 def base_of(record: Record) -> Base:
-    """The base of a run: a record names `<hub id>@<commit>` or `<path>@sha256:<digits>`."""
+    """Return the base of a run: a record names `<hub id>@<commit>` or `<path>@sha256:<digits>`."""
     name, _, revision = str(record["model"]).rpartition("@")
     return Base(None if revision.startswith("sha256:") else name, revision)
 
@@ -79,7 +79,7 @@ def model_card(
     before: Mapping[str, float],
     after: Mapping[str, float],
 ) -> str:
-    """The README of what was trained: what it is, how it was made, what it is not.
+    """Return the README of what was trained: what it is, how it was made, what it is not.
 
     Its front matter is what the Hugging Face hub accepts: `base_model` is an id or absent. `uses` is
     what the objective takes from the parts of a recipe that not all objectives share.
@@ -211,7 +211,7 @@ def _targets(origin: Origin) -> list[str]:
 
 
 def _shown(origin: Origin) -> str:
-    """What moved with a presentation: invariance is learned for that."""
+    """Describe what moved with a presentation: invariance is learned for that."""
     moved = "candidates were moved through the labels"
     if origin.labels_move:
         return f"{moved}, and labels apart from candidates"
@@ -237,7 +237,7 @@ def _within(field: str, names: Sequence[str]) -> bool:
 
 
 def _cell(value: object) -> str:
-    """A value in a Markdown table; tags and line breaks as code, or they would be read as such."""
+    """Return a value in a Markdown table; tags and line breaks as code, or they would be read as such."""
     text = str(value)
     if re.fullmatch(r"[\w.,:/ +-]*", text, re.ASCII):
         return text

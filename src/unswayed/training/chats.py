@@ -37,22 +37,22 @@ class ChatTokens:
         return self.texts([messages])[0]
 
     def ids(self, messages: Sequence[Message]) -> list[int]:
-        """The token ids of a chat with the answer about to begin."""
+        """Return the token ids of a chat with the answer about to begin."""
         return self.ids_of(self.text(messages))
 
     def ids_of(self, text: str) -> list[int]:
-        """The token ids of a chat that is rendered already, whatever stands behind it."""
+        """Return the token ids of a chat that is rendered already, whatever stands behind it."""
         return self.writer.encode([text])[0]
 
     def count(self, messages: Sequence[Message]) -> int:
-        """The number of tokens of a chat."""
+        """Return the number of tokens of a chat."""
         return len(self.ids(messages))
 
 
 def load_chat(
     folder: Path, *, name: str, enable_thinking: bool | None, prompt: Rendered
 ) -> ChatTokens:
-    """The chats of a model; any of the run's prompts tells of what kind the replies are."""
+    """Return the chats of a model; any of the run's prompts tells of what kind the replies are."""
     from transformers import AutoTokenizer
 
     try:

@@ -1,4 +1,4 @@
-"""Whether a checkpoint is whole, so that a run can go on from it.
+"""Check that a checkpoint is whole, so that a run can resume from it.
 
 Nothing is unpickled and no weights are read: a file of safetensors says how long it is, an archive
 of torch is a zip file whose table of contents stands at its end.
@@ -25,17 +25,17 @@ DEEPSPEED: Final = "latest"
 
 
 def checkpoint_defect(folder: Path, step: int) -> str | None:
-    """What keeps the checkpoint of a step from being resumed, in a few words; None if it has everything."""
+    """Return the defect that keeps a step's checkpoint from being resumed, in a few words; None without one."""
     return next(_checkpoint_defects(folder, step), None)
 
 
 def rng_file(rank: int, processes: int) -> str:
-    """Where transformers keeps the state of a process's random numbers."""
+    """Return the file in which transformers keeps the state of a process's random numbers."""
     return "rng_state.pth" if processes == 1 else f"rng_state_{rank}.pth"
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """An object in a JSON file; an empty one if there is none that can be read."""
+    """Return an object in a JSON file; an empty one if there is none that can be read."""
     try:
         value = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
@@ -75,7 +75,7 @@ def _checkpoint_defects(folder: Path, step: int) -> Iterator[str]:
 
 
 def _state_defects(folder: Path) -> Iterator[str]:
-    """Of weights and optimiser: whole in files, or each process's share in a folder."""
+    """Yield defects of weights and optimiser: whole in files, or each process's share in a folder."""
     for begins, noun in SHARDED:
         shares = [path for path in folder.glob(f"{begins}_*/") if path.is_dir()]
         if any(not (path / ".metadata").is_file() for path in shares):

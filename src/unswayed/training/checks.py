@@ -1,4 +1,4 @@
-"""What must hold before a model is loaded: library versions, task, labels, the model's context."""
+"""Check library versions, task, labels and the model's context before a model is loaded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run computes on, and in which precision: a GPU of this machine, an assumed one, or the CPU."""
+"""Device and precision of a run: a GPU of this machine, an assumed one, or the CPU."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Device(NamedTuple):
 
 
 def device_of(recipe: Recipe) -> Device:
-    """The device that a run with this recipe is planned for."""
+    """Return the device that a run with this recipe is planned for."""
     import torch
 
     if recipe.run.device == "cpu":
@@ -38,21 +38,21 @@ def device_of(recipe: Recipe) -> Device:
 
 
 def on_cpu(recipe: Recipe) -> bool:
-    """Whether a run on this machine computes on the CPU."""
+    """Return True if a run on this machine computes on the CPU."""
     import torch
 
     return recipe.run.device == "cpu" or not torch.cuda.is_available()
 
 
 def computed_in(recipe: Recipe, *, on_gpu: bool) -> Precision:
-    """What a run computes in."""
+    """Return the precision in which a run computes."""
     if recipe.run.precision == "auto":
         return "bfloat16" if on_gpu else "float32"
     return recipe.run.precision
 
 
 def loaded_in(recipe: Recipe, *, on_gpu: bool) -> Precision:
-    """What the base's weights are loaded in.
+    """Return the precision in which the base's weights are loaded.
 
     Frozen weights under an adapter lose nothing in bfloat16; weights that are trained stay in
     float32, because an update of 1e-5 of their size is below bfloat16's resolution.

@@ -1,4 +1,4 @@
-"""What losses of one-token answers are made of: expected rewards instead of averages over samples.
+"""Losses of one-token answers: expected rewards instead of averages over samples.
 
 Where the answer is one label, its probability in every presentation is known from one forward pass,
 and so is what a sample of it is worth on average: nothing has to be sampled. The gradient is that of
@@ -84,7 +84,7 @@ def regulariser(
 
 
 def _with_rest(log_p: torch.Tensor) -> torch.Tensor:
-    """The log-probabilities with that of everything but the labels behind them."""
+    """Return the log-probabilities with that of everything but the labels behind them."""
     import torch
 
     rest = (1.0 - log_p.exp().sum(-1, keepdim=True)).clamp(min=1e-7)

@@ -30,7 +30,7 @@ FATES: Final = ("evaluation", "incomplete", "kept", "unparsed", "consistent")
 
 @dataclass(frozen=True, slots=True)
 class FilterReport:
-    """What the filter did."""
+    """Counts of the filter."""
 
     given: int  # items given
     kept: int  # items with more than one distinct answer
@@ -52,7 +52,7 @@ class Filtered:
 
 
 def filter_asks(n: int, *, orders: str | None = None) -> tuple[Ask, ...]:
-    """What the filter asks about n candidates; the cyclic orders (of two, the swap) unless others are named."""
+    """Return the filter's questions about n candidates; cyclic orders (for two, the swap) unless others are named."""
     return tuple(map(Ask, presentations(orders or "cyclic", n)))
 
 
@@ -133,7 +133,7 @@ def _fate(
 
 
 def _content(item: Item) -> tuple[str, frozenset[str]]:
-    """What makes two items the same question: prompt, text scored, candidates in any order."""
+    """Return the content that makes two items the same question: prompt, text scored, candidates in any order."""
     asked = f"{text_of(item.prompt)} {item.response or ''}"
     normal = " ".join(asked.split()).casefold()
     return normal, frozenset(" ".join(text_of(c).split()).casefold() for c in item.candidates)

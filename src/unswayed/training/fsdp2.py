@@ -1,4 +1,4 @@
-"""What training with sharded weights (FSDP2) needs beside its launch file.
+"""Train with sharded weights (FSDP2): code needed beside its launch file.
 
 None of it does torch, accelerate or trl by itself: gradients are summed over processes in float32;
 adapters in float32 over weights in bfloat16 are trainable in the first pass; weights are sharded

@@ -25,7 +25,7 @@ def given_answers_trainer(
     split: Split,
     **settings: Any,
 ) -> Any:
-    """A trainer of transformers with the model loaded, with `hooks` and their loss in front of it.
+    """Return a trainer of transformers with the model loaded, with `hooks` and their loss in front of it.
 
     Micro batches hold whole examples only, which `collate` makes into what the loss takes; `settings`
     are what the hooks take beside a trainer's arguments.

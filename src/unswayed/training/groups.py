@@ -64,7 +64,7 @@ def usable_items(items: Sequence[Item], data: DataTable, *, needs_gold: bool = T
 
 
 def _gold_fault(item: Item) -> str | None:
-    """What is wrong with an item's gold; None if it tells candidates apart."""
+    """Return the fault of an item's gold; None if it tells candidates apart."""
     right = item.gold_candidates()
     if right:
         return None if len(set(right)) < item.n else f"names all {item.n} candidates"
@@ -75,7 +75,7 @@ def _gold_fault(item: Item) -> str | None:
 
 
 def _repeats_a_candidate(item: Item) -> bool:
-    """Whether two candidates have one text; the levels of a scale differ by their values."""
+    """Return True if two candidates have one text; the levels of a scale differ by their values."""
     texts = {text_of(candidate).strip() for candidate in item.candidates}
     return len(texts) < item.n and not task_of(item.task).scaled
 
@@ -105,7 +105,7 @@ class GroupRow:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What became of the items."""
+    """Counts of kept and dropped items."""
 
     # given, kept: items before and after; kept are trained on
     given: int
@@ -144,7 +144,7 @@ class Groups:
 
     @property
     def labels_move(self) -> bool:
-        """Whether labels change their positions, as graeco-latin orders have it, too."""
+        """True if labels change their positions, as graeco-latin orders have it, too."""
         shown = (view for views in self.views.values() for view in views)
         return any(view.labels != tuple(range(view.n)) for view in shown)
 
@@ -165,7 +165,7 @@ class Groups:
 
     @property
     def answer_only(self) -> bool:
-        """Whether the prompt asks for a label and nothing else."""
+        """True if the prompt asks for a label and nothing else."""
         return self.rows[0].answer_only
 
     @property
@@ -175,7 +175,7 @@ class Groups:
 
 
 def prompt_settings(prompt: PromptTable) -> PromptSettings:
-    """The settings of `unswayed.prompts` for a recipe's prompt."""
+    """Return the settings of `unswayed.prompts` for a recipe's prompt."""
     return PromptSettings(
         prompt=prompt.style,
         label_set=prompt.labels,
@@ -187,7 +187,7 @@ def prompt_settings(prompt: PromptTable) -> PromptSettings:
 def group_presentations(
     data: DataTable, n: int, *, default: str = "structured", layouts: Layouts = "coupled"
 ) -> tuple[Presentation, ...]:
-    """The P presentations of a permutation group, the canonical one first.
+    """Return the P presentations of a permutation group, the canonical one first.
 
     `data` may leave orders and layouts open; `default` and `layouts` are those of task and objective.
     """
@@ -271,7 +271,7 @@ def build_groups(
 
 
 def _apart(items: Sequence[Item], count: int, seed: int) -> set[str]:
-    """The ids of about so many items, all of a question or none, drawn by its first id."""
+    """Return the ids of about so many items, all of a question or none, drawn by its first id."""
     units = dict(zip((item.id for item in items), units_of(items)[0], strict=True))
     first = {unit: name for name, unit in sorted(units.items(), reverse=True)}
     share = -(-count * len(first) // max(len(units), 1))
@@ -294,7 +294,7 @@ def _lay_out(
     limit: int,
     count_tokens: TokenCount | None,
 ) -> tuple[list[tuple[Item, tuple[GroupRow, ...]]], int]:
-    """The groups whose prompts are all short enough, and the length of the longest kept."""
+    """Return the groups whose prompts are all short enough, and the length of the longest kept."""
     settings = prompt_settings(prompt)
     groups, longest = [], 0
     for item in items:
@@ -319,7 +319,7 @@ def _train_orders(items: Sequence[Item]) -> str:
 def _shown_by_number(
     items: Sequence[Item], data: DataTable, default: str, layouts: Layouts
 ) -> dict[int, tuple[Presentation, ...]]:
-    """The presentations of a group for each number of candidates; equally many for all."""
+    """Return the presentations of a group for each number of candidates; equally many for all."""
     numbers = Counter(item.n for item in items)
     if not numbers:
         raise ItemError(

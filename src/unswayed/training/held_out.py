@@ -55,7 +55,7 @@ class Figure(NamedTuple):
 
 
 def checked_items(plan: Plan) -> tuple[Item, ...]:
-    """The held-out items that every check asks about, as many as its share of the work allows.
+    """Return the held-out items that every check asks about, as many as its share of the work allows.
 
     At least one; the same in every check of a run, drawn by their ids.
     """
@@ -84,7 +84,7 @@ def figures(items: Sequence[Item], decisions: Iterable[Decision]) -> dict[str, f
 
 
 def figures_of(logged: Mapping[str, float]) -> list[Figure]:
-    """The figures in a log line or a training result, without the number of items."""
+    """Return the figures in a log line or a training result, without the number of items."""
     return [
         Figure(name, logged[key], logged.get(f"{key}{LOW}"), logged.get(f"{key}{HIGH}"))
         for name in FOLLOWED
@@ -93,13 +93,13 @@ def figures_of(logged: Mapping[str, float]) -> list[Figure]:
 
 
 def look_filtered(before: Iterable[Figure]) -> bool:
-    """Whether figures before training say that no item was consistent, as a filter leaves them."""
+    """Return True if figures before training say that no item was consistent, as a filter leaves them."""
     name = METRICS.name_of(CONSISTENCY).removesuffix("_rate")
     return any(figure.name == name and figure.value == 0 for figure in before)
 
 
 def measure_held_out(plan: Plan, answer: Answer) -> dict[str, float]:
-    """What a greedy reader of the model being trained would get right, as it stands in the log."""
+    """Measure the accuracy of a greedy reader of the model in training, for the log."""
     recipe, groups = plan.recipe, plan.groups
     prompts = prompt_settings(recipe.prompt)
     items = checked_items(plan)

@@ -17,7 +17,7 @@ def launch_names() -> tuple[str, ...]:
 
 
 def launch_file(name: str) -> Path:
-    """Where a file lies, for `accelerate launch --config_file`; `UnknownNameError` if there is none."""
+    """Return the path of a file for `accelerate launch --config_file`; `UnknownNameError` if there is none."""
     if name not in launch_names():
         raise UnknownNameError(
             f"unknown launch file {name!r}. {did_you_mean(name, launch_names())}"
@@ -26,6 +26,6 @@ def launch_file(name: str) -> Path:
 
 
 def launch_title(name: str) -> str:
-    """What a file is for: its first line."""
+    """Return the purpose of a file: its first line."""
     first = launch_file(name).read_text(encoding="utf-8").partition("\n")[0]
     return first.removeprefix("# ")

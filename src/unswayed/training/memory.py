@@ -1,4 +1,4 @@
-"""What a training run needs of each GPU, from sizes alone: an estimate with its formula.
+"""Memory that a training run needs on each GPU, from sizes alone: an estimate with its formula.
 
 Bytes per GPU. r is the size of a number as weights are loaded (2 for bfloat16 under an adapter, 4 for
 float32), c as it is computed with (2 in bfloat16), S the sequences of a backward pass, L their tokens,
@@ -64,7 +64,7 @@ without checkpointing, in float32 and bfloat16."""
 
 
 class Pass(NamedTuple):
-    """What a backward pass holds at most."""
+    """Largest contents of a backward pass."""
 
     sequences: int  # prompts with a response
     response: int  # tokens of a response, sampled or given
@@ -74,7 +74,7 @@ class Pass(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    """What a run asks of one process and its GPU."""
+    """Load of a run on one process and its GPU."""
 
     shape: Architecture  # the model
     sharding: Sharding  # how processes share it
@@ -127,7 +127,7 @@ class MemoryEstimate:
 
     @property
     def fits(self) -> bool:
-        """Whether the peak leaves a tenth of the GPU free."""
+        """True if the peak leaves a tenth of the GPU free."""
         return self.peak <= USABLE * self.device
 
 
@@ -140,7 +140,7 @@ def demand_of(
     largest: Pass,
     sampled: bool,
 ) -> Demand:
-    """What a run asks of one process and its GPU."""
+    """Return the load of a run on one process and its GPU."""
     device, rollout, run = device_of(recipe), recipe.rollout, recipe.run
     responses = recipe.optimiser.items_per_step * groups.n_presentations * rollout.samples
     share = -(-responses // sharding.processes)
@@ -195,7 +195,7 @@ def estimate_memory(demand: Demand) -> MemoryEstimate:
 
 
 def described(demand: Demand) -> dict[str, Any]:
-    """The estimate as plain values: what it rests on, GB of each term, and a sentence of advice."""
+    """Return the estimate as plain values: what it rests on, GB of each term, and a sentence of advice."""
     estimate, shape, sharding = estimate_memory(demand), demand.shape, demand.sharding
     return {
         "parameters": shape.parameters,
@@ -217,7 +217,7 @@ def described(demand: Demand) -> dict[str, Any]:
 
 
 def advice(demand: Demand) -> str:
-    """Whether the run fits its GPU, and which changes would make it fit, in one or two sentences."""
+    """State if the run fits its GPU, and which changes would make it fit, in one or two sentences."""
     estimate = estimate_memory(demand)
     need = (
         f"about {_gb(estimate.peak):.3g} GB {demand.device.text}, the peak while {estimate.phase}"
@@ -251,7 +251,7 @@ def advice(demand: Demand) -> str:
 
 
 def _remedies(demand: Demand) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Changes that lower the demand, the cheapest first: what to write, and what it changes."""
+    """Yield changes that lower the demand, the cheapest first: what to write, and what it changes."""
     if not demand.checkpointing:
         yield "set run.gradient_checkpointing = true", {"checkpointing": True}
     if demand.sequences > 1:
@@ -272,7 +272,7 @@ def _remedies(demand: Demand) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _activations(demand: Demand) -> int:
-    """What forward leaves for backward, and the layer that backward is in."""
+    """Count the bytes that forward leaves for backward, and the layer that backward is in."""
     shape, computed = demand.shape, demand.computed
     tokens = demand.sequences * demand.length
     queries, keys = shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim

@@ -60,7 +60,7 @@ class Example(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LabelBatch:
-    """What a loss is computed from; n candidates at most."""
+    """Input of a loss; n candidates at most."""
 
     # log-probability of each candidate's label among all tokens, shape (items, presentations, n)
     log_p: torch.Tensor
@@ -74,7 +74,7 @@ Loss = Callable[[LabelBatch], tuple["torch.Tensor", Mapping[str, "torch.Tensor"]
 
 
 def prompts_of(plan: Plan) -> Iterator[list[LabelPrompt]]:
-    """The presentations of each item as the model reads them, with what stands for each candidate."""
+    """Yield the presentations of each item as the model reads them, with what stands for each candidate."""
     tokens, size = LabelTokens(plan.chat.writer), plan.groups.n_presentations
     texts = plan.chat.texts([row.messages for row in plan.groups.rows])
     written = zip(plan.groups.rows, texts, plan.chat.writer.encode(texts), strict=True)
@@ -128,7 +128,7 @@ class OneToken(_Base):  # type: ignore[misc]
     def compute_loss(
         self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None
     ) -> Any:
-        """The loss of a collated batch."""
+        """Return the loss of a collated batch."""
         log_p = label_log_probs(model, inputs, takes=self.takes)
         log_p = log_p.view(len(inputs["right"]), -1, log_p.shape[-1])
         right: BoolArray = inputs["right"].cpu().numpy()
@@ -139,7 +139,7 @@ class OneToken(_Base):  # type: ignore[misc]
         return (loss, log_p) if return_outputs else loss
 
     def log(self, logs: dict[str, float], *values: Any, **named: Any) -> None:
-        """The trainer's own figures, with the means of the loss's parts since the last line.
+        """Log the trainer's own figures, with the means of the loss's parts since the last line.
 
         Over all processes, as the loss is.
         """
@@ -210,7 +210,7 @@ def collate(batch: Sequence[Example], *, pad: int) -> dict[str, torch.Tensor]:
 
 
 def _wide(values: Any, n: int, fill: float | bool) -> Any:
-    """An array with its last axis filled up to n; numbers in float32."""
+    """Return an array with its last axis filled up to n; numbers in float32."""
     own = values.shape[-1]
     wide = np.full((*values.shape[:-1], n), fill, np.bool_ if fill is False else np.float32)
     wide[..., :own] = values

@@ -66,7 +66,7 @@ OWN_REWARD: Final = "inv"
 
 
 class Lesson(NamedTuple):
-    """What is learned."""
+    """Lesson of an objective on answers of one label."""
 
     examples: Sequence[Example]  # all of them with equally many presentations
     loss: Loss  # what is minimised
@@ -92,7 +92,7 @@ class OwnLabels:
     def settings(
         self, recipe: Recipe, *, consistency: str | None, advantage: Advantage | None
     ) -> RewardSettings | None:
-        """The recipe's numbers with the reward asked for, or else inv; None where nothing is rewarded."""
+        """Return the recipe's numbers with the reward asked for, or else inv; None where nothing is rewarded."""
         if not self.rewarded:
             refuse_reward(self.command, consistency, advantage)
             return None
@@ -120,7 +120,7 @@ class OwnLabels:
         self._split(recipe, groups)
 
     def largest_pass(self, recipe: Recipe, groups: Groups, chat: ChatTokens) -> Pass:
-        """A micro batch of prompts, of which one token is looked at."""
+        """Return a micro batch of prompts, of which one token is looked at."""
         prompts = groups.n_presentations if self.grouped else 1
         return Pass(self._split(recipe, groups).micro * prompts, 1, answered=1)
 
@@ -129,7 +129,7 @@ class OwnLabels:
         return len(groups) // recipe.optimiser.items_per_step
 
     def build(self, plan: Plan, out: Path) -> Any:
-        """A trainer of transformers with the loss."""
+        """Return a trainer of transformers with the loss."""
         split = self._split(plan.recipe, plan.groups)
         return given_answers_trainer(
             plan,

@@ -63,7 +63,7 @@ class GroupObjective:
     def settings(
         self, recipe: Recipe, *, consistency: str | None, advantage: Advantage | None
     ) -> RewardSettings:
-        """The recipe's numbers with the reward and advantage asked for, or else its own."""
+        """Return the recipe's numbers with the reward and advantage asked for, or else its own."""
         asked = consistency or recipe.reward.consistency, advantage or recipe.reward.advantage
         own = self.consistency, self.advantage
         for part, wanted, fixed in zip(("reward", "advantage"), asked, own, strict=True):
@@ -91,7 +91,7 @@ class GroupObjective:
         scorer.rewards(scorer.features(rows, [groups.symbols[0]] * len(rows)))
 
     def largest_pass(self, recipe: Recipe, groups: Groups, chat: ChatTokens) -> Pass:
-        """A micro batch of responses."""
+        """Return a micro batch of responses."""
         return Pass(recipe.run.micro_batch, groups.max_tokens)
 
     def steps_per_epoch(self, recipe: Recipe, groups: Groups) -> int:
@@ -174,7 +174,7 @@ def grpo_config(plan: Plan, out: Path) -> GRPOConfig:
 
 
 def group_dataset(groups: Groups, chat: ChatTokens) -> Any:
-    """The rows as a `datasets.Dataset`: rendered chat and row number."""
+    """Return the rows as a `datasets.Dataset`: rendered chat and row number."""
     from datasets import Dataset
 
     texts = chat.texts([row.messages for row in groups.rows])

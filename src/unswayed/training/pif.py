@@ -102,7 +102,7 @@ class PifObjective:
         split_examples(recipe, groups)
 
     def largest_pass(self, recipe: Recipe, groups: Groups, chat: ChatTokens) -> Pass:
-        """A micro batch of answers, each a candidate with its label."""
+        """Return a micro batch of answers, each a candidate with its label."""
         texts = {text_of(candidate) for item in groups.items for candidate in item.candidates}
         longest = max(len(chat.ids_of(text)) for text in texts)
         return Pass(recipe.run.micro_batch, longest + groups.max_tokens)
@@ -114,7 +114,7 @@ class PifObjective:
         return -(-batches // split.passes)
 
     def build(self, plan: Plan, out: Path) -> Any:
-        """A trainer of transformers with the PIF-style loss."""
+        """Return a trainer of transformers with the PIF-style loss."""
         return given_answers_trainer(
             plan,
             out,
@@ -155,7 +155,7 @@ def pif_loss(
     symbol_weight: float = 1.0,
     content_weight: float = 1.0,
 ) -> torch.Tensor:
-    """The loss of a batch of B examples, from log-probabilities of tokens, shape (B, 1+m, L), the
+    """Return the loss of a batch of B examples, from log-probabilities of tokens, shape (B, 1+m, L), the
     positive first; `symbol` and `content` are 1 where a token belongs to that part of the answer.
     """
     import torch
@@ -180,7 +180,7 @@ class PifHooks(_Base):  # type: ignore[misc]
     def compute_loss(
         self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None
     ) -> Any:
-        """The PIF-style loss of a collated batch."""
+        """Return the PIF-style loss of a collated batch."""
         import torch
 
         shape = inputs["symbol"].shape  # (B, 1+m, L)
@@ -239,7 +239,7 @@ def _negatives(row: GroupRow, n: int, wanted: int, seed: int) -> list[tuple[int,
 def _answer(
     chat: ChatTokens, prompt: str, separator: str, symbol: str, content: str
 ) -> AnswerTokens:
-    """The tokens of a prompt with one answer, which the content cannot end."""
+    """Return the tokens of a prompt with one answer, which the content cannot end."""
     content = chat.writer.broken_up(content)
     text = f"{prompt}{symbol}{separator}{content}"
     ids, spans = chat.writer.encode_placed(text)
@@ -256,7 +256,7 @@ def _answer(
 
 
 def _tokens_between(spans: Sequence[tuple[int, int]], first: int, last: int) -> tuple[int, ...]:
-    """The tokens that share a character with a stretch of the text."""
+    """Return the tokens that share a character with a stretch of the text."""
     return tuple(
         at for at, (start, end) in enumerate(spans) if start < last and end > first and end > start
     )

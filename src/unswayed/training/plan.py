@@ -19,7 +19,7 @@ from unswayed.training.sampling import Split
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is trained, how, and for how long."""
+    """Model, data, objective and length of a training run."""
 
     # objective, engine: registered names
     objective: str
@@ -56,11 +56,11 @@ class Plan:
         return self.recipe.optimiser.inner_updates if self.sampled else 1
 
     def interrupted_after(self, step: int) -> str:
-        """What to be told of a run that a signal has stopped."""
+        """Return the message about a run that a signal has stopped."""
         return f"interrupted after step {step} of {self.steps}; the same command goes on from here."
 
     def described(self) -> dict[str, Any]:
-        """The plan as plain values, for `--dry-run`."""
+        """Return the plan as plain values, for `--dry-run`."""
         return {
             **self.record,
             "layouts": list(self.groups.moving),

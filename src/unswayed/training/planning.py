@@ -1,4 +1,4 @@
-"""From items, a recipe and a model to a plan: everything that can be checked without weights."""
+"""Plan a training run from items, recipe and model: everything that can be checked without weights."""
 
 from __future__ import annotations
 
@@ -138,13 +138,13 @@ def plan_training(
 
 
 def answers_with_label(items: Sequence[Item], *, model: str, recipe: Recipe) -> bool:
-    """Whether the prompt that a training would use asks for a label and nothing else."""
+    """Return True if the prompt that a training would use asks for a label and nothing else."""
     own = _with_own_prompt(recipe, locate(_base_of(model)).prompt)
     return _first_prompt(items, prompt_settings(own.prompt)).answer_only
 
 
 def _with_own_prompt(recipe: Recipe, own: OwnPrompt) -> Recipe:
-    """The recipe, with the base's own template and thinking mode where it leaves them open."""
+    """Return the recipe, with the base's own template and thinking mode where it leaves them open."""
     changes: dict[str, object] = {}
     if recipe.prompt.template is None and own.template is not None:
         changes["prompt"] = msgspec.structs.replace(recipe.prompt, template=own.template)
@@ -175,7 +175,7 @@ def _first_prompt(items: Sequence[Item], prompts: PromptSettings) -> Rendered:
 
 
 def _remarks(recipe: Recipe, demand: Demand, steps: int) -> Iterator[str]:
-    """What is allowed and hardly meant."""
+    """Warn about settings that are valid but probably unintended."""
     if not estimate_memory(demand).fits:
         yield f"memory: {advice(demand)}"
     largest = demand.shape.largest_rank
@@ -192,7 +192,7 @@ def _remarks(recipe: Recipe, demand: Demand, steps: int) -> Iterator[str]:
 
 
 def _base_of(model: str) -> str:
-    """The model's path or hub id: what follows `hf/`, or the folder of a built-in judge."""
+    """Return the model's path or hub id: what follows `hf/`, or the folder of a built-in judge."""
     provider, slash, rest = model.partition("/")
     if provider == "tiny":
         from unswayed.tiny.formats import FORMATS

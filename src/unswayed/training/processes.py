@@ -52,17 +52,17 @@ def joined(recipe: Recipe) -> Iterator[None]:
 
 
 def process_count(environment: Mapping[str, str] = os.environ) -> int:
-    """Processes of this run, as its launcher announces them."""
+    """Return the number of processes of this run, as its launcher announces them."""
     return int(environment.get("WORLD_SIZE", "1"))
 
 
 def is_main() -> bool:
-    """Whether this process is the first of the run, as its launcher numbers it."""
+    """Return True if this process is the first of the run, as its launcher numbers it."""
     return os.environ.get("RANK", "0") == "0"
 
 
 def everyone(value: T) -> list[T]:
-    """The value of each process, in their order. All have to take part."""
+    """Return the value of each process, in their order. All have to take part."""
     if not _several():
         return [value]
     import torch.distributed as dist
@@ -73,7 +73,7 @@ def everyone(value: T) -> list[T]:
 
 
 def on_main(action: Callable[[], T], *, patient: bool = False) -> T:
-    """What an action returns, which the first process alone does for all, `patient` however long it takes.
+    """Return the result of an action that only the first process runs for all, `patient` however long it takes.
 
     Its error is raised in the others as a `RunDirectoryError` with the same message; a signal that
     reaches another process while it waits patiently is a `KeyboardInterrupt` there.
@@ -107,7 +107,7 @@ def on_main(action: Callable[[], T], *, patient: bool = False) -> T:
 
 
 def any_process(asked: bool) -> bool:
-    """Whether any process was asked; every process has to ask this at the same place."""
+    """Return True if any process was asked; every process has to ask this at the same place."""
     if not _several():
         return asked
     import torch
@@ -127,7 +127,7 @@ def _several() -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sharding:
-    """How the processes of a run share a model."""
+    """Sharing of a model among the processes of a run."""
 
     name: str = "one process"  # what users call it
     processes: int = 1  # of the run
@@ -138,12 +138,12 @@ class Sharding:
 
     @property
     def copies_gradients(self) -> bool:
-        """Whether gradients are held a second time, in the buckets that processes exchange."""
+        """True if gradients are held a second time, in the buckets that processes exchange."""
         return self.processes > 1 and self.gradients == 1
 
 
 def sharding_of(environment: Mapping[str, str]) -> Sharding:
-    """The sharding that accelerate's launcher announces to the processes it starts.
+    """Return the sharding that accelerate's launcher announces to the processes it starts.
 
     Source: accelerate 1.15, `utils/launch.py` and `utils/dataclasses.py`.
     """

@@ -1,4 +1,4 @@
-"""What happens between steps: log, warnings, held-out checks."""
+"""Work between steps: log, warnings, held-out checks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from unswayed.training.run_folder import RunFolder
 
 
 class TrainingWarning(UserWarning):
-    """What to know of a run that goes on."""
+    """Warning about a run that goes on."""
 
 
 @contextmanager
@@ -164,6 +164,6 @@ def _place(state: Any) -> dict[str, float]:
 
 
 def _reason(error: Exception) -> str:
-    """The error on one line; that of answers names its kind itself."""
+    """Return the error on one line; that of answers names its kind itself."""
     text = first_line(error).rstrip(".")
     return f"{text}." if isinstance(error, AnswerError) else f"{type(error).__name__}: {text}."

@@ -50,7 +50,7 @@ class Rows:
 
     @classmethod
     def of(cls, ids: Tensor, mask: Tensor, labels: Tensor) -> Rows | None:
-        """The different rows of a batch; None if nothing in it is scored.
+        """Return the different rows of a batch; None if nothing in it is scored.
 
         Tokens have prompts on the left and responses on the right, shape (B, L); `labels` are the tokens
         that are scored and `UNSCORED` elsewhere.
@@ -74,7 +74,7 @@ class Rows:
         return self.ids.numel()
 
     def inputs(self) -> dict[str, Tensor]:
-        """What the model is called with."""
+        """Return the model's arguments."""
         return {"input_ids": self.ids, "attention_mask": self.mask, "labels": self.labels}
 
     def spread(self, values: Tensor) -> Tensor:
@@ -97,7 +97,7 @@ class Trees:
 
     @classmethod
     def of(cls, rows: Rows) -> Trees:
-        """The trees of different rows."""
+        """Return the trees of different rows."""
         import torch
 
         sizes = torch.bincount(rows.prompt_of)
@@ -125,7 +125,7 @@ class Trees:
         return count * width * width
 
     def inputs(self) -> dict[str, Tensor]:
-        """What the model is called with; the attention mask has shape (G, 1, W, W)."""
+        """Return the model's arguments; the attention mask has shape (G, 1, W, W)."""
         import torch
 
         rows, (count, width) = self.rows, self.shape
@@ -159,7 +159,7 @@ class Trees:
         return whole
 
     def _columns(self) -> Tensor:
-        """Where each different row's response stands in its sequence, shape (U, T)."""
+        """Return the columns of each different row's response in its sequence, shape (U, T)."""
         import torch
 
         rows = self.rows
@@ -216,7 +216,7 @@ class SharedForward:
 
 
 def trees_hold(model: Any, vocabulary: int) -> bool:
-    """Whether trees give a model's own numbers, tried on six short rows of arbitrary tokens."""
+    """Return True if trees give a model's own numbers, tried on six short rows of arbitrary tokens."""
     import torch
 
     device = next(model.parameters()).device

@@ -1,4 +1,4 @@
-"""What an objective is (what is optimised) and what an engine is (what runs it)."""
+"""Protocols of objectives (what is optimised) and engines (what runs it)."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ Report = Callable[[Mapping[str, float]], None]
 
 
 class Objective(Protocol):
-    """What is optimised. Implementations are small frozen dataclasses; `table.py` names one each."""
+    """Objective of training. Implementations are small frozen dataclasses; `table.py` names one each."""
 
     @property
     def sampled(self) -> bool:
-        """Whether responses are sampled; else they are given, or all of them are computed."""
+        """True if responses are sampled; else they are given, or all of them are computed."""
         ...
 
     @property
     def needs_gold(self) -> bool:
-        """Whether an item without gold teaches nothing."""
+        """True if an item without gold teaches nothing."""
         ...
 
     @property
     def layouts(self) -> Layouts:
-        """What moves with a presentation where the recipe leaves it open."""
+        """Part that moves with a presentation where the recipe leaves it open."""
         ...
 
     @property
     def uses(self) -> tuple[str, ...]:
-        """What it takes from the parts of a recipe that not all objectives share (`card.PARTIAL`).
+        """Names taken from the parts of a recipe that not all objectives share (`card.PARTIAL`).
 
         Tables (`rollout`) and fields (`target.temperature`); the model card leaves out the rest.
         """
@@ -47,13 +47,13 @@ class Objective(Protocol):
 
     @property
     def card_text(self) -> str:
-        """What the model card says the method is: a name with its source."""
+        """Name of the method with its source, for the model card."""
         ...
 
     def settings(
         self, recipe: Recipe, *, consistency: str | None, advantage: Advantage | None
     ) -> RewardSettings | None:
-        """The reward, or None for an objective without one.
+        """Return the reward, or None for an objective without one.
 
         Args:
             recipe: Its table `reward`.
@@ -74,7 +74,7 @@ class Objective(Protocol):
         ...
 
     def largest_pass(self, recipe: Recipe, groups: Groups, chat: ChatTokens) -> Pass:
-        """What a backward pass holds at most, to estimate memory and to check the model's context."""
+        """Return the largest backward pass, to estimate memory and to check the model's context."""
         ...
 
     def steps_per_epoch(self, recipe: Recipe, groups: Groups) -> int:
@@ -82,7 +82,7 @@ class Objective(Protocol):
         ...
 
     def build(self, plan: Plan, out: Path) -> Any:
-        """A trainer of transformers with the model loaded, ready to train into `out`.
+        """Return a trainer of transformers with the model loaded, ready to train into `out`.
 
         For engines that run one. Others train from the plan, with `scoring.GroupScorer` where there
         is a reward, and refuse in their `check` what they cannot train.
@@ -91,7 +91,7 @@ class Objective(Protocol):
 
 
 class Stop(NamedTuple):
-    """Where an engine stopped.
+    """Point at which an engine stopped.
 
     Attributes:
         steps: Optimiser steps done.
@@ -103,7 +103,7 @@ class Stop(NamedTuple):
 
 
 class Engine(Protocol):
-    """What runs objectives: it divides steps, trains, answers, saves."""
+    """Engine that runs objectives: it divides steps, trains, answers, saves."""
 
     def check(self, recipe: Recipe, settings: RewardSettings | None, *, sampled: bool) -> None:
         """Check that the engine is installed in a known version, and can run what is asked for.

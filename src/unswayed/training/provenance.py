@@ -1,4 +1,4 @@
-"""What a training run was: its record, and what makes it the same run."""
+"""Record of a training run, and the fields that make it the same run."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def run_record(
 
 
 def differing_fields(old: Record, new: Record) -> dict[str, tuple[object, object]]:
-    """The fields in which two runs differ that may not differ in one run, with both values."""
+    """Return the fields in which two runs differ that may not differ in one run, with both values."""
     before, now = _comparable(old), _comparable(new)
     if before["data.trained"] == now["data.trained"]:
         ignored = {*_RUNS_ON, "data.fingerprint", "recipe.data.held_out"}

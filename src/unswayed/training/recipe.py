@@ -24,7 +24,7 @@ LARGEST: Final = 1e30
 
 
 def recipe_names() -> tuple[str, ...]:
-    """The shipped recipes."""
+    """Return the shipped recipes."""
     return tuple(sorted(file.stem for file in FOLDER.glob("*.toml")))
 
 
@@ -45,7 +45,7 @@ def load_recipe(name: str | Path) -> Recipe:
 
 
 def with_changes(recipe: Recipe, changes: Mapping[str, str]) -> Recipe:
-    """The recipe with some fields set, such as `{"reward.lam": "0.5", "data.orders": "cyclic"}`.
+    """Return the recipe with some fields set, such as `{"reward.lam": "0.5", "data.orders": "cyclic"}`.
 
     Args:
         recipe: The recipe to start from.
@@ -115,7 +115,7 @@ def _check_fields(raw: Mapping[str, object], where: str) -> None:
 
 
 def _hint(field: str) -> str:
-    """What may stand in a field: its choices, or the fields of a table."""
+    """Return the allowed content of a field: its choices, or the fields of a table."""
     struct, _, name = field.rpartition(".")
     names = _fields_by_table().get(field)
     if names:
@@ -131,7 +131,7 @@ def _hint(field: str) -> str:
 
 @functools.cache
 def _fields_by_table() -> Mapping[str, frozenset[str]]:
-    """The names of a recipe's fields, and for those that are tables the names of theirs."""
+    """Return the names of a recipe's fields, and for those that are tables the names of theirs."""
     tables = {}
     for field in type_info(Recipe).fields:  # type: ignore[attr-defined]  # a struct has fields
         kinds = field.type.types if isinstance(field.type, UnionType) else (field.type,)
@@ -165,7 +165,7 @@ def _check_values(recipe: Recipe, where: str) -> None:
 
 
 def _is_text(value: str) -> bool:
-    """Whether it is text at all, and not bytes of a command line that are none."""
+    """Return True if it is text at all, and not bytes of a command line that are none."""
     try:
         value.encode()
     except UnicodeEncodeError:

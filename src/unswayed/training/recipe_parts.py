@@ -35,7 +35,7 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class DataTable(_Part, frozen=True):
-    """What is trained on."""
+    """Training data."""
 
     # set of orders that makes a permutation group; None for the paper's: swap for two candidates,
     # structured for more
@@ -51,7 +51,7 @@ class DataTable(_Part, frozen=True):
 
 
 class PromptTable(_Part, frozen=True):
-    """How an item is put to the model."""
+    """Prompt of an item."""
 
     style: str = "direct"  # a prompt of `unswayed.prompts`
     # path of a template file; None for the model's own (a `prompt_template.jinja` in its folder, as
@@ -65,7 +65,7 @@ class PromptTable(_Part, frozen=True):
 
 
 class Rollout(_Part, frozen=True):
-    """How responses are sampled."""
+    """Sampling of responses."""
 
     samples: Annotated[int, Meta(ge=1, le=4096)] = 8  # N, responses per presentation
     temperature: AboveZero = 1.0
@@ -132,7 +132,7 @@ class Pif(_Part, frozen=True):
 
 
 class Target(_Part, frozen=True):
-    """What answers of one label are trained towards, by `rl-exact`, `distill` and `sft`."""
+    """Target of answers of one label, for `rl-exact`, `distill` and `sft`."""
 
     distill: Weight = 0.5  # rl-exact: of the pull towards the model's own average before training
     invariance: Weight = 0.0  # sft: of the variance over presentations
@@ -150,7 +150,7 @@ class Chat(_Part, frozen=True):
 
 
 class RunTable(_Part, frozen=True):
-    """Where and how it runs; nothing here changes what is learned, except seed and precision."""
+    """Place and manner of a run; nothing here changes what is learned, except seed and precision."""
 
     seed: int = 0  # of sampling, shuffling and adapters
     # auto is bfloat16 on a GPU and float32 on a CPU

@@ -31,7 +31,7 @@ Reader = Callable[[str, Sequence[str]], Reading]
 
 
 def reader(prompt: PromptTable, *, answer_only: bool, task: Task = Task.PAIRWISE) -> Reader:
-    """The reader of the responses to a task's prompt."""
+    """Return the reader of the responses to a task's prompt."""
     spec = task_of(task)
 
     def read_reply(text: str, symbols: Sequence[str]) -> Reading:
@@ -69,7 +69,7 @@ def _decision(task: TaskSpec, text: str, symbols: Sequence[str]) -> Decision:
 
 
 def _label(text: str, symbols: Sequence[str]) -> int | None:
-    """The label a response names. A declared tie names none: training asks for one candidate."""
+    """Return the label a response names. A declared tie names none: training asks for one candidate."""
     symbol = parse_label(text, symbols, allow_tie=False)
     return None if symbol is None else list(symbols).index(symbol)
 

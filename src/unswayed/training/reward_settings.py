@@ -1,4 +1,4 @@
-"""Which reward and which advantage, with every number of both; the table of rewards. No numpy here."""
+"""Reward and advantage, with every number of both; the table of rewards. No numpy here."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Reward:
     unparsed: float = -1.0
 
     def expectation(self, p: NDArray[np.float64], right: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """`expected`, where there is one.
+        """Return `expected`, where there is one.
 
         Raises:
             UsageError: Where there is none.

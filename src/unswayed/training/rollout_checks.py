@@ -1,4 +1,4 @@
-"""What sampling responses needs: enough of them, and a vLLM that the installed trl can use."""
+"""Check what sampling responses needs: enough of them, and a vLLM that the installed trl can use."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from unswayed.base.errors import MissingExtraError, UsageError
+from unswayed.base.registry import install_command
 from unswayed.training.recipe_parts import Recipe, Rollout
 
 LEAST_SAMPLES: Final = 2
@@ -52,7 +53,7 @@ def check_vllm(engine: str) -> None:
         requirement = wanted.get(package, Requirement(package))
         asked = f"{package} {requirement.specifier}".strip()
         remedy = (
-            'Install it with: pip install "unswayed[vllm]", or set rollout.engine = "transformers".'
+            f'Install it with: {install_command("vllm")}, or set rollout.engine = "transformers".'
         )
         try:
             installed = version(package)

@@ -23,7 +23,7 @@ from unswayed.training.targets import golden
 
 @dataclass(frozen=True, slots=True)
 class TrainingResult:
-    """What training left behind."""
+    """Result of a training run."""
 
     out: Path  # folder of the adapter or model, its card, the log and the checkpoints
     model_name: str  # name under which the rest of the program opens it
@@ -41,7 +41,7 @@ class TrainingResult:
 def result_of(
     plan: Plan, folder: RunFolder, stop: Stop, *, resumed_from: int | None
 ) -> TrainingResult:
-    """What lies in the folder of a run that has stopped."""
+    """Read the result from the folder of a run that has stopped."""
     out, checks = folder.path, folder.held_out()
     return TrainingResult(
         out=out,

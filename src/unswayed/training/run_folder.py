@@ -35,7 +35,7 @@ DIGITS: Final = re.compile("0|[1-9][0-9]{0,17}")
 
 
 class Start(NamedTuple):
-    """Where a run begins."""
+    """Starting point of a run."""
 
     resume: int | None  # step of the checkpoint to go on from; None for a fresh start
     finished: int | None  # the steps that this very run had when it finished; None if it has not
@@ -44,7 +44,7 @@ class Start(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RunFolder:
-    """Where a run leaves its result, log and checkpoints."""
+    """Folder for the result, log and checkpoints of a run."""
 
     path: Path  # may not exist before `prepare`
 
@@ -103,12 +103,12 @@ class RunFolder:
         return Start(resume, finished, tuple(warnings))
 
     def checkpoint(self, step: int) -> Path:
-        """Where the checkpoint of a step lies."""
+        """Return the path of a step's checkpoint."""
         return self.path / f"checkpoint-{step}"
 
     @property
     def aside(self) -> Path:
-        """Where checkpoints are written, under the names they will have."""
+        """Folder in which checkpoints are written before they are moved into place."""
         return self.path / ASIDE
 
     def keep_checkpoint(self, step: int, record: Record, most: int) -> None:
@@ -131,7 +131,7 @@ class RunFolder:
         self._clear()
 
     def read_record(self, step: int | None = None) -> Record:
-        """The record of the run, or of one of its checkpoints."""
+        """Return the record of the run, or of one of its checkpoints."""
         folder = self.path if step is None else self.checkpoint(step)
         try:
             record: Record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
@@ -190,7 +190,7 @@ class RunFolder:
                 file.write("".join(f"{line}\n" for line in kept).encode())
 
     def held_out(self) -> dict[int, Mapping[str, float]]:
-        """The held-out figures in the log, by step."""
+        """Return the held-out figures in the log, by step."""
         by_step: dict[int, Mapping[str, float]] = {}
         for logged in self._log_lines():
             figures = {key: value for key, value in logged.items() if key.startswith("held_out/")}
@@ -199,7 +199,7 @@ class RunFolder:
         return by_step
 
     def settled(self) -> dict[str, float]:
-        """What was settled before training, such as a `temperature`: stands in every step."""
+        """Return the values settled before training, such as a `temperature`: part of every step."""
         choices: dict[str, float] = {}
         for logged in self._log_lines():
             choices |= {
@@ -226,13 +226,13 @@ class RunFolder:
         return {step: checkpoint_defect(self.checkpoint(step), step) for step in steps}
 
     def _old_record(self, resume: int | None) -> Record | None:
-        """The record of what is gone on with: of the checkpoint, or else of the run."""
+        """Return the record of what is gone on with: of the checkpoint, or else of the run."""
         if resume is None and not (self.path / RECORD).exists():
             return None
         return self.read_record(resume)
 
     def _finished(self) -> tuple[int | None, list[str]]:
-        """The steps of a finished run, if its weights can be read, and what to say if not."""
+        """Return the steps of a finished run, if its weights can be read, and what to say if not."""
         steps = read_object(self.path / RECORD).get("finished")
         if not isinstance(steps, int):
             return None, []

@@ -1,4 +1,4 @@
-"""Which rows a training step is made of: whole permutation groups, in an order that can be resumed."""
+"""Choose the rows of a training step: whole permutation groups, in an order that can be resumed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from unswayed.training.recipe_parts import Recipe
 
 
 class Split(NamedTuple):
-    """How the responses (of PIF, the examples) of an optimiser step are divided."""
+    """Division of an optimiser step's responses (of PIF, its examples)."""
 
     micro: int  # of them per process and backward pass
     passes: int  # backward passes per step

@@ -1,4 +1,4 @@
-"""From sampled responses to rewards, in numpy: everything numeric that an engine's hooks do."""
+"""Turn sampled responses into rewards, in numpy: everything numeric that an engine's hooks do."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class GroupScorer:
 
     @classmethod
     def of(cls, groups: Groups, settings: RewardSettings, recipe: Recipe) -> GroupScorer:
-        """The scorer of a run, with the gold of every item."""
+        """Return the scorer of a run, with the gold of every item."""
         read = reader(recipe.prompt, answer_only=groups.answer_only, task=recipe.task)
         rows = groups.first_rows
         numbers = np.array([row.n for row in rows])

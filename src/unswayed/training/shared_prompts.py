@@ -154,7 +154,7 @@ def sorted_by_prompt(batches: Sequence[Mapping[str, Any]]) -> list[dict[str, Any
 
 
 def has_dropout(model: Any) -> bool:
-    """Whether a forward pass in training draws random numbers."""
+    """Return True if a forward pass in training draws random numbers."""
     import torch
 
     settings = model.config.get_text_config().to_dict()
@@ -164,7 +164,7 @@ def has_dropout(model: Any) -> bool:
 
 
 def takes_prompts_apart(model: Any) -> bool:
-    """Whether a prompt can be computed apart from its responses.
+    """Return True if a prompt can be computed apart from its responses.
 
     Every layer keeps the keys and values of all tokens, not of a window or a state in their place,
     and the model can be told where each token stands.

@@ -57,7 +57,7 @@ class Boundary:
 
     @classmethod
     def of(cls, trainer: Any, random: dict[str, Any]) -> Boundary:
-        """The moment that a trainer is at, with the random numbers that the next step begins with."""
+        """Return the moment that a trainer is at, with the random numbers that the next step begins with."""
         import torch
 
         on_gpu = torch.cuda.is_available()
@@ -71,7 +71,7 @@ class Boundary:
 
 
 def random_states() -> dict[str, Any]:
-    """This process's random numbers, in the form in which transformers keeps them."""
+    """Return this process's random numbers, in the form in which transformers keeps them."""
     import numpy as np
     import torch
 
@@ -117,13 +117,13 @@ class StopHooks:
     _random: dict[str, Any] = field(default_factory=dict)
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """From here on a stop is possible."""
+        """Allow a stop from here on."""
         self._settle(state)
         if state.global_step >= state.max_steps:
             raise NothingLeft
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """The step before is whole: logged, saved, checked."""
+        """Note that the step before is whole: logged, saved, checked."""
         self._settle(state)
 
     on_epoch_end = on_train_end = on_step_begin
@@ -133,7 +133,7 @@ class StopHooks:
         self._stop_if_asked()
 
     def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """The weights are about to change."""
+        """Note that the weights are about to change."""
         self._stop_if_asked()
         if self.joint is None:
             self.settled = False
@@ -141,7 +141,7 @@ class StopHooks:
             self.joint.pass_gate()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """The weights have changed; before the next step random numbers may be drawn."""
+        """Note that the weights have changed; before the next step random numbers may be drawn."""
         if state.global_step % self.plan.stop_every == 0:
             self._random = random_states()
 
@@ -252,7 +252,7 @@ class JointStop:
         self.over = threading.Event()  # set when there is no more to hear
 
     def settle(self, boundary: Boundary) -> None:
-        """The weights are those of a boundary until the next gate is passed."""
+        """Note that the weights are those of a boundary until the next gate is passed."""
         with self._lock:
             self.training.boundary, self.training.settled = boundary, True
 
@@ -309,7 +309,7 @@ class JointStop:
             os._exit(code)
 
     def _take(self) -> Boundary | None:
-        """The boundary that all processes stop at; from here on none passes the gate after it."""
+        """Return the boundary that all processes stop at; from here on none passes the gate after it."""
         while True:
             with self._lock:
                 boundary, waits = self.training.boundary, self.at_gate
@@ -337,7 +337,7 @@ class JointStop:
             stream.synchronize()
 
     def _finish(self, boundary: Boundary | None) -> None:
-        """The first process waits for the others' parts, the others for the checkpoint's name."""
+        """Let the first process wait for the others' parts, and the others for the checkpoint's name."""
         if self.rank:
             self._wait(["named"])
             return
@@ -359,7 +359,7 @@ class JointStop:
         return missing
 
     def _said(self, key: str) -> bool:
-        """Whether the store has a key; if the process that keeps it has left, everything is said."""
+        """Return True if the store has a key; if the process that keeps it has left, everything is said."""
         try:
             return bool(self.store.check([key]))
         except RuntimeError:
@@ -395,6 +395,6 @@ def stoppable(hooks: StopHooks) -> Iterator[None]:
 
 
 def _say(text: str) -> None:
-    """A line of the first process on stderr, also from within a signal's handler."""
+    """Print a line of the first process on stderr, also from within a signal's handler."""
     if is_main():
         os.write(2, f"{text}\n".encode())

@@ -1,4 +1,4 @@
-"""What can be trained, and what trains: one line registers an objective or an engine. Nothing heavy."""
+"""Objectives and engines; one line registers each. Nothing heavy."""
 
 from __future__ import annotations
 

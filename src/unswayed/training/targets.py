@@ -1,4 +1,4 @@
-"""What an item's answers are trained towards: the model's own average, the gold, or both weighed."""
+"""Training targets of an item's answers: the model's own average, the gold, or both weighed."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ LIKELY: Final = NORMAL**2 / 2
 
 
 class GoldNoise(NamedTuple):
-    """How far gold and the model's own average can be trusted."""
+    """Reliability of gold and of the model's own average."""
 
     temperature: float  # temperature of the average
     wrong_gold: float  # share of items whose gold is wrong
 
 
 def own_average(log_p: FloatArray, *, temperature: float = 1.0) -> FloatArray:
-    """The mean of the logits over a balanced set of presentations, as a distribution, shape (..., n).
+    """Return the mean of the logits over a balanced set of presentations, as a distribution, shape (..., n).
 
     Whatever is added to a position's or a label's logit is the same for all candidates in the mean
     of a set that shows each candidate equally often in each place, so it cancels. A temperature below
@@ -60,7 +60,7 @@ def noise_of_gold(
     *,
     temperatures: Sequence[float] = TEMPERATURES,
 ) -> GoldNoise:
-    """The temperature and the share of wrong gold under which the gold is likeliest.
+    """Return the temperature and the share of wrong gold under which the gold is likeliest.
 
     The truth is drawn from the average, mean logits of shape (items, n), at a temperature; gold names
     it with probability 1 - epsilon and any other candidate equally often. Of equal likelihoods the
@@ -72,7 +72,7 @@ def noise_of_gold(
 
 
 def wrong_gold(mean_logits: FloatArray, gold: Sequence[int]) -> Estimate:
-    """The share of wrong gold with its 95 % profile-likelihood interval, whatever the temperature.
+    """Return the share of wrong gold with its 95 % profile-likelihood interval, whatever the temperature.
 
     From 0 to (n - 1) / n, which is gold by lot. "Wrong" is as in `noise_of_gold`: as often on items
     where the average is sure as on others. An average that is sure and wrong counts in it, since gold
@@ -88,7 +88,7 @@ def wrong_gold(mean_logits: FloatArray, gold: Sequence[int]) -> Estimate:
 
 
 def shared_temperature(mean_logits: FloatArray, gold: Sequence[int]) -> float:
-    """The temperature nearest to 1 that is likely, whether gold is always right or partly wrong.
+    """Return the temperature nearest to 1 that is likely, whether gold is always right or partly wrong.
 
     Where gold contradicts a sure average either of them may be wrong: all right, gold asks for a
     flatter average; partly wrong, for a sharper one. Log loss is convex in 1 / temperature, so a step from 1
@@ -102,7 +102,7 @@ def shared_temperature(mean_logits: FloatArray, gold: Sequence[int]) -> float:
 
 
 def _likely(profile: FloatArray, places: FloatArray) -> tuple[float, float]:
-    """The ends of the 95 % interval, on straight lines between the places of a profile."""
+    """Return the ends of the 95 % interval, on straight lines between the places of a profile."""
     above = profile - (profile.max() - LIKELY)
     within = np.flatnonzero(above >= 0)
     ends = []
@@ -114,7 +114,7 @@ def _likely(profile: FloatArray, places: FloatArray) -> tuple[float, float]:
 
 
 def _peaks(values: FloatArray) -> FloatArray:
-    """The largest value of each column, shape (k, m) -> (m,), of a parabola through three rows."""
+    """Return the largest value of each column, shape (k, m) -> (m,), of a parabola through three rows."""
     rows, columns = values.argmax(axis=0), np.arange(values.shape[1])
     inner = rows.clip(1, len(values) - 2)
     before, peak, after = (values[inner + step, columns] for step in (-1, 0, 1))
@@ -148,7 +148,7 @@ def _log_likelihoods(
 def gold_targets(
     gold: IntArray, n: int, *, own: FloatArray | None = None, epsilon: float = 0.0
 ) -> FloatArray:
-    """The posterior of the truth given gold, shape (items, n); one-hot for epsilon 0.
+    """Return the posterior of the truth given gold, shape (items, n); one-hot for epsilon 0.
 
     The prior is each item's own average, shape (items, n), or uniform.
     """
@@ -174,7 +174,7 @@ class Compared(NamedTuple):
 def own_averages(
     items: Sequence[Item], answers: Mapping[str, FloatArray], *, temperature: float
 ) -> list[FloatArray]:
-    """The average of each item, shape (n,), of log-probabilities over `balanced(n)` by item id."""
+    """Return the average of each item, shape (n,), of log-probabilities over `balanced(n)` by item id."""
     return [own_average(answers[item.id], temperature=temperature) for item in items]
 
 
@@ -184,7 +184,7 @@ def estimated_noise(
     *,
     temperature: float | None = None,
 ) -> GoldNoise:
-    """The temperature of the average, unless it is given, and the share of wrong gold that are likeliest.
+    """Return the temperature of the average, unless it is given, and the share of wrong gold that are likeliest.
 
     Temperature 1 and share 0 where too few items can be `compared`.
     """
@@ -196,7 +196,7 @@ def estimated_noise(
 
 
 def own_temperature(items: Sequence[Item], answers: Mapping[str, FloatArray]) -> float:
-    """The temperature at which the average is a target: as near to 1 as the gold there is allows.
+    """Return the temperature at which the average is a target: as near to 1 as the gold there is allows.
 
     1 where too few items can be `compared`; else `shared_temperature`.
     """
@@ -231,7 +231,7 @@ def golden(items: Sequence[Item]) -> list[Item]:
 
 
 def questions(items: Sequence[Item]) -> list[Item]:
-    """The first item of each question: duplicates are no evidence of their own."""
+    """Return the first item of each question: duplicates are no evidence of their own."""
     first: dict[str, Item] = {}
     for unit, item in zip(units_of(items)[0], items, strict=True):
         first.setdefault(unit, item)
@@ -239,7 +239,7 @@ def questions(items: Sequence[Item]) -> list[Item]:
 
 
 def plain_gold(items: Sequence[Item]) -> list[FloatArray]:
-    """The gold of each item, shape (n,), equally much for each right candidate."""
+    """Return the gold of each item, shape (n,), equally much for each right candidate."""
     masks = [right_mask(item.gold_candidates(), item.n) for item in items]
     return [mask / mask.sum() for mask in masks]
 
@@ -247,7 +247,7 @@ def plain_gold(items: Sequence[Item]) -> list[FloatArray]:
 def weighed_gold(
     items: Sequence[Item], averages: Sequence[FloatArray], *, epsilon: float
 ) -> list[FloatArray]:
-    """What gold makes of each item's average, shape (n,); gold itself for epsilon 0.
+    """Return the target that gold makes of each item's average, shape (n,); gold itself for epsilon 0.
 
     Items with several right candidates keep their gold, equally much for each.
     """

@@ -60,7 +60,7 @@ def trainer_arguments(
 
 
 def save_steps(recipe: Recipe, steps: int) -> int:
-    """Steps between checkpoints; 0 for none.
+    """Return the number of steps between checkpoints; 0 for none.
 
     `optimiser.inner_updates` divides it, because a checkpoint between two updates of the same
     responses could not be resumed exactly.

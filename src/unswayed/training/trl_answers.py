@@ -70,7 +70,7 @@ def answers_of(trainer: Any, plan: Plan, prompts: Sequence[Prompt], *, greedy: b
 
 
 def share(lengths: Sequence[int], process: int, world: int) -> list[int]:
-    """The prompts of one process, the shortest first; equally many for every process."""
+    """Return the prompts of one process, the shortest first; equally many for every process."""
     by_length = sorted(range(len(lengths)), key=lambda at: lengths[at])
     rounds = -(-len(lengths) // world)
     return [by_length[min(turn * world + process, len(lengths) - 1)] for turn in range(rounds)]
@@ -148,7 +148,7 @@ def _by_transformers(
 
 @contextlib.contextmanager
 def _root_weights(trainer: Any) -> Iterator[None]:
-    """The weights outside the sharded layers, where FSDP 1 keeps them flat; FSDP 2 needs nothing."""
+    """Yield the weights outside the sharded layers, where FSDP 1 keeps them flat; FSDP 2 needs nothing."""
     if trainer.is_fsdp_enabled and trainer.accelerator.state.fsdp_plugin.fsdp_version == 1:
         from torch.distributed.fsdp import FullyShardedDataParallel
 

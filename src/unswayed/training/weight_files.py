@@ -1,4 +1,4 @@
-"""Whether weight files are whole, by their headers: a download or a process that saves may have stopped."""
+"""Check by their headers that weight files are whole: a download or a saving process may have stopped."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Shape = tuple[int, ...]
 
 
 def weights_defect(folder: Path) -> str | None:
-    """What keeps the weights of a model or an adapter from being read; None if they are whole."""
+    """Return the defect that keeps the weights of a model or an adapter from being read; None if they are whole."""
     index = folder / INDEX
     try:
         names = (
@@ -76,7 +76,7 @@ def check_weight_files(folder: Path, model: Any) -> None:
 
 
 def _shards(index: Path) -> list[str]:
-    """The files that an index names; `ValueError` if there are none."""
+    """Return the files that an index names; `ValueError` if there are none."""
     try:
         shards = sorted(set(json.loads(index.read_bytes())["weight_map"].values()))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -87,7 +87,7 @@ def _shards(index: Path) -> list[str]:
 
 
 def _shapes(file: Path) -> Mapping[str, Shape]:
-    """The shapes of a file's tensors by name; `ValueError` if it is not as long as its header says."""
+    """Return the shapes of a file's tensors by name; `ValueError` if it is not as long as its header says."""
     size = file.stat().st_size
     try:
         with file.open("rb") as opened:

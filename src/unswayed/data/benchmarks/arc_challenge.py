@@ -32,7 +32,7 @@ class _Row(msgspec.Struct):
 
 
 def _republished(record: Record) -> Record:
-    """The authors' layout as the hub's; any other record as it is."""
+    """Return the authors' layout as the hub's; any other record as it is."""
     question = record.get("question")
     if not isinstance(question, Mapping):
         return record

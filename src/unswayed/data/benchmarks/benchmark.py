@@ -1,4 +1,4 @@
-"""What a benchmark is: where its rows are published, what they must have, and what they mean.
+"""Benchmark: source of its rows, their required fields, and their meaning.
 
 A benchmark is one file with one value. Fetching, reading, checking the schema and choosing a part
 are `files` and `loading`; the file of a benchmark only says how rows become items.
@@ -28,7 +28,7 @@ _COMMIT: Final = re.compile(r"[0-9a-f]{40}")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where rows stand.
+    """Place of published rows.
 
     Attributes:
         part: Which of the benchmark's parts, a key of `files`.
@@ -92,19 +92,19 @@ class Benchmark(Generic[T]):
 
     @property
     def is_pinned(self) -> bool:
-        """Whether the revision is a commit."""
+        """True if the revision is a commit."""
         return _COMMIT.fullmatch(self.revision) is not None
 
     @property
     def address(self) -> str:
-        """Where a reader finds it, and asks for access."""
+        """Page on which readers find the benchmark and ask for access."""
         if self.hub == "github":
             return f"https://github.com/{self.repository}"
         return f"https://huggingface.co/datasets/{self.repository}"
 
 
 def shuffled(item_id: str, n: int) -> tuple[int, ...]:
-    """An order of n candidates that says nothing of gold, the same on every machine.
+    """Return an order of n candidates that says nothing of gold, the same on every machine.
 
     Published first to last they are sorted by a hash of the seed, the item and their number.
 
@@ -121,7 +121,7 @@ def shuffled(item_id: str, n: int) -> tuple[int, ...]:
 def imported(
     name: str, rows: Sequence[msgspec.Struct], place: Place, **judged: object
 ) -> Iterator[Item]:
-    """The items of rows as an importer of judgments on them reads these, so that both belong together.
+    """Yield the items of rows as an importer of judgments on them reads these, so that both belong together.
 
     Args:
         name: The importer.

@@ -121,7 +121,7 @@ def _local(folder: Path, patterns: Sequence[str]) -> tuple[Path, ...]:
 
 
 def _snapshot(name: str, benchmark: Benchmark[Any], patterns: Sequence[str]) -> Path:
-    """The folder of the hub's cache with these files; it is called after the commit.
+    """Return the folder of the hub's cache with these files; it is called after the commit.
 
     What is pinned and cached is taken without asking the hub.
     """
@@ -225,7 +225,7 @@ def _github(name: str, benchmark: Benchmark[Any], path: str) -> Path:
 
 
 def rows_of(name: str, benchmark: Benchmark[Any], file: Path) -> Iterator[Record | BadFieldError]:
-    """The rows of a file, its columns checked before the first."""
+    """Yield the rows of a file, its columns checked before the first."""
     fields = msgspec.structs.fields(benchmark.schema)
     needed = [field.encode_name for field in fields if field.required]
     republished = benchmark.republished

@@ -1,4 +1,4 @@
-"""From the name of a benchmark to items: parts, rows that belong together, what is left out."""
+"""Load a benchmark by name: its parts, rows that belong together, rows left out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from unswayed.model.items import BadFieldError, BadLine, Item, ItemSet, check_it
 
 
 def is_benchmark(data: object) -> bool:
-    """Whether data are named after a benchmark: `mmlu`, or `gpqa:diamond` for a part of one."""
+    """Return True if data are named after a benchmark: `mmlu`, or `gpqa:diamond` for a part of one."""
     if not isinstance(data, str | Path):
         return False
     name = str(data).partition(":")[0]
@@ -31,7 +31,7 @@ def load_benchmark(
     data_dir: str | Path | None = None,
     on_bad_item: Literal["stop", "skip"] = "stop",
 ) -> ItemSet:
-    """The items of a benchmark.
+    """Return the items of a benchmark.
 
     Args:
         data: Its name; behind a colon one of its parts (`gpqa:diamond`), groups
@@ -56,7 +56,7 @@ def load_benchmark(
 
 
 def _chosen(name: str, items: Sequence[Item], chosen: str, parts: Sequence[str]) -> Sequence[Item]:
-    """The items of a group, or all with one of their criteria."""
+    """Return the items of a group, or all with one of their criteria."""
     group = [item for item in items if item.group == chosen]
     if group:
         return group
@@ -76,7 +76,7 @@ def _with_criterion(item: Item, criterion: str) -> Item:
 
 
 def _origin(benchmark: Benchmark[Any], copy: Copy, rows: int) -> Mapping[str, str | int]:
-    """What `run.json` says of where items come from; of what revision a copy is, nobody told."""
+    """Return the origin of the items for `run.json`; a copy does not tell its revision."""
     facts: dict[str, str | int | None] = {
         "address": benchmark.address,
         "revision": benchmark.revision if copy.place is None else None,
@@ -103,7 +103,7 @@ class _Reading:
     rows: int = 0
 
     def items(self) -> Iterator[Item]:
-        """The items, in the order of their first rows."""
+        """Yield the items, in the order of their first rows."""
         key = self.benchmark.key
         together: dict[Hashable, tuple[Place, list[Any]]] = {}
         for place, row in self._places():
@@ -135,7 +135,7 @@ class _Reading:
                         yield place, row
 
     def _checked(self, rows: Any, place: Place) -> Iterator[Item]:
-        """The items of rows that belong together; all of them or none."""
+        """Yield the items of rows that belong together; all of them or none."""
         try:
             items = list(self.benchmark.items(rows, place))
             for item in items:

@@ -1,4 +1,4 @@
-"""What benchmarks of multiple-choice questions share: options that speak of other options."""
+"""Common part of multiple-choice benchmarks: options that refer to other options."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LABELS: Final = re.compile(
 
 
 def refer_to_each_other(options: Iterable[str]) -> bool:
-    """Whether an option speaks of others, so that its meaning depends on where they stand.
+    """Return True if an option speaks of others, so that its meaning depends on where they stand.
 
     It does where it begins with a phrase such as "all of the above", "none of these", "both A and B"
     or "neither (a) nor (b)", or is nothing but labels: "A, B & C only". A wrong yes costs the item its

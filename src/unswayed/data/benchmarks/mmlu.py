@@ -31,7 +31,7 @@ class MmluRow(msgspec.Struct):
 
 
 def questions(name: str, rows: Sequence[MmluRow], place: Place) -> Iterator[Item]:
-    """The item of a row, called after the benchmark and the number of the row."""
+    """Yield the item of a row, called after the benchmark and the number of the row."""
     for number, row in enumerate(rows, start=place.number):
         if len(row.choices) != len(_LETTERS):
             raise BadFieldError("choices", f"are {len(row.choices)}, not {len(_LETTERS)}")

@@ -76,7 +76,7 @@ def _winner(vote: _Vote) -> str:
 
 
 def _majority(counts: Counter[str], models: Sequence[str]) -> Gold:
-    """What more than half of the votes say; a tie where none has more than half."""
+    """Return the choice of more than half of the votes; a tie where none has more than half."""
     for candidate, model in enumerate(models):
         if 2 * counts[model] > counts.total():
             return candidate
@@ -97,7 +97,7 @@ def _answer(conversation: Sequence[Message], turn: int) -> Text:
 
 
 def category(question: int) -> str | None:
-    """The category of a question; None for a number that MT-Bench does not have."""
+    """Return the category of a question; None for a number that MT-Bench does not have."""
     number = (question - _FIRST) // _EACH
     return CATEGORIES[number] if 0 <= number < len(CATEGORIES) else None
 

@@ -88,7 +88,7 @@ def _items(rows: Sequence[_Row], place: Place) -> Iterator[Item]:
 
 
 def section_scores(accuracy: Mapping[str, float]) -> dict[str, float]:
-    """The published score of each section.
+    """Return the published score of each section.
 
     Args:
         accuracy: Subset to accuracy, a fraction; all 23 subsets.

@@ -39,12 +39,12 @@ question_key: Final[Callable[[Decision], Hashable]] = attrgetter(
 
 
 def repeated(item_id: str, line: int) -> BadFieldError:
-    """What is wrong with a decision whose question was answered on an earlier line."""
+    """Describe a decision whose question was answered on an earlier line."""
     return BadFieldError("item_id", f"{item_id}: the same question was answered on line {line}")
 
 
 def refusal(problem: BadLine, *, is_first: bool) -> ItemError:
-    """The error of a bad line, and the way out; `is_first` if no line before it is a decision."""
+    """Return the error of a bad line, and the way out; `is_first` if no line before it is a decision."""
     foreign = (
         " Outputs of another tool become decisions with: unswayed import auto "
         f"{shlex.quote(problem.file)} --out decisions.jsonl --items items.jsonl"
@@ -56,13 +56,13 @@ def refusal(problem: BadLine, *, is_first: bool) -> ItemError:
 
 
 def no_decisions(path: str | Path, bad: Sequence[BadLine]) -> ItemError:
-    """The error of a file without a good line."""
+    """Return the error of a file without a good line."""
     why = f"{len(bad)} bad lines left out, the first: {bad[0]}" if bad else "the file has no lines"
     return ItemError(f"{path}: no decisions ({why}).")
 
 
 def decode_decision(line: bytes) -> Decision:
-    """The decision of a line, checked, under the id that its criterion has in memory."""
+    """Return the decision of a line, checked, under the id that its criterion has in memory."""
     try:
         decision = decode_quickly(line)
         check_decision(decision)
@@ -81,7 +81,7 @@ def decode_decision(line: bytes) -> Decision:
 
 
 def as_filed(decision: Decision) -> Decision:
-    """The decision as files have it: under the id of the item, whatever its criterion."""
+    """Return the decision as files have it: under the id of the item, whatever its criterion."""
     if decision.criterion is None:
         return decision
     item_id = decision.item_id.removesuffix(suffix(decision.criterion))
@@ -118,16 +118,16 @@ class Listed:
         self._decisions = decisions
 
     def read(self, places: Sequence[int]) -> Iterator[Decision]:
-        """The decisions at some places."""
+        """Yield the decisions at some places."""
         return map(self._decisions.__getitem__, places)
 
     def lines(self, places: Sequence[int]) -> list[bytes]:
-        """The same as lines of a file, without the newline."""
+        """Return the same as lines of a file, without the newline."""
         return list(map(line_of, self.read(places)))
 
 
 def line_of(decision: Decision) -> bytes:
-    """The line that a file has for a decision, without the newline."""
+    """Return the line that a file has for a decision, without the newline."""
     return without_marks(_ENCODER.encode(as_filed(decision)))
 
 

@@ -1,4 +1,4 @@
-"""From foreign files to items and decisions: read, convert, check, count."""
+"""Read foreign files, convert them to items and decisions, check and count."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ OWN_LOG: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What foreign files hold."""
+    """Content of foreign files."""
 
     items: tuple[Item, ...]  # in order of appearance; empty where the format only names them
     # in order of appearance; empty where the records are items alone
@@ -195,7 +195,7 @@ def _kind_of_name(file: str) -> str | None:
 
 
 def _unfolded(importer: Importer[Any], entries: Iterator[Entry]) -> Iterator[Entry]:
-    """The records of entries, each of which may hold many."""
+    """Yield the records of entries, each of which may hold many."""
     for entry in entries:
         source, record = entry
         if importer.unfold is None or isinstance(record, BadFieldError):
@@ -254,7 +254,7 @@ def _imported(
 
 
 def detect(file: str | Path) -> str:
-    """The importer that a file's first record is for."""
+    """Return the importer that a file's first record is for."""
     named = _kind_of_name(str(file))
     if named is not None:
         return named

@@ -48,7 +48,7 @@ _STARTS: Final = ("header.json", "_journal/start.json")
 
 
 def samples_of(file: str) -> Iterator[Entry]:
-    """The samples of a log with the evaluation they belong to, one in memory at a time."""
+    """Yield the samples of a log with the evaluation they belong to, one in memory at a time."""
     try:
         with open_file(file) as packed, zipfile.ZipFile(packed) as archive:
             members = archive.infolist()

@@ -116,7 +116,7 @@ def _own(own: Mapping[str, Any], sample: _Sample) -> Judged:
 
 
 def _choice_of(sample: _Sample, scores: Mapping[str, _Score]) -> Judged:
-    """A multiple-choice sample: its letter, through the order in which options were shown."""
+    """Return a multiple-choice sample: its letter, through the order in which options were shown."""
     shown = sample.choices or []
     n = len(shown)
     if n > len(ascii_uppercase):
@@ -156,7 +156,7 @@ def _choice_of(sample: _Sample, scores: Mapping[str, _Score]) -> Judged:
 
 
 def _order(sample: _Sample, mark: Mark | None) -> Order | None:
-    """The candidate at each place; None where equal texts hide it."""
+    """Return the candidate at each place; None where equal texts hide it."""
     shown = sample.choices or []
     if mark is not None:
         return mark.order
@@ -176,7 +176,7 @@ def _answer(scores: Mapping[str, _Score]) -> str:
 
 
 def _letter(answer: str, order: Order) -> Choice:
-    """The candidate that a displayed letter names; several letters or none: unparsed."""
+    """Return the candidate that a displayed letter names; several letters or none: unparsed."""
     letters = [part.strip() for part in answer.split(",") if part.strip()]
     if len(letters) != 1 or len(letters[0]) != 1:
         return None
@@ -185,7 +185,7 @@ def _letter(answer: str, order: Order) -> Choice:
 
 
 def _gold(target: str | list[str], order: Order) -> list[int]:
-    """The candidates whose displayed letters are right; none where they are not letters."""
+    """Return the candidates whose displayed letters are right; none where they are not letters."""
     places = {ascii_uppercase.find(letter) for part in target for letter in part.strip()}
     if not all(0 <= place < len(order) for place in places):
         return []
@@ -208,7 +208,7 @@ def _text(given: object) -> str:
 
 
 def _unfold(record: Record, source: Source) -> Iterator[Entry]:
-    """The samples of a log in JSON, each with its evaluation; a sample by itself stays."""
+    """Yield the samples of a log in JSON, each with its evaluation; a sample by itself stays."""
     samples = record.get("samples")
     if EVALUATION in record or samples is None:
         yield source, record

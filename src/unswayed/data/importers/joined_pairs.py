@@ -32,7 +32,7 @@ _File = tuple[str, list[Entry]]
 
 
 def _first(entries: Sequence[Entry]) -> Record:
-    """The first record that can be read; empty if there is none."""
+    """Return the first record that can be read; empty if there is none."""
     return next((record for _, record in entries if not isinstance(record, BadFieldError)), {})
 
 
@@ -88,7 +88,7 @@ def _autoj(row: _AutoJ, source: Source) -> Iterator[Part]:
 
 
 def _by_line(files: Sequence[tuple[str, Iterator[Entry]]]) -> Iterator[Entry]:
-    """The test data with the outputs on the same lines."""
+    """Yield the test data with the outputs on the same lines."""
     pairs, outputs = _parted(
         files, lambda first: "output" in first and not first.keys() >= _AUTOJ_PAIR
     )
@@ -193,7 +193,7 @@ def _vote(value: int | str | None, field: str) -> Choice:
 
 
 def _by_idx(files: Sequence[tuple[str, Iterator[Entry]]]) -> Iterator[Entry]:
-    """The results of judges beside their pairs, by `idx`."""
+    """Yield the results of judges beside their pairs, by `idx`."""
     sets, results = _parted(
         files, lambda first: not first.keys() >= _PANDALM_PAIR or _result_field(first) is not None
     )

@@ -38,7 +38,7 @@ class _MappedRecord:
     record: Record
 
     def judged(self) -> Judged:
-        """The call and its item."""
+        """Return the call and its item."""
         fields = self.fields
         name = self._at(fields.id)
         if not isinstance(name, str | int) or isinstance(name, bool) or name == "":
@@ -117,7 +117,7 @@ class _MappedRecord:
         return Task.PAIRWISE if n == 2 else Task.MCQ
 
     def _values(self, n: int) -> tuple[float, ...] | None:
-        """The values of the levels; None for a task without."""
+        """Return the values of the levels; None for a task without."""
         values = self.fields.values
         if values and len(values) != n:
             raise BadFieldError("values", f"{len(values)} given for {n} levels")
@@ -223,14 +223,14 @@ class _MappedRecord:
         return gold
 
     def _choice(self, path: str, order: Order, names: tuple[str, ...], meaning: Meaning) -> Choice:
-        """The candidate that a symbol or name means, "tie", or None where it means nothing."""
+        """Return the candidate that a symbol or name means, "tie", or None where it means nothing."""
         value = self._at(path)
         if value is None or isinstance(value, list | dict):
             return None
         return self._meant(str(value), order, names, meaning)
 
     def _meant(self, word: str, order: Order, names: tuple[str, ...], meaning: Meaning) -> Choice:
-        """The candidate that a word means, "tie", or None where it means nothing."""
+        """Return the candidate that a word means, "tie", or None where it means nothing."""
         word = word.strip().casefold()
         if word in {tie.casefold() for tie in self.fields.tie}:
             return "tie"
@@ -261,7 +261,7 @@ def _ranks(shown: tuple[str, ...]) -> Order:
 
 
 def _number(value: object) -> int | None:
-    """A whole number from 0, also where a table holds it as text."""
+    """Return a whole number from 0, also where a table holds it as text."""
     if isinstance(value, bool) or not isinstance(value, int | str):
         return None
     if isinstance(value, int):
@@ -271,7 +271,7 @@ def _number(value: object) -> int | None:
 
 
 def _score(value: object, path: str) -> float | None:
-    """A finite number, also where a table holds it as text; None where there is none."""
+    """Return a finite number, also where a table holds it as text; None where there is none."""
     if value is None or value == "":
         return None
     try:
@@ -284,7 +284,7 @@ def _score(value: object, path: str) -> float | None:
 
 
 def _plain(symbol: str) -> str:
-    """A number as it is written shortest ("3" for "3.0"); other text as it is."""
+    """Return a number as it is written shortest ("3" for "3.0"); other text as it is."""
     try:
         return f"{float(symbol):g}"
     except ValueError:
@@ -292,7 +292,7 @@ def _plain(symbol: str) -> str:
 
 
 def _decoded(value: object) -> object:
-    """The list or object that a table's cell holds as JSON; any other value as it is."""
+    """Return the list or object that a table's cell holds as JSON; any other value as it is."""
     if not isinstance(value, str) or not value.lstrip().startswith(("[", "{")):
         return value
     try:

@@ -182,7 +182,7 @@ def _score(given: object, field: str) -> float:
 
 
 def _options(doc: Mapping[str, Any]) -> list[str] | None:
-    """The options of a document, where tasks keep them."""
+    """Return the options of a document, where tasks keep them."""
     choices = doc.get("choices", doc.get("options"))
     if isinstance(choices, Mapping):
         choices = choices.get("text")
@@ -195,7 +195,7 @@ def _options(doc: Mapping[str, Any]) -> list[str] | None:
 
 
 def _gold(target: object, labels: tuple[str, ...]) -> int | list[int] | None:
-    """The right option: an index (as text in files), a label, or several of them."""
+    """Return the right option: an index (as text in files), a label, or several of them."""
     text = str(target).strip()
     if text in {str(place) for place in range(len(labels))}:
         return int(text)

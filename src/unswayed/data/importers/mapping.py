@@ -28,7 +28,7 @@ LETTERS: Final = ("A", "B")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldMap:
-    """Where the parts of a judge call stand in a foreign record."""
+    """Fields of a foreign record that hold the parts of a judge call."""
 
     id: str  # field with the item's id; the same in all orders
     # Field with the answer: one of `labels` (or a name), one of `tie`; anything else is unparsed.
@@ -106,7 +106,7 @@ class FieldMap:
 
     @property
     def label_is_value(self) -> bool:
-        """Whether the symbol beside a level is its value, and moves with it."""
+        """True if the symbol beside a level is its value, and moves with it."""
         return bool(self.values) and self.labels == self.values
 
     def _take_values(self) -> None:
@@ -124,7 +124,7 @@ class FieldMap:
             object.__setattr__(self, "labels", self.values)
 
     def absent(self, names: Container[str]) -> dict[str, str]:
-        """The parts whose field is none of `names`, with the field; dotted fields by their head."""
+        """Return the parts whose field is none of `names`, with the field; dotted fields by their head."""
         return {
             part: value
             for part, values in asdict(self).items()
@@ -135,7 +135,7 @@ class FieldMap:
 
 
 def parse_map(text: str) -> FieldMap:
-    """The map that is written after `--map`."""
+    """Return the map that is written after `--map`."""
     parts = {field.name: field for field in fields(FieldMap)}
     lists = {"labels", "tie", "candidates", "names", "scores", "values"}
     given: dict[str, str | tuple[str, ...]] = {}
@@ -157,7 +157,7 @@ def parse_map(text: str) -> FieldMap:
 
 
 def look_up(record: Mapping[str, object], path: str) -> object:
-    """The value at a dotted path; None where any step is missing."""
+    """Return the value at a dotted path; None where any step is missing."""
     if path in record:
         return record[path]
     value: object = record

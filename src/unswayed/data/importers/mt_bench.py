@@ -130,7 +130,7 @@ def _of_table(record: Record, source: Source) -> Iterator[Part]:
 
 
 def _answer(row: Mapping[str, str], place: int) -> Text:
-    """The answer shown at a place, from 1: one text, or the messages of two turns."""
+    """Return the answer shown at a place, from 1: one text, or the messages of two turns."""
     if "question_2" not in row:
         return row[f"answer{place}"]
     return (

@@ -59,7 +59,7 @@ class _Row(msgspec.Struct):
 
 
 class _Layout(NamedTuple):
-    """What a row shows: the item's name and task, its order, and the right candidate."""
+    """Content of a row: the item's name and task, its order, and the right candidate."""
 
     name: str
     task: Task
@@ -93,7 +93,7 @@ def _read(row: _Row, source: Source) -> Judged:
 
 
 def shown_texts(prompt: str, layout: re.Pattern[str]) -> tuple[str, ...] | None:
-    """The question and the candidates by position that a prompt shows; None if it does not."""
+    """Return the question and the candidates by position that a prompt shows; None if it does not."""
     if max(map(prompt.count, _HEADINGS)) > MOST_HEADINGS:
         raise BadFieldError("prompt", f"has a candidate's heading more than {MOST_HEADINGS} times")
     match = layout.fullmatch(prompt)

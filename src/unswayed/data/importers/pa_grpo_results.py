@@ -134,7 +134,7 @@ def _probs(given: object, order: Order) -> tuple[float, ...] | None:
 
 
 def _unfold(record: Record, source: Source) -> Iterator[Entry]:
-    """The entries of `results`; an entry by itself stays."""
+    """Yield the entries of `results`; an entry by itself stays."""
     results = record.get("results")
     if results is None:
         yield source, record
@@ -160,7 +160,7 @@ def _join(files: Sequence[tuple[str, Iterator[Entry]]]) -> Iterator[Entry]:
 
 
 def _golds_are_original(records: Sequence[Record]) -> bool:
-    """Whether gold letters name original options: they agree bare, and not when mapped back."""
+    """Return True if gold letters name original options: they agree bare, and not when mapped back."""
     bare: defaultdict[str, set[str]] = defaultdict(set)
     mapped: defaultdict[str, set[int]] = defaultdict(set)
     for record in records:

@@ -207,7 +207,7 @@ def _table(row: _Table, source: Source) -> Iterator[Part]:
 
 
 def _texts(row: _Table) -> tuple[str, tuple[Text, ...]]:
-    """The first question, and each model's turns after it; empty where a table leaves them out."""
+    """Return the first question, and each model's turns after it; empty where a table leaves them out."""
     try:
         talks = msgspec.convert((row.conversation_a, row.conversation_b), list[list[Message]])
     except msgspec.ValidationError:
@@ -307,7 +307,7 @@ def _place(file: str) -> tuple[str | None, str]:
 
 
 def _scores(*ratings: str | None) -> tuple[float, float] | None:
-    """The two ratings, where both are bare numbers."""
+    """Return the two ratings, where both are bare numbers."""
     try:
         first, second = (float(str(text)) for text in ratings)
     except ValueError:

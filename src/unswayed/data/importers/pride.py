@@ -62,7 +62,7 @@ class _Question(msgspec.Struct):
 
 
 def orders_of(rows: int, n: int) -> Sequence[Order] | None:
-    """The orders that so many rows of `n` options stand for; None if it is none of the project's sets."""
+    """Return the orders that so many rows of `n` options stand for; None if it is none of the project's sets."""
     if rows == n:
         return tuple(tuple((start + k) % n for k in range(n)) for start in range(n))
     if rows == 1:
@@ -114,7 +114,7 @@ def _read(line: _Line, source: Source) -> Judged:
 
 
 def _rows(question: _Question) -> tuple[str, list[Any] | None]:
-    """The field with the figures, and these as one row per order; None where one letter is all."""
+    """Return the field with the figures, and these as one row per order; None where one letter is all."""
     field = "probs" if question.probs is not None else "observed"
     rows = question.probs if question.probs is not None else question.observed
     if rows is None and question.sampled is not None:

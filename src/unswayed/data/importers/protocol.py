@@ -1,4 +1,4 @@
-"""What an importer is: one foreign record in, an item and its decisions out.
+"""Importer protocol: one foreign record in, an item and its decisions out.
 
 An importer is one value: the fields that tell its format, the schema of a record, and the function
 that says what a record means. Reading files, checking and counting are the driver's.
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a record stands.
+    """Place of a record.
 
     Attributes:
         file: Path as given.
@@ -46,7 +46,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What one record says.
+    """Item and decisions read from one record.
 
     Attributes:
         item: The item, with the gold where the record has it; None if it only names it.
@@ -119,7 +119,7 @@ def importer(
     left_out: str | None = "no verdict was recorded",
     **more: Any,
 ) -> Importer[T]:
-    """An importer by what a record says; `left_out` is why where it says of no call.
+    """Return an importer by what a record says; `left_out` is why where it says of no call.
 
     Without `detects` a record of the format has all fields that the schema requires.
     """
@@ -141,7 +141,7 @@ def importer(
 
 
 def read_as(schema: type[T], record: Record) -> T:
-    """The record as a typed struct."""
+    """Return the record as a typed struct."""
     try:
         return msgspec.convert(record, schema)
     except msgspec.ValidationError as error:
@@ -150,7 +150,7 @@ def read_as(schema: type[T], record: Record) -> T:
 
 
 def decoded(value: object, field: str) -> object:
-    """What a field holds; `msgspec.Raw` is JSON that nobody has looked into yet."""
+    """Decode the value of a field; `msgspec.Raw` is JSON that is still encoded."""
     if not isinstance(value, msgspec.Raw):
         return value
     try:
@@ -160,7 +160,7 @@ def decoded(value: object, field: str) -> object:
 
 
 def parts_of(value: object, field: str) -> Sequence[object]:
-    """The elements of an array; of one that is not decoded yet, as `msgspec.Raw`."""
+    """Return the elements of an array; of one that is not decoded yet, as `msgspec.Raw`."""
     if isinstance(value, msgspec.Raw):
         try:
             return msgspec.json.decode(value, type=list[msgspec.Raw])
@@ -172,7 +172,7 @@ def parts_of(value: object, field: str) -> Sequence[object]:
 
 
 def object_of(part: object, field: str) -> Record | BadFieldError:
-    """The object that an element of an array or a text (`msgspec.Raw`) is, or what is wrong with it."""
+    """Return the object that an element of an array or a text (`msgspec.Raw`) is, or what is wrong with it."""
     try:
         value = decoded(part, field)
     except BadFieldError as error:
@@ -186,7 +186,7 @@ MARK: Final = "unswayed"
 
 
 class Mark(msgspec.Struct):
-    """What a log says of a question shown in an order of ours: one presentation of a question: which, the candidate at each place, and what is right."""
+    """One presentation of a question in a log, in an order of ours: which question, the candidate at each place, and the right one."""
 
     item: str | int
     order: Order
@@ -195,7 +195,7 @@ class Mark(msgspec.Struct):
 
 
 def mark_of(fields: Mapping[str, Any] | None, *, field: str) -> Mark | None:
-    """The mark among the fields that a log keeps of a question; None where there is none."""
+    """Return the mark among the fields that a log keeps of a question; None where there is none."""
     if not fields or fields.get(MARK) is None:
         return None
     try:
@@ -205,17 +205,17 @@ def mark_of(fields: Mapping[str, Any] | None, *, field: str) -> Mark | None:
 
 
 def has(*names: str) -> Callable[[Record], bool]:
-    """Whether a record has all of these fields."""
+    """Return True where a record has all of these fields."""
     return lambda record: record.keys() >= set(names)
 
 
 def candidate_at(shown: Presentation, position: Choice) -> Choice:
-    """The candidate shown at a position; "tie" and None stay."""
+    """Return the candidate shown at a position; "tie" and None stay."""
     return shown.order[position] if isinstance(position, int) else position
 
 
 def named(names: Mapping[Any, Choice], value: object, field: str, allowed: str) -> Choice:
-    """What the value of a field names."""
+    """Return the choice that the value of a field names."""
     if value not in names:
         raise BadFieldError(field, f"{value!r} is not {allowed}")
     return names[value]
@@ -239,5 +239,5 @@ def pair_decision(
 
 
 def short_name(file: str) -> str:
-    """A file's name without folders and suffixes."""
+    """Return a file's name without folders and suffixes."""
     return PurePath(file).name.removesuffix(".gz").rsplit(".", 1)[0]

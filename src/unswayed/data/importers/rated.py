@@ -273,7 +273,7 @@ def _hanna(row: _Judgement, source: Source) -> Iterator[Part]:
 
 
 def _unfold(record: Record, source: Source) -> Iterator[Entry]:
-    """The stories of a system whose cells are lists; a row of one story stays."""
+    """Yield the stories of a system whose cells are lists; a row of one story stays."""
     if "story_id" in record:
         yield source, record
         return

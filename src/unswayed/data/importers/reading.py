@@ -28,7 +28,7 @@ class _Parts(dict[str, object]):
 
 
 def records_of(file: str) -> Iterator[Entry]:
-    """The records of a file (JSON Lines, one array, one object, a table, Parquet), bad ones as the error they are.
+    """Yield the records of a file (JSON Lines, one array, one object, a table, Parquet), bad ones as the error they are.
 
     Of a file that is one object, fields that are long are `msgspec.Raw`.
     """
@@ -54,7 +54,7 @@ def records_of(file: str) -> Iterator[Entry]:
 
 
 def whole(entry: Entry) -> Entry:
-    """The entry with nothing left to decode; of a field that is no JSON the error that it is."""
+    """Return the entry with nothing left to decode; of a field that is no JSON the error that it is."""
     source, record = entry
     if not isinstance(record, _Parts):
         return entry
@@ -65,7 +65,7 @@ def whole(entry: Entry) -> Entry:
 
 
 def peeked(entries: Iterator[Entry]) -> tuple[Record | None, Iterator[Entry]]:
-    """The first readable record (None if there is none), and all entries again."""
+    """Return the first readable record (None if there is none), and all entries again."""
     seen: list[Entry] = []
     for entry in entries:
         seen.append(entry)
@@ -75,7 +75,7 @@ def peeked(entries: Iterator[Entry]) -> tuple[Record | None, Iterator[Entry]]:
 
 
 def _fields(text: bytes) -> _Parts | None:
-    """The fields of the one object that a text is; None if it is none."""
+    """Return the fields of the one object that a text is; None if it is none."""
     try:
         fields = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
         return _Parts(

@@ -65,7 +65,7 @@ class RecordedLines:
         self._end = b""
 
     def blocks(self) -> Iterator[tuple[int, list[bytes]]]:
-        """The lines, many at a time, with the place of the first; once only."""
+        """Yield the lines, many at a time, with the place of the first; once only."""
         place, end = 0, 0
         offsets = [self._offsets]
         try:
@@ -98,7 +98,7 @@ class RecordedLines:
             yield lines
 
     def lines(self, places: Sequence[int]) -> list[bytes]:
-        """The lines at some places, without the newline."""
+        """Return the lines at some places, without the newline."""
         at = np.array(places, dtype=np.int64)
         starts, ends = self._offsets[at], self._offsets[at + 1]
         apart = (starts[1:] < ends[:-1]) | (starts[1:] > ends[:-1] + MOST_BETWEEN)
@@ -125,7 +125,7 @@ class RecordedLines:
         return [line.removeprefix(BOM) for line in lines] if begin == 0 else lines
 
     def _was_written_over(self) -> bool:
-        """Whether what was read is another text now; lines that came behind it do no harm."""
+        """Return True if what was read is another text now; lines that came behind it do no harm."""
         now = os.fstat(self._file.fileno())
         if not self._is_plain or now.st_mtime_ns == self._written:
             return False
@@ -140,12 +140,12 @@ class RecordedLines:
         return UsageError(f"{self.path} has changed since it was read. Run it again.")
 
     def read(self, places: Sequence[int]) -> Iterator[Decision]:
-        """The decisions at some places."""
+        """Yield the decisions at some places."""
         return map(self._decode, self.lines(places))
 
 
 def _lines_of_parquet(path: str | Path) -> Iterator[list[bytes]]:
-    """The rows of a file that `unswayed export --as parquet` wrote, as lines of JSON."""
+    """Yield the rows of a file that `unswayed export --as parquet` wrote, as lines of JSON."""
     encode = msgspec.json.Encoder(enc_hook=str).encode
     with open_parquet(path) as file:
         for batch in batches_of(file, path):

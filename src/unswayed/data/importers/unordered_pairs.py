@@ -122,7 +122,7 @@ def _call(
 
 
 def _swapped(preference: float, p_second: float) -> bool:
-    """Whether output_2 was shown first."""
+    """Return True if output_2 was shown first."""
     second_wins = preference - 1.0
     straight, switched = abs(second_wins - p_second), abs(second_wins - (1.0 - p_second))
     if min(straight, switched) > _MATCH:
@@ -195,7 +195,7 @@ class _Reward(msgspec.Struct):
 
 
 def _unfold(record: Record, source: Source) -> Iterator[Entry]:
-    """The rows of the columns of an object; a record that is a row already stays."""
+    """Yield the rows of the columns of an object; a record that is a row already stays."""
     if not isinstance(record.get("results"), list | msgspec.Raw):
         yield source, record
         return
@@ -292,7 +292,7 @@ def _several(
 
 
 def _number(value: object) -> float | None:
-    """A score, bare or alone in a list; None where there is none."""
+    """Return a score, bare or alone in a list; None where there is none."""
     inner = value[0] if isinstance(value, list) and len(value) == 1 else value
     if isinstance(inner, bool) or not isinstance(inner, int | float):
         return None

@@ -17,7 +17,7 @@ from unswayed.model.decisions.codes import FloatArray
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """Which items belong together."""
+    """Groups of items that belong together."""
 
     of_item: NDArray[np.intp]  # the cluster of each item, 0 to `count` - 1; shape (I,)
     count: int  # clusters to draw from; some may have no item here
@@ -30,14 +30,14 @@ class Clusters:
 
     @classmethod
     def among(cls, names: Sequence[Hashable]) -> Self:
-        """The same, also where no two share one."""
+        """Return the same, also where no two share one."""
         codes: dict[Hashable, int] = {}
         of_item = [codes.setdefault(name, len(codes)) for name in names]
         return cls(np.array(of_item, dtype=np.intp), len(codes))
 
     @classmethod
     def of_strata(cls, strata: Sequence[tuple[int, Self | None]]) -> Self | None:
-        """Those of strata one behind the other, each with its number of items; None without any."""
+        """Return the clusters of consecutive strata, each with its number of items; None without any."""
         if all(clusters is None for _, clusters in strata):
             return None
         return cls.of(
@@ -49,15 +49,15 @@ class Clusters:
         )
 
     def rows(self, index: NDArray[np.intp]) -> Self:
-        """Those of some items, among the same clusters."""
+        """Select the clusters of some items."""
         return replace(self, of_item=self.of_item[index])
 
     def alone(self) -> Self | None:
-        """The clusters that have an item, and no others."""
+        """Return the clusters that have an item, and no others."""
         return type(self).of(self.of_item.tolist())
 
     def sums(self, values: FloatArray) -> FloatArray:
-        """Sums over the items of each cluster, shape (I, ...) -> (count, ...)."""
+        """Return sums over the items of each cluster, shape (I, ...) -> (count, ...)."""
         sums = np.zeros((self.count, *values.shape[1:]))
         np.add.at(sums, self.of_item, values)
         return sums
@@ -75,7 +75,7 @@ class Clusters:
         return entries
 
     def drawn(self, generator: np.random.Generator) -> NDArray[np.intp]:
-        """The items of as many clusters as there are, drawn with replacement."""
+        """Return the items of as many clusters as there are, drawn with replacement."""
         drawn = generator.integers(0, self.count, self.count)
         if self.count == len(self.of_item):
             return drawn

@@ -29,7 +29,7 @@ BoolArray = NDArray[np.bool_]
 
 
 def code_of(choice: Choice) -> int:
-    """The column code of a choice.
+    """Return the column code of a choice.
 
     >>> code_of("tie"), code_of(None), code_of(1)
     (-2, -1, 1)
@@ -40,7 +40,7 @@ def code_of(choice: Choice) -> int:
 
 
 def choice_of(code: int) -> Choice:
-    """The choice of a column code (MISSING reads None)."""
+    """Return the choice of a column code (MISSING reads None)."""
     if code >= 0:
         return int(code)
     return "tie" if code == TIE else None
@@ -62,7 +62,7 @@ def renumbered(choices: IntArray, order: Order) -> IntArray:
 def value_of_choices(
     choices: IntArray, values: FloatArray, tied: BoolArray | None = None
 ) -> FloatArray:
-    """The values of chosen levels, of tied ones their mean.
+    """Return the values of chosen levels, of tied ones their mean.
 
     >>> levels = np.array([[1.0, 2.0, 3.0]])
     >>> value_of_choices(np.array([[2, TIE, 0]], dtype=np.int16), levels).tolist()
@@ -86,7 +86,7 @@ def value_of_choices(
 
 
 def sd_of_rows(scores: FloatArray) -> FloatArray:
-    """Standard deviation (ddof 1) of the known scores of each row, (I, T) -> (I,).
+    """Return standard deviation (ddof 1) of the known scores of each row, (I, T) -> (I,).
 
     NaN for fewer than two.
     """

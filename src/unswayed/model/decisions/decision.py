@@ -20,7 +20,7 @@ RANK: Final = "rank"
 
 
 class Evidence(StrEnum):
-    """What a decision can hold, in words: `choice`, `probs`, `scores`, or a level with a value."""
+    """Kinds of evidence in a decision: `choice`, `probs`, `scores`, or a level with a value."""
 
     CHOICE = "a chosen candidate"
     PROBS = "label probabilities"
@@ -96,7 +96,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def ratings(self) -> dict[str, tuple[float | None, ...]]:
-        """What the candidates were rated with, by name: scores, ranks (1 is best) and flags."""
+        """Ratings of the candidates by name: scores, ranks (1 is best) and flags."""
         ratings: dict[str, tuple[float | None, ...]] = {} if self.flags is None else {**self.flags}
         if self.scores is not None:
             ratings[SCORE] = self.scores
@@ -226,7 +226,7 @@ def _check_criteria(decision: Decision, where: str) -> None:
 
 
 def has_sound_presentation(decision: Decision) -> bool:
-    """Whether `check_decision` passes order and labels."""
+    """Return True if `check_decision` passes order and labels."""
     return _wrong_presentation(decision.order, decision.labels, decision.label_set) is None
 
 
@@ -234,7 +234,7 @@ def has_sound_presentation(decision: Decision) -> bool:
 def _wrong_presentation(
     order: tuple[int, ...], labels: tuple[str, ...], label_set: tuple[str, ...]
 ) -> str | None:
-    """The field that is wrong and why; None if all is well."""
+    """Return the field that is wrong and why; None if all is well."""
     try:
         invert(order)
     except ShapeError:

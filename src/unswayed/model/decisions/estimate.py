@@ -36,11 +36,11 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def units(self) -> int:
-        """What is behind it, each question once."""
+        """Number of units behind the estimate; each question counts once."""
         return self.n if self.n_units is None else self.n_units
 
     def negated(self) -> Estimate:
-        """The difference the other way round."""
+        """Return the difference the other way round."""
         value, low, high = (
             None if end is None else 0.0 - end for end in (self.value, self.high, self.low)
         )

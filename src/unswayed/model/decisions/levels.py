@@ -10,7 +10,7 @@ from unswayed.model.decisions.codes import BoolArray, FloatArray, IntArray
 
 
 def level_ranks(values: FloatArray) -> NDArray[np.intp]:
-    """The level that each candidate is, the lowest value first.
+    """Return the level that each candidate is, the lowest value first.
 
     Args:
         values: By candidate, shape (I, n).
@@ -27,7 +27,7 @@ def level_ranks(values: FloatArray) -> NDArray[np.intp]:
 def level_counts(
     choices: IntArray, levels: NDArray[np.intp], positions: NDArray[np.intp], cells: BoolArray
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """How often each level was chosen at each position, and how often it could have been.
+    """Count how often each level was chosen, and shown, at each position.
 
     Counted are answers that name a level: unparsed ones, ties and missing calls are in no cell.
     Chosen over shown are rates.

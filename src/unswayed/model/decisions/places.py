@@ -1,4 +1,4 @@
-"""Where the criterion of an item is printed among those that are asked at once."""
+"""Places of an item's criterion among criteria that are asked together."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from unswayed.model.presentation import Ask
 
 
 def criterion_places(items: Sequence[Item], asks: Sequence[Ask]) -> IntArray | None:
-    """The place of each item's criterion in each question, -1 where it is alone; shape (I, T).
+    """Return the place of each item's criterion in each question, -1 where it is alone; shape (I, T).
 
     None if no item has a criterion.
     """

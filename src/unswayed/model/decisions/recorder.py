@@ -1,4 +1,4 @@
-"""From decisions, one after the other, to the columns of a `Recording`."""
+"""Collect decisions, one by one, into the columns of a `Recording`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ CODES: Final[dict[Choice, int]] = {
 
 
 class AnswerColumns(NamedTuple):
-    """What a few decisions say, as columns; shapes (B,)."""
+    """Columns of a few decisions; shapes (B,)."""
 
     choices: IntArray
     label_mass: FloatArray
@@ -55,7 +55,7 @@ class AnswerColumns(NamedTuple):
 
     @classmethod
     def of(cls, decisions: Sequence[Decision]) -> AnswerColumns:
-        """Those of decisions, in their order."""
+        """Return the columns of decisions, in their order."""
         mass: list[float | None] = [decision.label_mass for decision in decisions]
         return cls(
             choices=np.array(codes_of(decisions), dtype=np.int16),
@@ -102,7 +102,7 @@ class Recorder:
         )
 
     def is_surely_right(self, block: Block) -> bool:
-        """Whether `check_decision` has nothing to say about any decision of a block without ratings.
+        """Return True if `check_decision` has nothing to say about any decision of a block without ratings.
 
         It decides about blocks with a decision near a limit of the rules.
         """
@@ -133,7 +133,7 @@ class Recorder:
     def recording(
         self, originals: Originals | None = None, *, bad_lines: Iterable[BadLine] = ()
     ) -> Recording:
-        """What was collected so far."""
+        """Return the decisions collected so far."""
         blocks = self._blocks or [self.block((), ())]
         answers = [block.answers for block in blocks]
         names = dict.fromkeys(name for own in answers for name in own.ratings)
@@ -181,7 +181,7 @@ def record(
 
 
 def are_usual(decisions: Sequence[Decision]) -> bool:
-    """Whether each has no ratings, counts tokens, and names one of the first candidates, a tie or
+    """Return True if each has no ratings, counts tokens, and names one of the first candidates, a tie or
     nothing.
     """
     chosen = {own.choice for own in decisions}
@@ -210,7 +210,7 @@ def _is_plain(kind: Decision) -> bool:
 
 
 def codes_of(decisions: Sequence[Decision]) -> list[int]:
-    """The column codes of what decisions chose.
+    """Return the column codes of what decisions chose.
 
     Raises:
         ShapeError: If one has a number that no column holds.

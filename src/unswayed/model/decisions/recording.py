@@ -19,14 +19,14 @@ from unswayed.model.presentation import Ask
 
 
 class Originals(Protocol):
-    """Where recorded decisions lie, by place."""
+    """Recorded decisions in their original form, by place."""
 
     def read(self, places: Sequence[int]) -> Iterator[Decision]:
-        """The decisions at some places, as they were recorded."""
+        """Yield the decisions at some places, as they were recorded."""
         ...
 
     def lines(self, places: Sequence[int]) -> list[bytes]:
-        """The same as lines of a file, without the newline."""
+        """Return the same as lines of a file, without the newline."""
         ...
 
 
@@ -38,16 +38,16 @@ class ByCandidate:
     values: FloatArray  # naN where one is unknown
 
     def rows(self, index: NDArray[np.intp]) -> ByCandidate:
-        """Those of some rows."""
+        """Select the values of some rows."""
         return ByCandidate(self.start[index], self.values)
 
     @property
     def is_empty(self) -> bool:
-        """Whether no row has any."""
+        """True if no row has any."""
         return not len(self.values) or not bool((self.start >= 0).any())
 
     def cells(self, n: int) -> FloatArray:
-        """Those of rows with n candidates each, shape (R, n); NaN where a row has none.
+        """Return the values of rows with n candidates each, shape (R, n); NaN for missing values.
 
         They may be these very numbers: write into a copy.
         """
@@ -109,18 +109,18 @@ class Recording:
         return self.item.astype(np.int64) * len(self.ask_codes) + of_kind[self.kind]
 
     def places_among(self, ids: Sequence[str]) -> NDArray[np.intp]:
-        """Where each of `item_ids` stands among ids, -1 where it does not."""
+        """Return the index of each of `item_ids` among ids, -1 for absent ones."""
         if len(ids) == len(self.item_ids) and all(map(eq, ids, self.item_ids)):
             return np.arange(len(ids), dtype=np.intp)
         rows = {name: row for row, name in enumerate(ids)}
         return np.array([rows.get(name, -1) for name in self.item_ids], dtype=np.intp)
 
     def counts(self) -> NDArray[np.intp]:
-        """How many rows there are of each kind."""
+        """Count the rows of each kind."""
         return np.bincount(self.kind, minlength=len(self.kinds))
 
     def rows(self, chosen: BoolArray) -> Recording:
-        """Some of the rows, shape (R,) of yes or no; itself if it is all of them."""
+        """Return some of the rows, shape (R,) of yes or no; itself if it is all of them."""
         if chosen.all():
             return self
         index = np.flatnonzero(chosen)
@@ -138,7 +138,7 @@ class Recording:
         ).tidy()
 
     def tidy(self) -> Recording:
-        """The same without what no row has; kinds, items and ratings in order of appearance."""
+        """Return the same without what no row has; kinds, items and ratings in order of appearance."""
         kind, kinds = _renumbered(self.kind)
         item, items = _renumbered(self.item)
         return replace(
@@ -155,15 +155,15 @@ class Recording:
         )
 
     def without(self, bad_lines: Sequence[BadLine]) -> Recording:
-        """The same, with what was left out when it was read."""
+        """Return the same, with what was left out when it was read."""
         return replace(self, bad_lines=tuple(bad_lines))
 
     def asked_as(self, kinds: Sequence[Decision]) -> Recording:
-        """The same answers to other questions, one for each kind."""
+        """Return the same answers to other questions, one for each kind."""
         return replace(self, kinds=tuple(kinds), is_changed=True)
 
     def decisions(self, rows: NDArray[np.intp]) -> Iterator[Decision]:
-        """Some rows as decisions again, as they are asked here."""
+        """Yield some rows as decisions again, as they are asked here."""
         if self.originals is None:
             return
         kinds = self.kind[rows].tolist()
@@ -180,7 +180,7 @@ def _as_asked(decision: Decision, kind: Decision) -> Decision:
 
 
 def _appearance(rating: tuple[str, ByCandidate]) -> tuple[int, int]:
-    """Where a rating is found first; a decision has flags, then scores, then a ranking."""
+    """Return a sort key: first decision with the rating, then flags before scores before rankings."""
     name, values = rating
     return int((values.start >= 0).argmax()), (SCORE, RANK).index(name) if name in (
         SCORE,

@@ -36,12 +36,12 @@ class Subjects(Sequence[Item]):
 
     @classmethod
     def of(cls, items: Sequence[Item]) -> Self:
-        """The items; themselves where they are subjects already."""
+        """Return the items; themselves where they are subjects already."""
         return items if isinstance(items, cls) else cls(items)
 
     @classmethod
     def blind(cls, items: Sequence[Item]) -> Self:
-        """The items without their gold; themselves where they are blind subjects already."""
+        """Return the items without their gold; themselves where they are blind subjects already."""
         own = cls.of(items)
         if all(item.gold is None for item in own.items):
             return own
@@ -61,7 +61,7 @@ class Subjects(Sequence[Item]):
         return iter(self.items)
 
     def rows(self, index: NDArray[np.intp]) -> Subjects:
-        """Some of them."""
+        """Return some of them."""
         chosen = Subjects(tuple(self.items[place] for place in index.tolist()))
         chosen._whole = self if self._whole is None else self._whole
         chosen._index = index if self._whole is None else self._index[index]
@@ -69,7 +69,7 @@ class Subjects(Sequence[Item]):
 
     @cached_property
     def permutable(self) -> BoolArray:
-        """Which may be shown in other orders, shape (I,)."""
+        """True for items that may be shown in other orders, shape (I,)."""
         if self._whole is not None:
             return self._whole.permutable[self._index]
         return np.array([item.permutable for item in self.items], dtype=np.bool_)
@@ -83,13 +83,13 @@ class Subjects(Sequence[Item]):
 
     @cached_property
     def units(self) -> NDArray[np.object_]:
-        """What each counts once with, shape (I,)."""
+        """Unit of each item: items of one unit count once, shape (I,)."""
         if self._whole is not None:
             return self._whole.units[self._index]
         return np.array(units_of(self.items)[0], dtype=np.object_)
 
     def clusters(self, kept: BoolArray | np.bool_ | slice = slice(None)) -> Clusters:
-        """Some of them, those of a unit together."""
+        """Return some of them, those of a unit together."""
         return Clusters.among(self.units[kept].tolist())
 
     @cached_property

@@ -104,7 +104,7 @@ class DecisionTable:
         return values if values is None or self.outer is None else values[:, list(self.outer)]
 
     def rows(self, index: NDArray[np.intp]) -> DecisionTable:
-        """The table of some items."""
+        """Return the table of some items."""
         return replace(
             self,
             items=self.subjects.rows(index),
@@ -116,7 +116,7 @@ class DecisionTable:
         )
 
     def select(self, asks: Sequence[Ask], *, through: Presentation | None = None) -> DecisionTable:
-        """The columns that answer `asks`, the items seen through a view.
+        """Return the columns that answer `asks`, the items seen through a view.
 
         Args:
             asks: Questions about the item as seen. A question that was never asked gives a column
@@ -266,7 +266,7 @@ class DecisionTable:
         answers: AnswerColumns | Recording,
         cells: NDArray[np.intp] | None,
     ) -> DecisionTable:
-        """The table with each answer in its cell, counted along the rows; None: all cells in order."""
+        """Return the table with each answer in its cell, counted along the rows; None: all cells in order."""
         n = _size_of(subjects)
         shape = len(subjects), len(asks)
 
@@ -311,7 +311,7 @@ def _numbered(asks: Iterable[Ask]) -> dict[Ask, int]:
 
 
 def _label_set(recording: Recording) -> tuple[str, ...] | None:
-    """The label set that all share; None where nothing is recorded."""
+    """Return the label set that all share; None where nothing is recorded."""
     first, *others = (kind.label_set for kind in recording.kinds) if recording.kinds else (None,)
     if any(own != first for own in others):
         differs = np.array([kind.label_set != first for kind in recording.kinds])
@@ -329,7 +329,7 @@ def _differs(item_id: str, own: tuple[str, ...], first: tuple[str, ...]) -> Shap
 
 # Any: codes or numbers
 def _columns_of(values: NDArray[Any], columns: Sequence[int], unknown: float) -> NDArray[Any]:
-    """Some columns of an array (I, T, ...), a copy; -1 stands for a column of `unknown`."""
+    """Return some columns of an array (I, T, ...), a copy; -1 stands for a column of `unknown`."""
     absent = [place for place, column in enumerate(columns) if column < 0]
     if len(absent) == len(columns):
         shape = (len(values), len(columns), *values.shape[2:])
@@ -341,7 +341,7 @@ def _columns_of(values: NDArray[Any], columns: Sequence[int], unknown: float) ->
 
 
 def leaders_of(scores: FloatArray, tolerance: FloatArray | float) -> BoolArray:
-    """Which scores of each row are the highest, or within the tolerance of it; (I, n) -> (I, n).
+    """Mark the highest scores of each row, within the tolerance; (I, n) -> (I, n).
 
     None of a row with NaN. The tolerance may differ by row, shape (I, 1).
     """
@@ -354,7 +354,7 @@ def leaders_of(scores: FloatArray, tolerance: FloatArray | float) -> BoolArray:
 def argmax_by_tie_rule(
     scores: FloatArray, table: DecisionTable, *, tolerance: float = 0.0
 ) -> IntArray:
-    """The highest-scored candidate of each row; exact ties go to the one tie rule.
+    """Return the highest-scored candidate of each row; exact ties go to the one tie rule.
 
     Args:
         scores: Shape (I, n); a row with NaN gives UNPARSED.

@@ -123,7 +123,7 @@ class VerdictTable:
         )
 
     def _parts(self, row: int) -> dict[str, tuple[float | None, ...]] | None:
-        """The parts of which anything is known in a row."""
+        """Return the parts of which anything is known in a row."""
         return {
             name: tuple(None if np.isnan(value) else float(value) for value in values[row])
             for name, values in self.parts.items()
@@ -131,7 +131,7 @@ class VerdictTable:
         } or None
 
     def renumbered(self, order: Order) -> VerdictTable:
-        """The verdicts after renumbering: new candidate j is old candidate `order[j]`."""
+        """Return the verdicts after renumbering: new candidate j is old candidate `order[j]`."""
         return replace(
             self,
             choices=renumbered(self.choices, order),
@@ -142,6 +142,6 @@ class VerdictTable:
 
 
 def _number(values: FloatArray | None, row: int) -> float | None:
-    """The number of a row; None where it is unknown."""
+    """Return the number of a row; None where it is unknown."""
     number = nan if values is None else float(values[row])
     return None if isnan(number) else number

@@ -39,7 +39,7 @@ def by_criterion(items: Iterable[Item]) -> Iterator[Item]:
 
 
 def expanded(items: ItemSet) -> ItemSet:
-    """The set with its criteria taken apart, under the same name; itself where there are none."""
+    """Return the set with its criteria taken apart, under the same name; itself where there are none."""
     if not any(item.criteria and item.criterion is None for item in items.items):
         return items
     with_criteria = sum(bool(item.criteria) for item in items.items)

@@ -1,4 +1,4 @@
-"""What is judged: the validated, frozen records and what makes them valid."""
+"""Items: validated, frozen records and their checks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from unswayed.model.items.tables import BadFieldError, fields_of
 
 
 class TaskRules(Protocol):
-    """What an item reads of its task; the whole of a task is `unswayed.model.tasks.TaskSpec`."""
+    """Part of a task that an item reads; the whole task is `unswayed.model.tasks.TaskSpec`."""
 
     @property
     def check(self) -> Callable[[Item], None]:
@@ -51,7 +51,7 @@ TASKS: Registry[TaskRules] = Registry(
 
 
 class Task(StrEnum):
-    """What is asked about the candidates: the names of the format, and those registered by others.
+    """Names of tasks: those of the format and those that other packages register.
 
     A name from the entry-point group `unswayed.model.tasks` is a task too: `Task("best-worst")`.
     """
@@ -142,11 +142,11 @@ class Item(
         return len(self.candidates)
 
     def gold_candidates(self) -> tuple[int, ...]:
-        """The right candidates; empty where gold is a tie or unknown, or a score of no level."""
+        """Return the right candidates; empty where gold is a tie or unknown, or a score of no level."""
         return TASKS.load(self.task).gold(self)
 
     def human_score(self) -> float | None:
-        """The score that humans gave; None where there is none, or gold names candidates."""
+        """Return the score that humans gave; None where there is none, or gold names candidates."""
         human = TASKS.load(self.task).human
         return None if human is None else human(self)
 
@@ -161,30 +161,30 @@ def _task_named(name: str) -> Task:
 
 
 def suffix(criterion: str) -> str:
-    """What stands behind the id of an item in the id of one of its criteria."""
+    """Return the suffix of an item's id in the id of one of its criteria."""
     return f"#{criterion}"
 
 
 def text_of(text: Text) -> str:
-    """The plain text of a string or of a conversation (roles before turns)."""
+    """Return the plain text of a string or of a conversation (roles before turns)."""
     if isinstance(text, str):
         return text
     return "\n\n".join(f"{message.role}: {message.content}" for message in text)
 
 
 def turns_of(text: Text) -> tuple[str, ...]:
-    """The contents of the turns of a conversation; a string is one turn."""
+    """Return the contents of the turns of a conversation; a string is one turn."""
     return (text,) if isinstance(text, str) else tuple(message.content for message in text)
 
 
 def texts_of(item: Item) -> Iterator[str]:
-    """What a judge is given to read and may quote: the turns of every text of the item."""
+    """Yield the texts that a judge reads and may quote: the turns of every text of the item."""
     for text in (item.prompt, *item.candidates, item.reference or "", item.response or ""):
         yield from turns_of(text)
 
 
 def question_mark(item: Item) -> str:
-    """A hash of what an item asks, whatever its id and the order of its candidates, as hex."""
+    """Return a hash of what an item asks, whatever its id and the order of its candidates, as hex."""
     try:
         texts = (item.prompt, item.response or "", *sorted(item.candidates))
         return digest(*texts).hex()  # type: ignore[arg-type]  # quick where all of them are plain
@@ -200,7 +200,7 @@ PLACEHOLDER_LENGTH: Final = 40
 
 
 def unit_of(item: Item) -> str:
-    """What an item counts once with: the unit it names, else its question, else itself.
+    """Return the unit that an item counts once with: its named unit, else its question, else itself.
 
     The criteria of an item share its unit. Recorded decisions may come without text; there the id
     is all there is to tell items apart.
@@ -211,7 +211,7 @@ def unit_of(item: Item) -> str:
 
 
 def units_of(items: Iterable[Item]) -> tuple[tuple[str, ...], str | None]:
-    """The unit of each item, itself where its text is a placeholder; a warning where some are."""
+    """Return the unit of each item, itself where its text is a placeholder; a warning where some are."""
     units: list[str] = []
     short: dict[str, tuple[str, list[tuple[int, str]]]] = {}
     for place, item in enumerate(items):
@@ -236,7 +236,7 @@ def units_of(items: Iterable[Item]) -> tuple[tuple[str, ...], str | None]:
 
 
 def blind(item: Item) -> Item:
-    """The item without its gold: what methods and backends are given."""
+    """Return the item without its gold: what methods and backends are given."""
     return item if item.gold is None else msgspec.structs.replace(item, gold=None)
 
 
@@ -288,7 +288,7 @@ def decode_item(line: bytes | str | msgspec.Raw) -> Item:
 
 
 def _from_object(line: bytes | str | msgspec.Raw) -> Item:
-    """What the quick reading did not take: an item in columns, or the reason why there is none."""
+    """Read an item that the fast path rejected: one in columns, or raise the reason."""
     try:
         return item_of(msgspec.json.decode(line, type=dict[str, Any]))
     except msgspec.ValidationError as error:
@@ -303,7 +303,7 @@ def _not_json(error: Exception) -> BadFieldError:
 
 
 def item_of(record: Mapping[str, object]) -> Item:
-    """The item that a record describes: fields by name, or candidates in columns (`tables`)."""
+    """Return the item that a record describes: fields by name, or candidates in columns (`tables`)."""
     given = fields_of(record)
     for name in given:
         if name not in Item.__struct_fields__:

@@ -106,7 +106,7 @@ def open_text(path: str | Path) -> IO[bytes]:
 
 
 def iter_lines(path: str | Path) -> Iterator[tuple[int, bytes]]:
-    """The non-empty lines of a file with their numbers, from 1."""
+    """Yield the non-empty lines of a file with their numbers, from 1."""
     with open_text(path) as file:
         for number, line in enumerate(file, start=1):
             if number == 1:
@@ -116,7 +116,7 @@ def iter_lines(path: str | Path) -> Iterator[tuple[int, bytes]]:
 
 
 def text_begun(line: bytes, path: str | Path) -> bytes:
-    """The first line of a file without its byte order mark."""
+    """Return the first line of a file without its byte order mark."""
     if line.startswith(NO_TEXT):
         raise UsageError(
             f"{path}: not UTF-8 text. Read are .jsonl, .json, .csv and .tsv, also .gz, and "
@@ -126,7 +126,7 @@ def text_begun(line: bytes, path: str | Path) -> bytes:
 
 
 def iter_objects(path: str | Path) -> Iterator[tuple[int, bytes | msgspec.Raw]]:
-    """The JSON texts of JSON Lines with their lines, or of one JSON array with their places."""
+    """Yield the JSON texts of JSON Lines with their lines, or of one JSON array with their places."""
     lines = iter_lines(path)
     first = next(lines, None)
     if first is None:
@@ -155,12 +155,12 @@ def together(
 
 
 def is_packed(path: str | Path) -> bool:
-    """Whether the file's name says that it is compressed."""
+    """Return True if the file's name says that it is compressed."""
     return str(path).lower().endswith(".gz")
 
 
 def is_parquet(path: str | Path) -> bool:
-    """Whether the file's name says Parquet."""
+    """Return True if the file's name says Parquet."""
     return str(path).lower().endswith(".parquet")
 
 
@@ -168,7 +168,7 @@ def is_parquet(path: str | Path) -> bool:
 def open_parquet(
     path: str | Path, *, extra: str = "parquet", feature: str = "Reading Parquet"
 ) -> Iterator[Any]:
-    """An open `pyarrow.parquet.ParquetFile` whose errors while it is read are told as the user's.
+    """Yield an open `pyarrow.parquet.ParquetFile` whose errors while it is read are told as the user's.
 
     Args:
         path: The file.
@@ -187,7 +187,7 @@ def open_parquet(
 
 
 def read_parquet(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The rows of a Parquet file by column name, with their numbers; some in memory at a time."""
+    """Yield the rows of a Parquet file by column name, with their numbers; some in memory at a time."""
     with open_parquet(path) as table:
         rows = (row for batch in batches_of(table, path) for row in batch.to_pylist())
         yield from enumerate(rows, start=1)
@@ -210,7 +210,7 @@ def batches_of(table: Any, path: str | Path, columns: list[str] | None = None) -
 
 
 def read_table(path: str | Path) -> Iterator[tuple[int, dict[str, str] | BadFieldError]]:
-    """The rows of a CSV or TSV file by column name, each with its first line."""
+    """Yield the rows of a CSV or TSV file by column name, each with its first line."""
     with open_text(path) as file:
         try:
             yield from read_rows(file)

@@ -25,12 +25,12 @@ class ItemSet(Sequence[Item]):
 
     @property
     def task(self) -> Task:
-        """The one task of the set."""
+        """Task shared by all items of the set."""
         return self.items[0].task
 
     @property
     def units(self) -> tuple[str, ...]:
-        """What each item counts once with."""
+        """Unit of each item."""
         return self.counted[0]
 
     @cached_property

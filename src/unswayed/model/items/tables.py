@@ -40,12 +40,12 @@ class BadFieldError(ItemError):
 
 
 def is_table(path: str | Path) -> bool:
-    """Whether the file's name says CSV or TSV, plain or `.gz`."""
+    """Return True if the file's name says CSV or TSV, plain or `.gz`."""
     return str(path).lower().removesuffix(".gz").endswith((".csv", ".tsv"))
 
 
 def read_rows(lines: Iterable[bytes]) -> Iterator[tuple[int, dict[str, str] | BadFieldError]]:
-    """The rows below a header, each with the number of its first line, from 1.
+    """Yield the rows below a header, each with the number of its first line, from 1.
 
     The separator is the one of tab, comma and semicolon that the header has most of. A column
     without a name (pandas writes its index into one) is left out.
@@ -90,7 +90,7 @@ def read_rows(lines: Iterable[bytes]) -> Iterator[tuple[int, dict[str, str] | Ba
 
 
 def typed_cells(row: Mapping[str, str]) -> dict[str, object]:
-    """A row of text as a record of an item: empty cells left out, JSON where a field is no text."""
+    """Return a row of text as a record of an item: empty cells left out, JSON where a field is no text."""
     record: dict[str, object] = {}
     for name, cell in row.items():
         if name in _TEXT_CELLS or _CANDIDATE.fullmatch(name) or _LEVEL.fullmatch(name):
@@ -101,7 +101,7 @@ def typed_cells(row: Mapping[str, str]) -> dict[str, object]:
 
 
 def typed_values(row: Mapping[str, object]) -> dict[str, object]:
-    """A row of values as a record of an item: JSON where a field of several types is text."""
+    """Return a row of values as a record of an item: JSON where a field of several types is text."""
     return {
         name: _from_json(value) if name in _JSON_CELLS and isinstance(value, str) else value
         for name, value in row.items()
@@ -109,7 +109,7 @@ def typed_values(row: Mapping[str, object]) -> dict[str, object]:
 
 
 def fields_of(record: Mapping[str, object]) -> dict[str, object]:
-    """The fields of an item, with candidates and `meta` collected from their columns.
+    """Return the fields of an item, with candidates and `meta` collected from their columns.
 
     Missing values (None, NaN) are left out, and a whole number written with a point (pandas does
     so beside missing ones) is a gold index. Without `task`, level columns or `values` mean `rubric`,
@@ -156,7 +156,7 @@ def _filled(level: object, column: str) -> object:
 
 
 def _candidate_columns(names: Iterable[str]) -> list[str]:
-    """The candidate columns in order; none where there are fewer than two."""
+    """Return the candidate columns in order; none where there are fewer than two."""
     families: dict[str, dict[int, str]] = {}
     for name in names:
         match = _CANDIDATE.fullmatch(name)
@@ -206,7 +206,7 @@ def _header(cells: list[str]) -> list[str]:
 
 
 def _from_json(cell: str) -> object:
-    """The JSON value that a cell holds; a cell that is no JSON stays text (`tie`)."""
+    """Return the JSON value that a cell holds; a cell that is no JSON stays text (`tie`)."""
     text = cell.strip()
     try:
         return msgspec.json.decode(text.lower() if text.lower() in ("true", "false") else text)

@@ -28,7 +28,7 @@ _WRAPPERS: Final = frozenset(
 
 
 def criterion_key(name: str) -> str:
-    """What two names of the same criterion have in common: no case, spaces and signs."""
+    """Return the name of a criterion without case, spaces and signs."""
     return plain(name) or name
 
 
@@ -39,7 +39,7 @@ def read_criteria(
     *,
     quoted: Iterable[str] = (),
 ) -> tuple[int | None, ...]:
-    """The label of each criterion, as its index in the set; None where it is missing.
+    """Return the label of each criterion, as its index in the set; None where it is missing.
 
     >>> read_criteria('{"Fluency": "b", "coherence": "maybe"}', "AB", ["coherence", "fluency"])
     (None, 1)
@@ -60,13 +60,13 @@ def read_criteria(
 
 
 def _only(labels: set[float | bool | None]) -> int | None:
-    """The one label that is said; None where there is none, or another one."""
+    """Return the one label that is said; None where there is none, or another one."""
     label = next(iter(labels)) if len(labels) == 1 else None
     return None if label is None else int(label)
 
 
 def _named(node: Json, places: dict[str, int]) -> Iterator[tuple[int, Json]]:
-    """What stands behind the name of a criterion, with its place."""
+    """Yield the value behind each criterion's name, with its place."""
     if isinstance(node, JsonList):
         for entry in node.values:
             if isinstance(entry, JsonObject):
@@ -95,6 +95,6 @@ def _label_of(value: Json, symbols: Symbols) -> int:
 
 
 def criteria_schema(labels: Sequence[str], criteria: Sequence[str]) -> str:
-    """The JSON schema of the object, as text, with the criteria in displayed order."""
+    """Return the JSON schema of the object, as text, with the criteria in displayed order."""
     label = {"type": "string", "enum": list(labels)}
     return json.dumps(closed(dict.fromkeys(criteria, label)))

@@ -7,7 +7,7 @@ from typing import Final
 
 
 class Ending(StrEnum):
-    """How a reply ended. Refused and broken replies are never verdicts, whatever their text."""
+    """Ending of a reply. Refused and broken replies are never verdicts, whatever their text."""
 
     COMPLETE = "complete"
     CUT = "cut"

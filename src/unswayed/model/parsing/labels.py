@@ -101,7 +101,7 @@ def parse_label(
     allow_tie: bool = True,
     quoted: Iterable[str] = (),
 ) -> str | Literal["tie"] | None:
-    """The verdict that a reply states: one of `symbols`, `"tie"` if allowed, or None.
+    """Return the verdict that a reply states: one of `symbols`, `"tie"` if allowed, or None.
 
     >>> parse_label("Answer: (B)", "AB")
     'B'
@@ -127,7 +127,7 @@ def read_label(
     form: str | None = None,
     truncated: bool = False,
 ) -> int:
-    """The label as an index; -1 for none, -2 for a declared tie.
+    """Return the label as an index; -1 for none, -2 for a declared tie.
 
     `form` is what the prompt asked for (`tag`, `mark`, `json`): the last of several such counts.
     `values` are the scores of levels, where they differ from their labels.
@@ -153,7 +153,7 @@ def read_label(
 
 
 def _strongest(own: str, text: str, asked: Sought, form: str | None, truncated: bool) -> int:
-    """What the strongest place says; `own` is the text without its quotations."""
+    """Read the strongest place of a reply; `own` is the text without its quotations."""
     for name, pattern in (("tag", _TAG), ("mark", _MARK)):
         matches = deque(() if text.startswith("{") else pattern.finditer(own), maxlen=50)
         used = [match for match in matches if not _is_mentioned(own, match, asked)]
@@ -177,7 +177,7 @@ def _strongest(own: str, text: str, asked: Sought, form: str | None, truncated: 
 
 
 def _inside(match: re.Match[str], asked: Sought, truncated: bool) -> int:
-    """What a tag or mark holds; for two labels also `A>B`, `A=B`, and `C` as a tie."""
+    """Read the content of a tag or mark; for two labels also `A>B`, `A=B`, and `C` as a tie."""
     if truncated and match.end() == len(match.string) and match[0][-1] not in ">]}":
         return UNCLEAR  # more of it may have followed
     inside = match[match.lastgroup or 0]
@@ -195,7 +195,7 @@ def _inside(match: re.Match[str], asked: Sought, truncated: bool) -> int:
 
 
 def _is_mentioned(text: str, match: re.Match[str], asked: Sought) -> bool:
-    """True if a tag or mark is spoken of: reported, denied, conditional, amid a sentence."""
+    """Return True if a tag or mark is only mentioned: reported, denied, conditional, amid a sentence."""
     line = text.rfind("\n", 0, match.start()) + 1
     before = _SENTENCE.split(text[max(line, match.start() - 200) : match.start()])[-1]
     if _SPOKEN_OF.match(text, match.end()) or _DENIES.search(before) or _reports(before):
@@ -214,13 +214,13 @@ def _reports(text: str) -> bool:
 
 
 def _hands_over(before: str) -> bool:
-    """True if a text ends in an unfinished sentence that reports words: "It ends with"."""
+    """Return True if a text ends in an unfinished sentence that reports words: "It ends with"."""
     said = _SENTENCE.split(before.rstrip(" \t\n*_"))[-1]
     return 2 < len(said.split()) < 13 and _reports(said)
 
 
 def _json(text: str, asked: Sought, form: str | None) -> int:
-    """What the last JSON object says; `NO_LABEL` if more than a remark on lines of its own follows."""
+    """Read the last JSON object; `NO_LABEL` if more than a remark on lines of its own follows."""
     nests = json_texts(text) if "}" in text else ()
     roots = [root for root in nests if isinstance(root, JsonObject) and root.is_whole]
     if not roots:
@@ -237,7 +237,7 @@ def _json(text: str, asked: Sought, form: str | None) -> int:
 
 
 def _of_object(root: JsonObject, asked: Sought) -> int:
-    """What the verdict keys of an object say; those that are marked as final win over the others."""
+    """Read the verdict keys of an object; keys marked as final win over the others."""
     codes: set[int] = set()
     final: set[int] = set()
     for key, value in root.pairs:
@@ -257,7 +257,7 @@ def _of_object(root: JsonObject, asked: Sought) -> int:
 
 
 def _plain(text: str, asked: Sought) -> int:
-    """What lines and sentences say, in a reply without tag, mark or JSON."""
+    """Read the lines and sentences of a reply without tag, mark or JSON."""
     text = _EMPHASIS.sub(r"\2", text)
     rows = [row.strip() for row in text.split("\n") if not _RULE.fullmatch(row)]
     if len(rows) > 1 and listed(rows[-2]) and not named(rows[-2], asked.symbols):
@@ -281,7 +281,7 @@ def _plain(text: str, asked: Sought) -> int:
 
 
 def _row(k: int, rows: Sequence[str], heading: set[int], asked: Sought) -> int:
-    """What row k says; `NO_LABEL` for one without the head of a verdict, but the first and the last."""
+    """Read row k; `NO_LABEL` for one without the head of a verdict, except the first and the last."""
     row, is_last = rows[k], k == len(rows) - 1
     head = _HEAD.match(row)
     code = NO_LABEL
@@ -295,7 +295,7 @@ def _row(k: int, rows: Sequence[str], heading: set[int], asked: Sought) -> int:
 
 
 def _headed(row: str, head: re.Match[str], asked: Sought, is_last: bool, rows: int) -> int:
-    """What a row says behind its head: `NO_LABEL` if the head or the row is none of a verdict."""
+    """Read a row behind its head; `NO_LABEL` if the head or the row is not part of a verdict."""
     name, inside = _NUMBERED.sub("", head[1]).strip(places.EDGES), row[head.end() :]
     words = words_of(name)
     is_level = not asked.scale and not LEVEL.isdisjoint(words)
@@ -324,7 +324,7 @@ def _headed(row: str, head: re.Match[str], asked: Sought, is_last: bool, rows: i
 
 
 def _headings(rows: Iterable[str], asked: Sought) -> tuple[set[int], set[int]]:
-    """The labels that are a line of their own, and those that head a line."""
+    """Return the labels that are a line of their own, and those that head a line."""
     alone: set[int] = set()
     leading: set[int] = set()
     for row in rows:
@@ -343,7 +343,7 @@ def _headings(rows: Iterable[str], asked: Sought) -> tuple[set[int], set[int]]:
 
 
 def _sentence(text: str, asked: Sought) -> int:
-    """What the last sentence says, or one that concludes; `UNCLEAR` if an earlier one differs."""
+    """Read the last sentence, or one that concludes; `UNCLEAR` if an earlier one differs."""
     parts = [p for p in _SENTENCE.split(text[-2000:])[-16:] if p.strip(places.EDGES + ")")][-8:]
     if not parts or (len(text) > 2000 and len(parts) == 1) or text.rstrip(" _\"”').").endswith("?"):
         return NO_LABEL
@@ -368,13 +368,13 @@ def _sentence(text: str, asked: Sought) -> int:
 
 
 def _turns(sentence: str) -> bool:
-    """True if a sentence goes over to something else: "However, ...", "... the second one"."""
+    """Return True if a sentence changes direction: "However, ...", "... the second one"."""
     words = words_of(sentence)
     return not (TURNING.isdisjoint(words[:3]) and OTHERS.isdisjoint(words))
 
 
 def _of_sentence(sentence: str, asked: Sought) -> int:
-    """What a sentence says if all of its words are listed and one of them points."""
+    """Read a sentence if all of its words are listed and one of them points."""
     head, colon, _ = sentence.partition(":")
     if "?" in sentence or "¿" in sentence or (colon and not DENIED.isdisjoint(words_of(head))):
         return NO_LABEL

@@ -76,7 +76,7 @@ _REPORTED: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ListwiseReading:
-    """What a listwise reply says, by index of the label in its set."""
+    """Content of a listwise reply, by index of the label in its set."""
 
     scores: tuple[float | None, ...]  # score of each label, 0 to 100; None where it is missing
     # per name of `FLAGS` what is said of each label; None where nothing is
@@ -101,7 +101,7 @@ def read_listwise(
     *,
     quoted: Iterable[str] = (),
 ) -> ListwiseReading:
-    """What a reply says of each label; takes time linear in the length of the texts.
+    """Read what a reply states about each label; takes time linear in the length of the texts.
 
     >>> read_listwise('{"candidates": {"A": {"score": "73/100"}}, "ranking": "B > A"}', "AB").scores
     (73.0, None)
@@ -138,7 +138,7 @@ def read_listwise(
 def own_replies(
     text: str, symbols: Symbols, read: ReadsObject, quoted: tuple[str, ...]
 ) -> list[ListObject]:
-    """What the judge itself says, in order, without what it corrects."""
+    """Return the judge's own objects in order, without the ones it corrects."""
     places = _places(text, read)
     if not 0 < sum(place.reply.answers for place in places) <= _MOST_PLACES:
         return []
@@ -164,7 +164,7 @@ def own_replies(
 
 
 def _places(text: str, read: ReadsObject) -> list[_Place]:
-    """The objects that are closed or about these labels, none inside another.
+    """Return the objects that are closed or about these labels, none inside another.
 
     A closed one with the keys of a candidate, which belongs inside an object, is not among them.
     """
@@ -186,7 +186,7 @@ def _places(text: str, read: ReadsObject) -> list[_Place]:
 
 
 def _prose(text: str, places: Sequence[_Place]) -> str:
-    """The text with a mark in place of each object."""
+    """Return the text with a mark in place of each object."""
     parts = []
     end = 0
     for k, (root, _) in enumerate(places):
@@ -196,12 +196,12 @@ def _prose(text: str, places: Sequence[_Place]) -> str:
 
 
 def _unmarked(text: str) -> str:
-    """The text without the marks of objects, which nobody else may write."""
+    """Return the text without the marks of objects, which nobody else may write."""
     return text.translate(_BARE) if _LEFT in text or _RIGHT in text else text
 
 
 def _unfenced(prose: str) -> str:
-    """The prose without fences, closed or not, that hold objects and nothing before them."""
+    """Return the prose without fences, closed or not, that hold objects and nothing before them."""
     alone = _PLACE.fullmatch(prose.strip("` \r\n"))
     if alone is not None:
         return alone[0]
@@ -213,7 +213,7 @@ def _unfenced(prose: str) -> str:
 
 
 def _is_torn(text: str, places: Sequence[_Place], place: int) -> bool:
-    """Whether what an object is closed by was not its end: keys of candidates follow."""
+    """Return True if what an object is closed by was not its end: keys of candidates follow."""
     if not places[place].root.is_whole:
         return False
     ends = [*(after.root.start for after in places[place + 1 :]), len(text)]
@@ -228,7 +228,7 @@ def _is_torn(text: str, places: Sequence[_Place], place: int) -> bool:
 def _copies(
     text: str, places: Sequence[_Place], quoted: tuple[str, ...], read: ReadsObject
 ) -> set[int]:
-    """The places whose object stands in a quoted text: its characters, or all that it says."""
+    """Return the places whose object stands in a quoted text: its characters, or all that it says."""
     quotable = "\n".join("".join(source.split()) for source in quoted)
     sayings = {
         saying
@@ -245,7 +245,7 @@ def _copies(
 
 
 def _is_reported(before: str, symbols: Symbols) -> bool:
-    """Whether the words before an object say that it is somebody's, or are a candidate's heading."""
+    """Return True if the words before an object say that it is somebody's, or are a candidate's heading."""
     clause = _STOP.split(before.rstrip())[-1]
     if _OWN.search(clause):
         return False
@@ -256,7 +256,7 @@ def _is_reported(before: str, symbols: Symbols) -> bool:
 
 
 def listwise_schema(labels: Sequence[str]) -> str:
-    """The JSON schema of the contract, for servers with structured output.
+    """Return the JSON schema of the contract, for servers with structured output.
 
     Within what strict servers take: every object lists all its keys as required and admits no other.
     The bounds of a score and that no label is ranked twice are left to reading, for `minimum`,
@@ -278,7 +278,7 @@ def listwise_schema(labels: Sequence[str]) -> str:
 
 
 def closed(properties: dict[str, object]) -> dict[str, object]:
-    """The schema of an object with these keys and no other."""
+    """Return the schema of an object with these keys and no other."""
     return {
         "type": "object",
         "properties": properties,

@@ -56,7 +56,7 @@ class JsonObject:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing in it counts."""
+        """True if nothing in it counts."""
         return not self.pairs
 
 
@@ -71,7 +71,7 @@ class JsonList:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing in it counts."""
+        """True if nothing in it counts."""
         return not self.values
 
 
@@ -83,7 +83,7 @@ _CLOSING: Final = {JsonObject: "}", JsonList: "]"}
 
 
 def json_texts(text: str) -> Iterator[_Nest]:
-    """The objects of a text, and the lists that begin with one, in order, none inside another.
+    """Yield the objects of a text, and the lists that begin with one, in order, none inside another.
 
     After a broken one the search goes on behind its opening bracket, with what stands in its
     strings; the objects that it holds itself are not given again.
@@ -106,7 +106,7 @@ def json_texts(text: str) -> Iterator[_Nest]:
 
 
 def _parsed(text: str, start: int) -> tuple[_Nest, list[_Nest], int]:
-    """What begins at a bracket, all that is nested in it, and where looking at it ended."""
+    """Parse the value that begins at a bracket; return it, its nested values and the end of parsing."""
     root = _opened(text[start], start)
     nests, stack = [root], [root]  # all, and those that are open
     keys: list[str] = [""]  # of the pair that is read, per open bracket
@@ -166,7 +166,7 @@ def _add(nest: _Nest, key: str, value: Json) -> None:
 
 
 def _scalar(token: re.Match[str]) -> str | float | bool | None:
-    """A string, a number or a literal; any other word is its text."""
+    """Return a string, a number or a literal; any other word is its text."""
     if token["string"] is not None:
         return _string(token["string"])
     word = token["word"]
@@ -178,7 +178,7 @@ def _scalar(token: re.Match[str]) -> str | float | bool | None:
 
 
 def _string(quoted: str) -> str:
-    """What a string says; with escapes that JSON does not have, as it stands."""
+    """Decode a string; one with escapes that JSON does not have stays as it is."""
     inside = quoted[1:-1]
     if "\\" not in inside:
         return inside

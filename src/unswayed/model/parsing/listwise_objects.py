@@ -1,4 +1,4 @@
-"""What one object of a listwise reply says of the labels, and of their order.
+"""Read one object of a listwise reply: its labels and their order.
 
 The contract is `{"candidates": {"A": {"score": 73, "rationale": "…", "major_error": false,
 "hallucinated_specificity": false, "calibrated_uncertainty": true}, …}, "ranking": ["B", "A", …]}`.
@@ -33,7 +33,7 @@ _LONGEST: Final = 4_000
 
 
 class ListObject(NamedTuple):
-    """What one object says, in order; anything may be said twice."""
+    """Content of one object in order; anything may occur twice."""
 
     # label, name (`SCORE` or one of `FLAGS`) and value; None for one that cannot be read
     marks: list[tuple[int, str, float | bool | None]]
@@ -43,7 +43,7 @@ class ListObject(NamedTuple):
 
     @property
     def answers(self) -> bool:
-        """Whether it is about these labels."""
+        """True if it is about these labels."""
         return bool(self.marks or any(self.rankings))
 
     def saying(self) -> tuple[frozenset[object], frozenset[object]]:
@@ -52,7 +52,7 @@ class ListObject(NamedTuple):
 
 
 def reply_of(root: JsonObject | JsonList, symbols: Symbols) -> ListObject:
-    """What an object, or a list of candidates, says."""
+    """Read an object, or a list of candidates."""
     if isinstance(root, JsonList):
         reply = ListObject([], [])
         _read_candidates(root, symbols, reply)
@@ -100,7 +100,7 @@ def _read_candidate(label: int, value: Json, reply: ListObject) -> None:
 
 
 def _score_of(said: Json) -> float | None:
-    """A score from 0 to 100."""
+    """Return a score from 0 to 100."""
     if isinstance(said, str):
         match = _SCORE_TEXT.fullmatch(straighten(said.strip())) if len(said) < 80 else None
         said = None if match is None else float(match[1])
@@ -130,7 +130,7 @@ def _read_ranking(value: Json, symbols: Symbols, reply: ListObject) -> None:
 
 
 def _place(entry: Json, place: int, symbols: Symbols) -> int:
-    """The label at one place of a ranking, counted from 1."""
+    """Return the label at one place of a ranking, counted from 1."""
     if isinstance(entry, JsonObject):
         if any(rank not in (place, str(place)) for rank in _fields(entry, "rank")):
             return NO_LABEL  # in an order of its own
@@ -141,7 +141,7 @@ def _place(entry: Json, place: int, symbols: Symbols) -> int:
 
 
 def _named(entry: Json, symbols: Symbols) -> tuple[int, list[str]]:
-    """The label that an object says it is about, and the names by which it says so."""
+    """Return the label that an object says it is about, and the names by which it says so."""
     if not isinstance(entry, JsonObject):
         return NO_LABEL, []
     names = [
@@ -159,7 +159,7 @@ def _fields(entry: JsonObject, name: str) -> list[Json]:
 
 
 def _label(name: str, symbols: Symbols) -> int:
-    """The label that a name of a candidate is, or `NO_LABEL`."""
+    """Return the label that a name of a candidate is, or `NO_LABEL`."""
     name = straighten(name)
     label = alone(name, symbols)
     if label != NO_LABEL or len(name) > symbols.longest + 80:
@@ -168,5 +168,5 @@ def _label(name: str, symbols: Symbols) -> int:
 
 
 def plain(key: str) -> str:
-    """A key without case, spaces and signs: `Major Error` is `majorerror`."""
+    """Return a key without case, spaces and signs: `Major Error` is `majorerror`."""
     return _NO_LETTER.sub("", key).casefold() if len(key) < 80 else ""

@@ -117,7 +117,7 @@ def _label_probs(top: Sequence[TokenLogprob], label_set: Symbols, *, exact: bool
 
 
 def _whole(top: Sequence[TokenLogprob], codes: Mapping[str, int]) -> LabelProbs | None:
-    """The probabilities where a list has every label once and nothing else; else None."""
+    """Return the probabilities where a list has every label once and nothing else; else None."""
     values = [math.nan] * len(top)
     for token, logprob in top:
         code = codes.get(token, NO_LABEL)
@@ -163,7 +163,7 @@ def _weight(values: list[float], peak: float) -> float:
 def _settles(
     top: Sequence[TokenLogprob], symbols: Symbols, full: list[list[float]], unclear: list[str]
 ) -> bool:
-    """Whether tokens that begin a longer label are labels themselves all the same.
+    """Return True if tokens that begin a longer label are labels themselves all the same.
 
     "1" begins "12"; but where the list has "12" as one token, the tokenizer writes numbers whole,
     and "1" is the label 1. Adds their values to `full` if so.
@@ -185,7 +185,7 @@ def _settles(
 
 
 def probs_of_response(response: Response, symbols: Symbols) -> tuple[LabelProbs | None, int]:
-    """The label probabilities where an answer-only reply states its label, None without any.
+    """Return the label probabilities where an answer-only reply states its label, None without any.
 
     That is the first generated position that is not white space, Markdown or an opening bracket;
     after a short preamble ("Answer:", "The better option is") the label that follows it; after the
@@ -214,7 +214,7 @@ def probs_of_response(response: Response, symbols: Symbols) -> tuple[LabelProbs 
 
 
 def _position(tokens: Sequence[str], symbols: Symbols) -> int:
-    """The generated position that holds the label."""
+    """Return the generated position that holds the label."""
     if tokens and symbols.token(tokens[0]) >= 0:
         return 0
     start = 0

@@ -71,14 +71,14 @@ _WITHDRAWS: Final = re.compile(
 
 
 def takes_back(text: str) -> bool:
-    """True if the first words behind a verdict take it back."""
+    """Return True if the first words behind a verdict take it back."""
     return _WITHDRAWS.search(text[:200]) is not None or not WITHDRAWN.isdisjoint(
         words_of(text[:200])
     )
 
 
 class Sought(NamedTuple):
-    """What a judge was asked for."""
+    """Labels and words to look for in a reply."""
 
     symbols: Symbols  # the labels
     texts: Sequence[str] = ()  # the text that each label stood for, where it is known
@@ -88,7 +88,7 @@ class Sought(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def words_of(text: str) -> tuple[str, ...]:
-    """The words of a text in small letters; writing without spaces as the listed words in it."""
+    """Return the words of a text in small letters; writing without spaces as the listed words in it."""
     words = _WORD.findall(text.casefold().replace("’", "'"))
     return tuple(
         [part for word in words for part in (_split(word) if word >= "\u2e80" else (word,))]
@@ -96,7 +96,7 @@ def words_of(text: str) -> tuple[str, ...]:
 
 
 def _split(run: str) -> Sequence[str]:
-    """Listed words that make up a run of characters, the longest first; the run if none do."""
+    """Split a run of characters into listed words, the longest first; return the run if none fit."""
     words, at = [], 0
     while at < len(run):
         ends = range(min(at + 8, len(run)), at, -1)
@@ -122,7 +122,7 @@ def named(text: str, symbols: Symbols) -> list[re.Match[str]]:
 
 
 def _is_word(text: str, match: re.Match[str], symbols: Symbols) -> bool:
-    """True if a label such as `A` or `I` is only a word of the sentence."""
+    """Return True if a label such as `A` or `I` is only a word of the sentence."""
     label = match[0]
     if label.islower() and re.search(r"\w['’]\Z", text[max(0, match.start() - 2) : match.start()]):
         return True  # I'd
@@ -145,7 +145,7 @@ def _is_word(text: str, match: re.Match[str], symbols: Symbols) -> bool:
 
 
 def alone(text: str, symbols: Symbols) -> int:
-    """The label that is all a text says, with nouns before it at most; `NO_LABEL` if it is not."""
+    """Return the label that is all a text says, with nouns before it at most; `NO_LABEL` if it is not."""
     if "," in text.strip(_FRONT):
         return NO_LABEL
     code = place(text, Sought(symbols), behind=NOTHING)
@@ -155,7 +155,7 @@ def alone(text: str, symbols: Symbols) -> int:
 
 
 def place(text: str, asked: Sought, *, behind: int = INSIDE) -> int:
-    """The label's index in the inside of a place, `DECLARED_TIE`, `UNCLEAR`, or `NO_LABEL` if it is empty.
+    """Return the label's index in the inside of a place, `DECLARED_TIE`, `UNCLEAR`, or `NO_LABEL` if it is empty.
 
     `behind` says what may stand behind the label: `NOTHING`, `LISTED`, `LINE` or `INSIDE`.
     """
@@ -194,13 +194,13 @@ def place(text: str, asked: Sought, *, behind: int = INSIDE) -> int:
 
 
 def _is_odd(text: str, signs: str) -> bool:
-    """True if a sign closes nothing: `A*`, `$2`, `A'`."""
+    """Return True if a sign closes nothing: `A*`, `$2`, `A'`."""
     text = text.lstrip().removeprefix("* ")
     return any(text.count(sign) % 2 for sign in signs)
 
 
 def _wordless(core: str, asked: Sought) -> int:
-    """A tie, a value or a level's name, in a place that names no label."""
+    """Return a tie, a value or a level's name, in a place that names no label."""
     words = set(words_of(core))
     if words & TIE and words <= TIE | TIE_BESIDE | PLAIN | POINTING:
         return DECLARED_TIE
@@ -215,7 +215,7 @@ def _wordless(core: str, asked: Sought) -> int:
 def _ends(
     after: str, code: int, asked: Sought, behind: int, *, points: bool = False, told: bool = False
 ) -> bool:
-    """True if what stands behind a label leaves it a verdict.
+    """Return True if the text behind a label leaves it a verdict.
 
     `points`: words before it point to one; `told`: and end with "is".
     """
@@ -269,7 +269,7 @@ def _ends(
 
 
 def _counted(rest: str, asked: Sought) -> int | None:
-    """The end of "/5" or "stars" behind a level; -1 where it is none, None where nothing counts."""
+    """Return the end of "/5" or "stars" behind a level; -1 where it is none, None where nothing counts."""
     part = _OVER.match(rest) or (_UNIT.match(rest) if asked.scale else None)
     if part is None:
         return -1 if rest[0] in ".,:" and rest[1:2].isdigit() else None
@@ -278,7 +278,7 @@ def _counted(rest: str, asked: Sought) -> int | None:
 
 
 def _shown(rest: str, code: int, texts: Sequence[str]) -> bool | None:
-    """True if a label's own text stands behind it, False if another one's does, None if none."""
+    """Return True if a label's own text follows it, False if another one's does, None if none."""
     said = rest.lstrip(" .):：,-–—*_(").rstrip(" .*_)").casefold()
     shown = [text[:200].strip().rstrip(" .").casefold() for text in texts] if said else []
     own = shown[code] if code < len(shown) else ""
@@ -288,7 +288,7 @@ def _shown(rest: str, code: int, texts: Sequence[str]) -> bool | None:
 
 
 def is_reason(text: str, code: int, asked: Sought, *, alone: bool = True) -> bool:
-    """True if a text is a reason for a label: it denies and withdraws nothing, and names no other
+    """Return True if a text is a reason for a label: it denies and withdraws nothing, and names no other
     label unless that is allowed.
     """
     if not asked.scale and not DENIED.isdisjoint(words_of(text[:60])[:2]):
@@ -299,5 +299,5 @@ def is_reason(text: str, code: int, asked: Sought, *, alone: bool = True) -> boo
 
 
 def _names_only(code: int, text: str, asked: Sought) -> bool:
-    """True if a text names no label but this one."""
+    """Return True if a text names no label but this one."""
     return all(asked.symbols.index(match[0]) == code for match in named(text[:2000], asked.symbols))

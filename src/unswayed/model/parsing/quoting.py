@@ -1,4 +1,4 @@
-"""What the judge itself says: reasoning and quotations taken out of a reply.
+"""Remove reasoning and quotations from a reply.
 
 A judge may quote a candidate, and a candidate may contain answer tags or lines that look like a
 verdict. The rule for what counts as a quotation:
@@ -58,7 +58,7 @@ _BARE_TIES: Final = frozenset(("c", "tie", "draw"))
 
 
 def without_thinking(text: str) -> str:
-    """The reply after its reasoning, without the tokens that end a turn."""
+    """Return the reply after its reasoning, without the tokens that end a turn."""
     if not ("<" in text or "[" in text or "◁" in text):
         return text
     end = 0
@@ -79,7 +79,7 @@ def without_thinking(text: str) -> str:
 
 
 def unfenced(text: str) -> str | None:
-    """The inside of a reply that is one fenced block and nothing else; None if it is not."""
+    """Return the inside of a reply that is one fenced block and nothing else; None if it is not."""
     text = text.strip()
     opening = _FENCE.match(text)
     if opening is None or not text.endswith(opening[1]):
@@ -93,7 +93,7 @@ def unfenced(text: str) -> str | None:
 
 
 def spoken(text: str, symbols: Symbols, quoted: Iterable[str] = ()) -> str:
-    """The reply (without reasoning) without what it quotes; a bare label in quotation marks stays."""
+    """Return the reply (without reasoning) without what it quotes; a bare label in quotation marks stays."""
     echoes = {line.strip() for text_of_item in quoted for line in text_of_item.split("\n")} - {""}
     kept: list[str] = []
     fences: list[str] = []
@@ -145,7 +145,7 @@ def _unquote(match: re.Match[str], symbols: Symbols) -> str:
 
 
 def _is_bare(text: str, symbols: Symbols) -> bool:
-    """True if a text is a label and at most one word more: `B`, `Option B`, not `[[B]]`."""
+    """Return True if a text is a label and at most one word more: `B`, `Option B`, not `[[B]]`."""
     if len(text) > 2 * symbols.longest + 40 or "[" in text or "<" in text:
         return False
     return alone(text, symbols) >= 0 and len(words_of(symbols.word.sub(" ", text))) <= 1

@@ -111,7 +111,7 @@ def decision_of(
     flags: dict[str, tuple[bool | None, ...]] | None = None,
     criteria_order: tuple[int, ...] | None = None,
 ) -> Decision:
-    """The record of what was read, with what was asked and what it cost.
+    """Return the record of what was read, with what was asked and what it cost.
 
     Args:
         item: What was judged.
@@ -159,7 +159,7 @@ def _kind(
     criterion: str | None,
     criteria_order: tuple[int, ...] | None,
 ) -> Decision:
-    """What all decisions about a question share."""
+    """Return the fields that all decisions about a question share."""
     substitute = ask.substitute
     return Decision(
         item_id="",
@@ -178,12 +178,12 @@ def _kind(
 
 @lru_cache(maxsize=8192)
 def _turned(shown: Presentation) -> tuple[Order, Order]:
-    """The candidate that carries each label, and the label that each candidate carries."""
+    """Return the candidate that carries each label, and the label that each candidate carries."""
     return shown.candidates_by_label(), shown.labels_by_candidate()
 
 
 def is_unread(response: Response, decision: Decision) -> bool:
-    """Whether a complete or cut-off reply states no verdict, so that a second call may bring one.
+    """Return True if a complete or cut-off reply states no verdict, so that a second call may bring one.
 
     Refusals, broken replies and tokens scored without a reply do not count as unread.
     """
@@ -195,7 +195,7 @@ def is_unread(response: Response, decision: Decision) -> bool:
 def _is_settled(
     position: tuple[LabelProbs | None, int], response: Response, symbols: Symbols
 ) -> bool:
-    """Whether a cut-off reply is a label whose probabilities show that no longer one was begun."""
+    """Return True if a cut-off reply is a label whose probabilities show that no longer one was begun."""
     by_label, label = position[0], symbols.index(response.text.strip())
     return (
         label >= 0
@@ -206,7 +206,7 @@ def _is_settled(
 
 
 def _probs(by_label: LabelProbs | None, generated: int, parsed: int) -> LabelProbs | None:
-    """The label probabilities; None where they are unknown or belong to something else."""
+    """Return the label probabilities; None where they are unknown or belong to something else."""
     if by_label is None or (by_label.probs is None and not by_label.censored):
         return None
     if 0 <= parsed != generated >= 0:
@@ -227,7 +227,7 @@ def _choice(
     probs: tuple[float, ...] | None,
     censored: bool,
 ) -> Choice:
-    """The verdict; `carriers[l]` is the candidate that carries label l, `probs` are by candidate."""
+    """Return the verdict; `carriers[l]` is the candidate that carries label l, `probs` are by candidate."""
     if parsed == DECLARED_TIE:
         return "tie"
     if parsed == NO_LABEL:

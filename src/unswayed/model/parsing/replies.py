@@ -1,4 +1,4 @@
-"""What a judge is asked to reply, and how that is read; most tasks ask for one label."""
+"""Forms of a judge's reply and how each is read; most tasks ask for one label."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ READER: Final = 2
 
 
 class ReplySpec(NamedTuple):
-    """What a reply asks of the server.
+    """Form of a reply, as the server is asked for it.
 
     Attributes:
         max_tokens: Cap on generated tokens.
@@ -44,18 +44,18 @@ class ReplySpec(NamedTuple):
     form: str | None = None
 
     def of_object(self, room: int, schema: str) -> ReplySpec:
-        """The same for an object of so many tokens, behind reasoning where the style asks for some."""
+        """Return the same for an object of so many tokens, behind reasoning where the style asks for some."""
         if self.answer_only:
             return ReplySpec(room, answer_only=False, schema=schema, points=self.points)
         return ReplySpec(room + self.max_tokens, answer_only=False, points=self.points)
 
     def example(self, reply: str) -> str:
-        """A reply behind the reasoning that an example leaves out."""
+        """Return a reply behind the reasoning that an example leaves out."""
         return reply if self.answer_only else f"<think>(left out in this example)</think>{reply}"
 
 
 class Reply(Protocol):
-    """What is asked for, and how it is read.
+    """Form of a task's reply, and how it is read.
 
     Attributes:
         gives: What its decisions can hold.
@@ -64,19 +64,19 @@ class Reply(Protocol):
     gives: ClassVar[frozenset[Evidence]]
 
     def request(self, labels: Sequence[str], style: ReplySpec) -> ReplySpec:
-        """What is asked of the server, by a style that asks so for one label."""
+        """Return the form to ask of the server, for a style that asks for one label."""
         ...
 
     def example(
         self, item: Item, shown: Presentation, labels: Sequence[str], style: ReplySpec
     ) -> str:
-        """The right reply about an item whose gold is known, as a worked example shows it."""
+        """Return the right reply about an item whose gold is known, as a worked example shows it."""
         ...
 
     def written(
         self, labels: Sequence[str], verdict: str, scores: Sequence[float], *, answer_only: bool
     ) -> str:
-        """The reply of a judge, as simulated judges write it.
+        """Return the reply of a judge, as simulated judges write it.
 
         Args:
             labels: The labels in canonical order.
@@ -97,7 +97,7 @@ class Reply(Protocol):
         answer_only: bool,
         form: str | None = None,
     ) -> Decision:
-        """The decision that a response stands for; see `read_decision` for the arguments."""
+        """Return the decision that a response stands for; see `read_decision` for the arguments."""
         ...
 
 
@@ -118,7 +118,7 @@ class LabelReply:
     def example(
         self, item: Item, shown: Presentation, labels: Sequence[str], style: ReplySpec
     ) -> str:
-        """The label of the (first) right candidate."""
+        """Return the label of the (first) right candidate."""
         label = labels[shown.label_of_candidate(item.gold_candidates()[0])]
         reasoning = "(left out in this example)"
         return _said(label, reasoning, answer_only=style.answer_only, keys=style.keys)

@@ -60,19 +60,19 @@ class Symbols:
         self.codes: dict[str, int] = {}
 
     def index(self, text: str) -> int:
-        """The label that `text` is, letter for letter (case by the case rule), or `NO_LABEL`."""
+        """Return the label that `text` is, letter for letter (case by the case rule), or `NO_LABEL`."""
         label = self._exact.get(text)
         if label is None:
             label = self._folded.get(text.casefold(), NO_LABEL)
         return label
 
     def goes_on(self, label: int) -> bool:
-        """Whether a longer label begins with this one, as 12 does with 1."""
+        """Return True if a longer label begins with this one, as 12 does with 1."""
         text = self.labels[label]
         return any(other != text and other.startswith(text) for other in self.labels)
 
     def token(self, token: str) -> int:
-        """The label that a generated token is or begins; remembered, for tokens come again.
+        """Return the label that a generated token is or begins; remembered, for tokens come again.
 
         `NO_LABEL` for none, `AMBIGUOUS` where several labels begin that way; a token that is the
         beginning of a label, not all of it, is coded `-3 - label`.
@@ -137,5 +137,5 @@ def _symbols_of(labels: tuple[str, ...]) -> Symbols:
 
 
 def symbols_of(labels: Sequence[str]) -> Symbols:
-    """The recogniser of a label set, made once per set; a `ValueError` without labels or with an empty one."""
+    """Return the recogniser of a label set, made once per set; a `ValueError` without labels or with an empty one."""
     return _symbols_of(labels if isinstance(labels, tuple) else tuple(labels))

@@ -40,14 +40,14 @@ class CriteriaReply:
     def example(
         self, item: Item, shown: Presentation, labels: Sequence[str], style: ReplySpec
     ) -> str:
-        """The label of the item's own criterion, which is all that its gold tells."""
+        """Return the label of the item's own criterion, which is all that its gold tells."""
         label = labels[shown.label_of_candidate(item.gold_candidates()[0])]
         return style.example(_joined({item.criterion or "": label}))
 
     def written(
         self, labels: Sequence[str], verdict: str, scores: Sequence[float], *, answer_only: bool
     ) -> str:
-        """The verdict on one criterion, as it stands in the object."""
+        """Return the verdict on one criterion, as it stands in the object."""
         return verdict
 
     def read(
@@ -61,7 +61,7 @@ class CriteriaReply:
         answer_only: bool,
         form: str | None = None,
     ) -> Decision:
-        """The level that the object gives the item's own criterion; None where it gives none."""
+        """Return the level that the object gives the item's own criterion; None where it gives none."""
         criteria = item.criteria or ()
         by_name = read_criteria(
             response.text if ending(response.finish_reason).is_read else "",

@@ -6,7 +6,7 @@ from unswayed.model.items import BadFieldError, Item
 
 
 def right_candidates(item: Item) -> tuple[int, ...]:
-    """The candidates that gold names; none where it is a tie or unknown."""
+    """Return the candidates that gold names; none where it is a tie or unknown."""
     if isinstance(item.gold, tuple):
         return item.gold
     return (item.gold,) if isinstance(item.gold, int) else ()
@@ -41,7 +41,7 @@ def check_gold(item: Item) -> None:
 
 
 def _index_hint(gold: str, n: int) -> str:
-    """How the gold that was written as text is written as an index."""
+    """Explain how to write textual gold as an index."""
     text = gold.strip().upper()
     if text.isdecimal() and len(text) < 10:
         return f"write {int(text)} without quotes"

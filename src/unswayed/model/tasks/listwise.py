@@ -46,7 +46,7 @@ class ListwiseReply:
     def example(
         self, item: Item, shown: Presentation, labels: Sequence[str], style: ReplySpec
     ) -> str:
-        """The right candidates with full marks, the others with none, in displayed order."""
+        """Return the right candidates with full marks, the others with none, in displayed order."""
         right = {shown.label_of_candidate(candidate) for candidate in item.gold_candidates()}
         scores = [100.0 * (label in right) for label in range(len(labels))]
         return style.example(_object(labels, scores, "(left out in this example)"))
@@ -54,7 +54,7 @@ class ListwiseReply:
     def written(
         self, labels: Sequence[str], verdict: str, scores: Sequence[float], *, answer_only: bool
     ) -> str:
-        """The scores rounded, the ranking by the scores as they are, the chosen label first.
+        """Return the scores rounded, the ranking by the scores as they are, the chosen label first.
 
         A tie is equal scores without a ranking; other words stand alone.
         """
@@ -76,7 +76,7 @@ class ListwiseReply:
         answer_only: bool,
         form: str | None = None,
     ) -> Decision:
-        """What of the object could be read, by candidate; what is missing is None."""
+        """Read the object, by candidate; None for missing parts."""
         text = response.text if ending(response.finish_reason).is_read else ""
         reading = read_listwise(text, labels, quoted=texts_of(item))
         by_label = ask.presentation.candidates_by_label()
@@ -105,7 +105,7 @@ class ListwiseReply:
 
 
 def best_candidate(scores: Sequence[float | None], ranking: Sequence[int] | None) -> Choice:
-    """The candidate that a reply puts first."""
+    """Return the candidate that a reply puts first."""
     stated = [score for score in scores if score is not None]
     if len(stated) < len(scores):
         return None if ranking is None else ranking[0]
@@ -123,7 +123,7 @@ def _object(
     first: int = -1,
     ranked: bool = True,
 ) -> str:
-    """The reply that gives these scores by label and raises no flag."""
+    """Return the reply that gives these scores by label and raises no flag."""
     ranking = sorted(range(len(labels)), key=lambda label: (label != first, -scores[label], label))
     marks = {
         symbol: {"score": round(score), "rationale": rationale, **dict.fromkeys(FLAGS, False)}

@@ -53,7 +53,7 @@ def _check(item: Item) -> None:
 
 
 def _is_score(value: object) -> bool:
-    """Whether it is a number that can be reckoned with."""
+    """Return True if it is a number that can be reckoned with."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     return abs(value) < MOST
@@ -75,12 +75,12 @@ def check_criteria(item: Item) -> None:
 
 
 def human_score(item: Item) -> float | None:
-    """The human score, where there is one for the whole item."""
+    """Return the human score, where there is one for the whole item."""
     return float(item.gold) if isinstance(item.gold, int | float) else None
 
 
 def right_levels(item: Item) -> tuple[int, ...]:
-    """The level whose value is the human score; none where it lies between levels."""
+    """Return the level whose value is the human score; none where it lies between levels."""
     score = human_score(item)
     return tuple(level for level, value in enumerate(item.values or ()) if value == score)
 

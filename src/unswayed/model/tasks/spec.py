@@ -1,4 +1,4 @@
-"""What a task is: everything that differs between tasks, as one record."""
+"""Task specification: everything that differs between tasks."""
 
 from __future__ import annotations
 
@@ -67,23 +67,23 @@ class TaskSpec:
 
     @property
     def gives(self) -> frozenset[Evidence]:
-        """What its decisions can hold."""
+        """Kinds of evidence that decisions of this task can hold."""
         return self.reply.gives | ({Evidence.LEVELS} if self.scaled else frozenset())
 
 
 def points_of(item: Item, ask: Ask) -> tuple[str, ...]:
-    """What one reply answers, in displayed order; empty for one thing."""
+    """Return the points that one reply answers, in displayed order; empty for a single one."""
     points = task_of(item.task).points
     return () if points is None else points.names(item, ask)
 
 
 def tasks_giving(*readings: frozenset[Evidence]) -> list[str]:
-    """The tasks whose decisions can hold all of one of them: where a method that reads it works."""
+    """Return the tasks whose decisions can hold all of one of them: where a method that reads it works."""
     return [name for name in TASKS if any(reading <= task_of(name).gives for reading in readings)]
 
 
 def task_of(name: str) -> TaskSpec:
-    """The task of that name; an `UnknownNameError` where there is none."""
+    """Return the task of that name; an `UnknownNameError` where there is none."""
     try:
         task = TASKS.load(name)
     except UnknownNameError:

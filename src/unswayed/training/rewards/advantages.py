@@ -1,4 +1,4 @@
-"""What a reward is compared with: the permutation group, or the presentation. PA-GRPO, Eq. 11-12."""
+"""Baselines of a reward: the permutation group, or the presentation. PA-GRPO, Eq. 11-12."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ BoolArray = NDArray[np.bool_]
 
 
 class SampleKey(NamedTuple):
-    """Which sample a row of a batch is."""
+    """Key of a batch row: item, presentation and sample."""
 
     item_id: str  # the item
     presentation: int  # index of the presentation, 0 to P-1
@@ -25,7 +25,7 @@ class SampleKey(NamedTuple):
 
 
 def right_mask(gold: Sequence[int], n: int) -> BoolArray:
-    """Which of n candidates are right, shape (n,); `ShapeError` if there is none."""
+    """Mark which of n candidates are right, shape (n,); `ShapeError` if there is none."""
     mask = np.zeros(n, dtype=np.bool_)
     for candidate in gold:
         if not 0 <= candidate < n:
@@ -39,7 +39,7 @@ def right_mask(gold: Sequence[int], n: int) -> BoolArray:
 def block_rows(
     keys: Sequence[SampleKey], *, n_presentations: int, n_samples: int
 ) -> tuple[tuple[str, ...], NDArray[np.intp]]:
-    """Where each sample of each item stands in a batch, whatever the order of the batch.
+    """Return the rows of each item's samples in a batch, whatever the order of the batch.
 
     The G item ids in order of first appearance, and the row of each sample, shape (G, P, N):
     `values[rows]` are blocks, and `out[rows] = blocks` puts results back in batch order. `ShapeError`
@@ -86,7 +86,7 @@ def choices_of(choices: ArrayLike, n: int | None = None) -> IntArray:
 
 
 def named(z: IntArray, n: int) -> BoolArray:
-    """Which candidate each sample names, shape (..., P, N, n); none for an unparsed one."""
+    """Mark the candidate that each sample names, shape (..., P, N, n); none for an unparsed one."""
     result: BoolArray = z[..., None] == np.arange(n)
     return result
 
@@ -98,6 +98,6 @@ def check_presentations(reward: str, z: IntArray) -> None:
 
 
 def elsewhere(p: FloatArray) -> FloatArray:
-    """The mean over the other presentations, shape (..., P, n) as `p`."""
+    """Return the mean over the other presentations, shape (..., P, n) as `p`."""
     result: FloatArray = (p.sum(axis=-2, keepdims=True) - p) / (p.shape[-2] - 1)
     return result

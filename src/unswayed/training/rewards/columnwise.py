@@ -22,7 +22,7 @@ def columnwise_reward(choices: ArrayLike, n: int) -> FloatArray:
 
 
 def _expected(p: FloatArray, right: BoolArray) -> FloatArray:
-    """From the distribution of how many of the other presentations name a candidate."""
+    """Return the expected reward from the distribution of how many other presentations name a candidate."""
     presentations = p.shape[-2]
     needed = presentations // 2  # others, so that with the own sample more than half agree
     result = np.empty(p.shape)

@@ -17,7 +17,7 @@ from unswayed.training.rewards.blocks import (
 
 
 def invariance_reward(choices: ArrayLike, n: int) -> FloatArray:
-    """A consistency reward that rewards invariance only, not confidence (not part of PA-GRPO).
+    """Return a consistency reward that rewards invariance only, not confidence (not part of PA-GRPO).
 
     2 * (how often the other presentations name this candidate - how often the other samples of
     this presentation do): an unbiased estimate whose expected gradient is that of minus the

@@ -26,7 +26,7 @@ def mode_reward(choices: ArrayLike, n: int) -> FloatArray:
 
 
 def _expected(p: FloatArray, right: BoolArray) -> FloatArray:
-    """With ever more samples: the mode is the candidate of the highest mean probability."""
+    """Return the limit for ever more samples: the mode is the candidate of the highest mean probability."""
     mean = p.mean(axis=-2, keepdims=True)
     highest = mean == mean.max(axis=-1, keepdims=True)
     unique = highest.sum(axis=-1, keepdims=True) == 1

@@ -1,4 +1,4 @@
-"""What a response is paid for by itself: right, well formed, of a good length."""
+"""Pay for a response by itself: right, well formed, of a good length."""
 
 from __future__ import annotations
 

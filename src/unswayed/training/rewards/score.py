@@ -14,7 +14,7 @@ from unswayed.training.rewards.response import accuracy_reward, format_reward, l
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Samples:
-    """What was sampled for one item, or for several of the same shape."""
+    """Samples for one item, or for several of the same shape."""
 
     choices: IntArray  # candidate or UNPARSED, shape (..., P, N)
     right: BoolArray  # whether a candidate is right, shape (..., n)

@@ -1,0 +1,118 @@
+"""Render the tables and figures of the evidence pages from the measured data.
+
+    python docs/evidence.py    # rewrite the marked blocks of every page
+
+`evidence/data/PAGE.json` holds `tables` (each with `command`, `measured`, `columns` and `rows`), `figures`
+and `views`. The block between `<!-- NAME: begin -->` and `<!-- NAME: end -->` in `evidence/PAGE.md` shows
+the table, figure or view of that name. A figure is a text or `[table, row, column]`, one cell. A view is
+`{"table": …, "match": …, "heading": …}`: the rows of a table of rates whose "statement | setting" matches
+the expression; its groups `row` and `column`, if it has them, place a rate in the view.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+EVIDENCE = Path(__file__).parent / "evidence"
+BLOCK = re.compile(r"(<!-- (\w[\w-]*): begin -->)(.*?)(<!-- \2: end -->)", re.DOTALL)
+
+
+def load(page: str, folder: Path = EVIDENCE) -> dict[str, Any]:
+    """Load the data of a page; empty data if it has none."""
+    path = folder / "data" / f"{page}.json"
+    empty: dict[str, Any] = {"tables": {}, "figures": {}, "views": {}}
+    return {**empty, **json.loads(path.read_text(encoding="utf-8"))} if path.exists() else empty
+
+
+def save(page: str, data: Mapping[str, Any], folder: Path = EVIDENCE) -> None:
+    """Save the data of a page, one row of a table per line."""
+    text = json.dumps(data, ensure_ascii=False, indent=1)
+    text = re.sub(r"\n {5,}|\n {4}(?=\])", " ", text)
+    path = folder / "data" / f"{page}.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def line(cells: Iterable[object]) -> str:
+    """Format one row of a Markdown table."""
+    escaped = (str(cell).replace("|", r"\|") for cell in cells)
+    return f"| {' | '.join(escaped)} |"
+
+
+def markdown(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Format a Markdown table."""
+    return "\n".join(map(line, (columns, ["---"] * len(columns), *rows)))
+
+
+def table_block(table: Mapping[str, Any], remarks: Sequence[str] = ()) -> str:
+    """Format a table and, below it, its command, its date and remarks."""
+    told = "; ".join(part for part in (table.get("measured"), *remarks) if part)
+    caption = "  # ".join(part for part in (table.get("command"), told) if part)
+    below = f"\n\n`{caption}`" if caption else ""
+    return f"\n{markdown(table['columns'], table['rows'])}{below}\n"
+
+
+def view_block(table: Mapping[str, Any], match: str, heading: str = "setting") -> str:
+    """Format the rates that match: by row and column if the expression has such groups."""
+    rates = [dict(zip(table["columns"], row, strict=True)) for row in table["rows"]]
+    found = [(re.search(match, f"{one['statement']} | {one['setting']}"), one) for one in rates]
+    kept = [(hit.groupdict(), one) for hit, one in found if hit]
+    if not kept:
+        raise ValueError(f"no rate matches {match}")
+    if "column" not in kept[0][0]:
+        return table_block({**table, "rows": [list(one.values()) for _, one in kept]})
+    cells: dict[str, dict[str, str]] = {}
+    bounds: dict[str, set[str]] = {}
+    for place, one in kept:
+        cells.setdefault(place["row"], {})[place["column"]] = one["rate"]
+        bounds.setdefault(place["column"], set()).add(one["bound"])
+    numbers = [int(one["trials"].replace(",", "")) for _, one in kept]
+    fewest, most = f"{min(numbers):,}", f"{max(numbers):,}"
+    remarks = [f"{most} trials" if fewest == most else f"{fewest} to {most} trials"]
+    same = {head: min(told) for head, told in bounds.items() if len(told) == 1 and "–" not in told}
+    heads = {head: f" ({same[head]})" if head in same else "" for head in bounds}
+    if len(same) == len(bounds) and len({*same.values()}) == 1:
+        remarks.append(f"wanted {same.popitem()[1]}")
+        heads = dict.fromkeys(heads, "")
+    columns = [heading, *(head + told for head, told in heads.items())]
+    rows = [[row, *(rates.get(head, "–") for head in heads)] for row, rates in cells.items()]
+    return table_block({**table, "columns": columns, "rows": rows}, remarks)
+
+
+def block(data: Mapping[str, Any], name: str) -> str:
+    """Format what a marked block shows; a `KeyError` if the data has nothing of that name."""
+    if name in data["views"]:
+        view = data["views"][name]
+        return view_block(**{**view, "table": data["tables"][view["table"]]})
+    if name in data["tables"]:
+        return table_block(data["tables"][name])
+    figure = data["figures"][name]
+    if isinstance(figure, str):
+        return figure
+    table, row, column = figure
+    of = data["tables"][table]
+    return str(of["rows"][row][of["columns"].index(column)])
+
+
+def page_text(text: str, data: Mapping[str, Any]) -> str:
+    """Write the marked blocks of a page anew."""
+    return BLOCK.sub(lambda found: f"{found[1]}{block(data, found[2])}{found[4]}", text)
+
+
+def main() -> None:
+    """Rewrite the pages that have data and print the names of those that changed."""
+    for path in sorted((EVIDENCE / "data").glob("*.json")):
+        page = EVIDENCE / f"{path.stem}.md"
+        text = page.read_text(encoding="utf-8")
+        made = page_text(text, load(path.stem))
+        if made != text:
+            page.write_text(made, encoding="utf-8")
+            print(page.name)
+
+
+if __name__ == "__main__":
+    main()

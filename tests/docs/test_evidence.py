@@ -1,0 +1,105 @@
+"""The evidence pages show the data that the benchmarks measured."""
+
+import importlib.util
+import json
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted(path.stem for path in (ROOT / "docs" / "evidence" / "data").glob("*.json"))
+
+
+@pytest.fixture(scope="module")
+def evidence() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("evidence", ROOT / "docs" / "evidence.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def data() -> dict[str, Any]:
+    columns = ["statement", "setting", "rate", "trials", "bound"]
+    rows = [
+        ["false alarm", "2 candidates, 60 items", "5.8%", "400", "≤ 7.0%"],
+        ["false alarm", "4 candidates, 60 items", "3.8%", "400", "≤ 7.0%"],
+        ["true alarm", "2 candidates, 60 items", "98.0%", "40", "–"],
+    ]
+    table = {"command": "python x.py", "measured": "2026-11-22", "columns": columns, "rows": rows}
+    return {
+        "tables": {"drift": table},
+        "figures": {"worst": ["drift", 0, "rate"], "few": "3 of 4"},
+        "views": {
+            "alarms": {"table": "drift", "match": r"(?P<column>\w+ alarm) \| (?P<row>.*), 60"},
+            "true": {"table": "drift", "match": "^true"},
+        },
+    }
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_evidence_page_shows_its_data(evidence: ModuleType, name: str) -> None:
+    text = (ROOT / "docs" / "evidence" / f"{name}.md").read_text(encoding="utf-8")
+    assert evidence.page_text(text, evidence.load(name)) == text, "run: python docs/evidence.py"
+
+
+def test_block_shows_table_figure_or_view(evidence: ModuleType, data: dict[str, Any]) -> None:
+    assert evidence.block(data, "few") == "3 of 4"
+    assert evidence.block(data, "worst") == "5.8%"
+    assert evidence.block(data, "drift").count("\n| ") == 5
+    assert "`python x.py  # 2026-11-22`" in evidence.block(data, "drift")
+    assert evidence.block(data, "true").count("\n| ") == 3
+    with pytest.raises(KeyError, match="none"):
+        evidence.block(data, "none")
+
+
+def test_view_gives_rates_by_row_and_column(evidence: ModuleType, data: dict[str, Any]) -> None:
+    assert evidence.block(data, "alarms") == (
+        "\n| setting | false alarm (≤ 7.0%) | true alarm |\n| --- | --- | --- |\n"
+        "| 2 candidates | 5.8% | 98.0% |\n| 4 candidates | 3.8% | – |\n\n"
+        "`python x.py  # 2026-11-22; 40 to 400 trials`\n"
+    )
+    one = {"table": "drift", "match": r"(?P<column>false) alarm \| (?P<row>\d)"}
+    made = evidence.block({**data, "views": {"one": one}}, "one")
+    assert "| setting | false |" in made
+    assert "400 trials; wanted ≤ 7.0%" in made
+    with pytest.raises(ValueError, match="no rate matches"):
+        evidence.block({**data, "views": {"one": {**one, "match": "absent"}}}, "one")
+
+
+def test_marked_blocks_alone_are_rewritten(evidence: ModuleType, data: dict[str, Any]) -> None:
+    text = "At <!-- few: begin -->2<!-- few: end --> of 5 | rows."
+    assert evidence.page_text(text, data) == text.replace(">2<", ">3 of 4<")
+
+
+def test_saved_data_loads_unchanged_with_one_row_per_line(
+    evidence: ModuleType, data: dict[str, Any], tmp_path: Path
+) -> None:
+    data["tables"]["drift"]["rows"].append(['a "b", [c]', "d\\n]", "", "1 | 2", ""])
+    evidence.save("page", data, tmp_path)
+    assert evidence.load("page", tmp_path) == data
+    text = (tmp_path / "data" / "page.json").read_text(encoding="utf-8")
+    assert json.dumps(data["tables"]["drift"]["rows"][0], ensure_ascii=False)[1:-1] in text
+    assert evidence.load("other", tmp_path) == {"tables": {}, "figures": {}, "views": {}}
+
+
+def test_benchmark_table_is_printed_and_kept(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    import evidence_table
+
+    kept: dict[str, Any] = {}
+    monkeypatch.setattr(evidence_table.evidence, "load", lambda page: {"tables": {}})
+    monkeypatch.setattr(evidence_table.evidence, "save", lambda page, data: kept.update(data))
+    script = str(ROOT / "benchmarks" / "claims.py")
+    monkeypatch.setattr("sys.argv", [script, "drift", "--write"])
+    table = evidence_table.Table(("file", "alarm"))
+    table.add("pride", 3)
+    table.keep("claims", "drift")
+    assert capsys.readouterr().out == "| file | alarm |\n| --- | --- |\n| pride | 3 |\n"
+    assert kept["tables"]["drift"]["command"] == "python benchmarks/claims.py drift"
+    assert kept["tables"]["drift"]["rows"] == [["pride", "3"]]
