@@ -18,6 +18,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from evidence_table import Table, add_write
 from unswayed.methods.pcf import PCF
 from unswayed.metrics.exact import sign_test
 from unswayed.model.decisions import SCORE, DecisionTable, IntArray
@@ -123,6 +124,7 @@ def main() -> None:
     parser.add_argument("--items", type=int, default=4000)
     parser.add_argument("--draws", type=int, default=40, help="seeds of the seeded orders")
     parser.add_argument("--trials", type=int, default=1000, help="of the sign test; 0 for none")
+    add_write(parser, "claims")
     arguments = parser.parse_args()
     print(f"accuracy on {arguments.items} lists, {arguments.draws} seeds")
     print("| judge | one order | 7 seeded | 4 cyclic | 8 balanced |\n|---|---|---|---|---|")
@@ -132,10 +134,13 @@ def main() -> None:
     if not arguments.trials:
         return
     print(f"\ncalled more accurate than one order, right answers by lot, {arguments.trials} trials")
+    methods = {"7 seeded": PCF(), **EVEN}
+    table = Table(("judge", *methods))
     for name, judge in JUDGES.items():
-        for label, method in {"7 seeded": PCF(), **EVEN}.items():
-            count = called_better(judge, method, arguments.trials)
-            print(f"| {name} | {label} | {count / arguments.trials:.1%} |")
+        counts = [called_better(judge, method, arguments.trials) for method in methods.values()]
+        table.add(name, *(f"{count / arguments.trials:.1%}" for count in counts))
+    if arguments.write:
+        table.keep("claims", "lists-by-lot")
 
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ def line(cells: Iterable[object]) -> str:
 
 def markdown(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Format a Markdown table."""
-    return "\n".join(map(line, (columns, ["---"] * len(columns), *rows)))
+    return "\n".join([line(columns), f"|{'---|' * len(columns)}", *map(line, rows)])
 
 
 def table_block(table: Mapping[str, Any], remarks: Sequence[str] = ()) -> str:

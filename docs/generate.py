@@ -143,30 +143,41 @@ def linked(source: str) -> str:
     return re.sub(r"arXiv (\d{4}\.\d{5})", r"[arXiv \1](https://arxiv.org/abs/\1)", source)
 
 
-def method_table(prefix: str = "", *, fit: bool = True) -> str:
-    """All methods: paper, tasks, calls per item, whether they need probabilities.
-
-    Args:
-        prefix: Path from the page that shows the table to the folder of the method pages.
-        fit: Whether to show the calls that learning takes.
-    """
-    heads = ["method", "paper", "tasks", "calls per item", "calls to fit", "needs probabilities"]
-    if not fit:
-        heads.remove("calls to fit")
+def method_table() -> str:
+    """All methods: paper, tasks, calls per item, calls to fit, need of probabilities."""
+    heads = ("method", "paper", "tasks", "calls per item", "calls to fit", "needs probabilities")
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for name in METHODS:
         method = METHODS.load(name)
         about = method.about
         cells = [
-            f"[`{name}`]({prefix}{name}.md)",
+            f"[`{name}`]({name}.md)",
             linked(about.source),
             ", ".join(tasks_giving(*method.readings())),
             about.calls,
-            *([about.estimation or "–"] if fit else []),
+            about.estimation or "–",
             "yes" if Evidence.PROBS in method.reads else "no",
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def short_table() -> str:
+    """The methods to know first: idea, calls per item, need of probabilities."""
+    lines = ["| method | idea | calls per item | needs probabilities |", "|---|---|---|---|"]
+    for name in ("average", "vote", "pride", "contextual", "pcf"):
+        about = METHODS.load(name).about
+        needs = "yes" if Evidence.PROBS in METHODS.load(name).reads else "no"
+        cells = (f"[`{name}`](docs/methods/{name}.md)", about.idea, about.calls, needs)
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def picture_line(docs: Path) -> str:
+    """The picture of the README, with the description in its file as alternative text."""
+    drawn = (docs / "before-after.svg").read_text(encoding="utf-8")
+    said = html.unescape(drawn.partition('<desc id="d">')[2].partition(" Drawn by")[0])
+    return f"![{said}](docs/before-after.svg)"
 
 
 def index_page() -> str:
@@ -310,7 +321,10 @@ def pages(docs: Path = DOCS) -> dict[Path, str]:
         made[page] = method_page(name, by_hand_of(page))
     made[docs.parent / "src" / "unswayed" / "keywords.pyi"] = keyword_stub()
     tables = {
-        docs.parent / "README.md": {"methods": method_table("docs/methods/", fit=False)},
+        docs.parent / "README.md": {
+            "methods": short_table(),
+            "picture": picture_line(docs),
+        },
         docs / "reference" / "metrics.md": {"metrics": metric_table()},
         docs / "train.md": {"objectives": objective_table(), "rewards": reward_table()},
         docs / "benchmarks.md": {"benchmarks": benchmark_table()},
@@ -353,17 +367,24 @@ def picture(metrics: Mapping[str, Any], command: str) -> str:
     before, after = metrics["methods"]["direct"], metrics["methods"][name]
     ideal = 1 / len(before["position_rate"])
     rows: Sequence[tuple[str, Callable[[Mapping[str, Any]], Mapping[str, Any]], float | None]] = (
-        ("Picks the answer shown first", lambda row: _first(row["position_rate"]), ideal),
-        ("Same verdict when the answers change places", lambda row: row["consistency"], None),
-        ("Right", lambda row: row["accuracy"], None),
+        ("Picks the first answer", lambda row: _first(row["position_rate"]), ideal),
+        ("Keeps its verdict when the answers are swapped", lambda row: row["consistency"], None),
+        ("Is right", lambda row: row["accuracy"], None),
     )
     calls = after["calls_per_item_amortised"]
     items = f"{metrics['data']['n_items']:,} items; lines are 95% intervals"
     body = [
-        _text(LEFT, 34, "ink", 17, f"{metrics['model'].partition('@')[0]}, before and after", 600),
+        _text(
+            LEFT,
+            34,
+            "ink",
+            17,
+            f"{metrics['model'].partition('@')[0]} before and after correction",
+            600,
+        ),
         _text(LEFT, 56, "soft", 13, items),
         f'<rect class="before" x="{LEFT}" y="70" width="11" height="11" rx="2"/>',
-        _text(LEFT + 17, 80, "soft", 13, "as it is used now, 1 call per item"),
+        _text(LEFT + 17, 80, "soft", 13, "uncorrected, 1 call per item"),
         f'<rect class="after" x="{LEFT + 250}" y="70" width="11" height="11" rx="2"/>',
         _text(LEFT + 267, 80, "soft", 13, f"{name}, {calls:.1f} calls per item"),
     ]
@@ -378,15 +399,15 @@ def picture(metrics: Mapping[str, Any], command: str) -> str:
             told = f"{100 * target:.0f}% if only content counted"
             body.append(_text(x + 6, y + 14, "soft", 12, told))
     height = TOP + len(rows) * ROW + 8
-    said = "; ".join(
-        f"{title} {_percent(cell(before))} before and {_percent(cell(after))} after"
+    said = " ".join(
+        f"{title}: {_percent(cell(before))}, then {_percent(cell(after))}."
         for title, cell, _ in rows
     )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 620 {height}" width="620" '
         f'height="{height}" role="img" aria-labelledby="t d">\n'
         f'<title id="t">Before and after correction</title>\n'
-        f'<desc id="d">{said}. Drawn by docs/generate.py from: {html.escape(command)}</desc>\n'
+        f'<desc id="d">Before and after correction. {said} Drawn by docs/generate.py from: {html.escape(command)}</desc>\n'
         f"<style>{STYLE}</style>\n"
         f'<rect class="card" x=".5" y=".5" width="619" height="{height - 1}" rx="10"/>\n'
         + "\n".join(body)

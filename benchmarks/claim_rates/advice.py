@@ -36,6 +36,7 @@ DRAWN: Final = 5000
 RATERS: Final = {Task.PAIRWISE: 0.75, Task.MCQ: 0.30}
 """Temperature of the Bradley-Terry rater, as in the study."""
 FLIPS: Final = 0.35
+OTHER: Final = "anything but distill"
 
 
 class Pool(NamedTuple):
@@ -103,12 +104,16 @@ def rates(trials: int | None = None) -> Iterator[Rate]:
                 count = 5 * runs if kind == "lot" else runs
                 for size in SIZES:
                     advice = [advised(pool, kind, size, seed).objective for seed in range(count)]
-                    for objective in ("distill", "rl-exact", "sft"):
+                    counts = {
+                        **{one: advice.count(one) for one in ("distill", "rl-exact", "sft")},
+                        OTHER: count - advice.count("distill"),
+                    }
+                    for objective, times in counts.items():
                         yield Rate(
                             statement=f"{objective} is advised",
                             setting=f"tiny judge, {task.value}, "
                             f"{'inconsistent' if filtered else 'any'} items, gold: {kind}, {size}",
-                            count=advice.count(objective),
+                            count=times,
                             trials=count,
                             at_most=_bound(kind, objective),
                         )
@@ -116,6 +121,6 @@ def rates(trials: int | None = None) -> Iterator[Rate]:
 
 def _bound(kind: Kind, objective: str) -> float | None:
     """How often an objective may be advised that is an error for this gold."""
-    if kind in ("lot", "none") and objective != "distill":
+    if kind in ("lot", "none") and objective == OTHER:
         return 0.03 if kind == "lot" else 0.0
     return 0.05 if kind == "flips" and objective == "sft" else None

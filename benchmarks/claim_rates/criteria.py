@@ -80,7 +80,7 @@ def rates(trials: int | None) -> Iterator[Rate]:
                 kept[key] = kept.get(key, 0) + (estimate.low <= truth <= estimate.high)
     for (statement, setting), covered in kept.items():
         yield Rate(
-            statement=f"95 % interval of {statement} over {CRITERIA} criteria covers",
+            statement=f"95% interval of {statement} over {CRITERIA} criteria covers",
             setting=f"{ITEMS} items, {setting}",
             count=covered,
             trials=count,

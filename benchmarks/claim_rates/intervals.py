@@ -44,7 +44,7 @@ SETTINGS = (
     Setting(text="40 items, 2 candidates", judge="slot=0.6", candidates=2, items=40),
     Setting(text="150 items, 2 candidates", judge="slot=0.6", candidates=2, items=150),
     Setting(text="100 items, 4 candidates", judge="slot=0.6", candidates=4, items=100),
-    Setting(text="96 % consistent, 150 items", judge=STEADY, candidates=2, items=150),
+    Setting(text="96% consistent, 150 items", judge=STEADY, candidates=2, items=150),
 )
 METHODS = ("direct", "vote", "average", "canonical", "pride", "contextual")
 SINGLE = ("accuracy", "consistency", "consistent_accuracy")

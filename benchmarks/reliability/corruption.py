@@ -1,6 +1,6 @@
 """Damaged files under every command: a one-line message or the same result, nothing else.
 
-    python benchmarks/reliability/corruption.py [damages per kind]
+    python benchmarks/reliability/corruption.py [--damages 40] [--write]
 
 For every kind of file a good copy is damaged in many ways and the command that reads it is run.
 The end is one of
@@ -14,6 +14,7 @@ Permissions are not taken away: where this runs as root they do not count.
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import contextlib
 import gzip
@@ -43,6 +44,7 @@ from unswayed.store import CallStore
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from evidence_table import Table, add_write
 from reliability.damages import WAYS
 
 DAMAGES: Final = 40
@@ -86,18 +88,23 @@ class Kind:
 
 
 def main() -> None:
-    damages = int(sys.argv[1]) if len(sys.argv) > 1 else DAMAGES
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--damages", type=int, default=DAMAGES, help="of each kind of file")
+    add_write(parser, "reliability")
+    given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         good = Path(folder) / "good"
         kinds = prepare(good)
-        print(f"{'file':34s} " + " ".join(f"{end:>9s}" for end in ENDS))
+        table = Table(("file, command", *ENDS))
         wrong = 0
         for kind in kinds:
-            ends, stories = damage(kind, good, Path(folder), damages)
+            ends, stories = damage(kind, good, Path(folder), given.damages)
             wrong += ends["WRONG"]
-            print(f"{kind.name:34s} " + " ".join(f"{ends[end]:9d}" for end in ENDS), flush=True)
+            table.add(kind.name, *(ends[end] for end in ENDS))
             for story in stories:
                 print(f"    {story}")
+        if given.write:
+            table.keep("reliability", "corruption")
     sys.exit(bool(wrong))
 
 

@@ -33,6 +33,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from evidence_table import Table, add_write
 from unswayed.store.records import SEALED
 
 KEY: Final = "sk-planted-0123456789abcdefKEY"
@@ -650,6 +653,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="ways whose name contains this")
     parser.add_argument("--memory-mb", type=float, default=300.0)
+    add_write(parser, "reliability")
     given = parser.parse_args()
     chosen = [mode for mode in modes() if given.only in mode.name]
     if not chosen:
@@ -674,10 +678,11 @@ def main() -> None:
     broken = sum(bool(seen.broken) for seen in outcomes)
     slowest = max(seen.seconds for seen in outcomes)
     largest = max(seen.peak_mb or 0 for seen in outcomes)
-    print(
-        f"\n{len(outcomes)} ways, {broken} broke a rule; slowest {slowest:.1f} s, "
-        f"most memory {largest:.0f} MB"
-    )
+    print()
+    table = Table(("ways", "broke a rule", "slowest (s)", "most memory (MB)"))
+    table.add(len(outcomes), broken, f"{slowest:.1f}", f"{largest:.0f}")
+    if given.write:
+        table.keep("reliability", "faults")
     sys.exit(1 if broken else 0)
 
 

@@ -1,6 +1,6 @@
 """Random files through every reader: each is read or refused with a reason, never a crash.
 
-    python benchmarks/reliability/file_fuzz.py [cases]
+    python benchmarks/reliability/file_fuzz.py [--cases N] [--write]
 
 A case starts from a valid item, decision, recipe or fitted method. Some of its fields get values
 of any type and size, then some bytes of the text are changed. A reader may return a value or raise
@@ -9,6 +9,7 @@ an `UnswayedError`; an item that was read must be the same after writing and rea
 
 from __future__ import annotations
 
+import argparse
 import copy
 import json
 import random
@@ -20,6 +21,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from evidence_table import Table, add_write
 from unswayed.base.errors import UnswayedError
 from unswayed.data.importers import read_decisions_file
 from unswayed.methods.fitted_file import load_method
@@ -67,12 +71,17 @@ ODD: Final[tuple[Any, ...]] = (
 
 
 def main() -> None:
-    cases = int(sys.argv[1]) if len(sys.argv) > 1 else CASES
-    outcomes, crashes = fuzz(cases)
-    print(f"{'reader':12s} {'cases':>9s} {'read':>9s} {'refused':>9s} {'crashed':>9s}")
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--cases", type=int, default=CASES)
+    add_write(parser, "reliability")
+    given = parser.parse_args()
+    outcomes, crashes = fuzz(given.cases)
+    table = Table(("reader", "cases", "read", "refused", "crashed"))
     for reader in sorted({name for name, _ in outcomes}):
         counts = [outcomes[reader, end] for end in ("read", "refused", "crashed")]
-        print(f"{reader:12s} {sum(counts):9,d} " + " ".join(f"{count:9,d}" for count in counts))
+        table.add(reader, *(f"{count:,}" for count in (sum(counts), *counts)))
+    if given.write:
+        table.keep("reliability", "files")
     for crash, count in crashes.most_common():
         print(f"crash, {count} times: {crash}")
     sys.exit(bool(crashes))

@@ -26,6 +26,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from evidence_table import Table, add_write
 from reliability.commands import CONNECTIONS, Command, commands, finish, session, start
 from reliability.counting import CountingServer
 
@@ -221,17 +222,10 @@ def startup_s(environment: Mapping[str, str]) -> float:
     return max(times)
 
 
-def table(rows: Mapping[str, Row]) -> str:
-    lines = [
-        "| command | kills | trials | resumed identical | most paid twice | half-written | leftovers |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    lines += [
-        f"| {name} | {row.kills} | {row.trials} | {row.identical} | {row.most_again} "
-        f"| {row.half_written} | {len(row.leftovers)} |"
-        for name, row in rows.items()
-    ]
-    return "\n".join(lines)
+COLUMNS = (
+    "command", "kills", "trials", "resumed identical", "most paid twice", "half-written",
+    "leftovers",
+)  # fmt: skip
 
 
 def main() -> None:
@@ -245,6 +239,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--most-s", type=float, default=float("inf"), help="seconds per command")
     parser.add_argument("--only", default="", help="names of commands, separated by commas")
+    add_write(parser, "reliability")
     given = parser.parse_args()
     kills = {"audit": given.audit, "judge": given.judge}
     with tempfile.TemporaryDirectory() as name:
@@ -255,9 +250,10 @@ def main() -> None:
                 for command in commands(folder)
                 if command.name in (given.only or command.name).split(",")
             ]
-            rows: dict[str, Row] = {}
+            bad = []
+            table = Table(COLUMNS)
             for command in chosen:
-                rows[command.name] = row = kill_command(
+                row = kill_command(
                     command,
                     kills.get(command.name, given.others),
                     folder / command.name,
@@ -267,29 +263,38 @@ def main() -> None:
                     most_s=given.most_s,
                 )
                 print(f"{command.name}: {row}", file=sys.stderr, flush=True)
-            print(table(rows))
-            bad = [name for name, row in rows.items() if not row.clean]
+                table.add(
+                    command.name, row.kills, row.trials, row.identical, row.most_again,
+                    row.half_written, len(row.leftovers),
+                )  # fmt: skip
+                bad += [] if row.clean else [command.name]
+            if given.write:
+                table.keep("reliability", "kills")
             if given.signals:
-                bad += print_signals(chosen, given.signals, folder, environment)
+                signals, complaints = signal_table(chosen, given.signals, folder, environment)
+                bad += complaints
+                if given.write:
+                    signals.keep("reliability", "signals")
     sys.exit(f"not clean: {', '.join(bad)}" if bad else 0)
 
 
-def print_signals(
+def signal_table(
     chosen: Sequence[Command], n_moments: int, folder: Path, environment: Mapping[str, str]
-) -> list[str]:
-    """Print exit codes by command and signal; returns what was not clean."""
+) -> tuple[Table, list[str]]:
+    """Print exit codes by command and signal; returns the table and what was not clean."""
     bad = []
-    print("\n| command | signal | exit codes (times) |\n|---|---|---|")
+    print()
+    table = Table(("command", "signal", "exit codes (times)"))
     for command in chosen:
         for number in (signal.SIGINT, signal.SIGTERM):
             place = folder / f"{command.name}-{number.name}"
             seen = interrupt_command(command, number, n_moments, place, environment)
             codes = ", ".join(f"{code} ({count})" for code, count in sorted(seen.codes.items()))
-            print(f"| {command.name} | {number.name} | {codes} |", flush=True)
+            table.add(command.name, number.name, codes)
             for line in seen.complaints:
                 print(f"{command.name}, {number.name}, {line}", file=sys.stderr)
             bad += [f"{command.name} {number.name}"] if seen.complaints else []
-    return bad
+    return table, bad
 
 
 if __name__ == "__main__":

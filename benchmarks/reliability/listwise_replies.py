@@ -9,12 +9,17 @@ The set is `tests/model/parsing/listwise_replies.jsonl`, one reply per line: `ki
 
 from __future__ import annotations
 
+import argparse
 import json
+import sys
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from evidence_table import Table, add_write
 from unswayed.model.parsing.listwise import ListwiseReading, read_listwise
 from unswayed.model.parsing.listwise_objects import FLAGS
 
@@ -68,13 +73,17 @@ def listwise_replies() -> list[ListwiseReply]:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    add_write(parser, "reliability")
+    given = parser.parse_args()
     replies = listwise_replies()
     counts = Counter(reply.kind for reply in replies)
     right = Counter(reply.kind for reply in replies if reply.is_right())
-    print("| kind | replies | read as a human does |")
-    print("|---|---|---|")
+    table = Table(("kind", "replies", "read as a human does"))
     for kind, n in counts.items():
-        print(f"| {kind} | {n} | {right[kind]} |")
+        table.add(kind, n, right[kind])
+    if given.write:
+        table.keep("reliability", "listwise-replies")
     for reply in replies:
         if not reply.is_right():
             print(f"wrong: {reply.text!r} is {reply.right()}, read as {reply.reading()}")

@@ -23,6 +23,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from evidence_table import Table, add_write
 from reliability.counting import counting_server
 from unswayed.backends import BackendSettings, open_backend
 from unswayed.backends.simulated import SimulatedBackend, SimulatedJudge
@@ -183,11 +184,12 @@ def main() -> None:
     parser.add_argument("--only", default=",".join(SCENARIOS))
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--one", choices=tuple(SCENARIOS), help=argparse.SUPPRESS)
+    add_write(parser, "reliability")
     given = parser.parse_args()
     if given.one:
         print(json.dumps(asdict(run(given.one, given.scale))))
         return
-    print("| scenario | calls | s | peak memory (MiB) | longest stall (s) |\n|---|---|---|---|---|")
+    table = Table(("scenario", "calls", "s", "peak memory (MiB)", "longest stall (s)"))
     for name in given.only.split(","):
         done = subprocess.run(
             [sys.executable, __file__, "--one", name, "--scale", str(given.scale)],
@@ -198,10 +200,9 @@ def main() -> None:
         if done.returncode:
             sys.exit(f"{name}: {done.stderr}")
         load = Load(**json.loads(done.stdout))
-        print(
-            f"| {name} | {load.asked:,} | {load.seconds} | {load.peak_mib:g} | {load.stall_s:g} |",
-            flush=True,
-        )
+        table.add(name, f"{load.asked:,}", load.seconds, f"{load.peak_mib:g}", f"{load.stall_s:g}")
+    if given.write:
+        table.keep("reliability", "load")
 
 
 if __name__ == "__main__":

@@ -12,15 +12,20 @@ opposite verdict is put in six other forms: the form has to win over the prose, 
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import json
 import re
+import sys
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from evidence_table import Table, add_write
 from unswayed.model.parsing.labels import read_label
 from unswayed.model.parsing.places import DECLARED_TIE
 from unswayed.model.parsing.symbols import symbols_of
@@ -100,12 +105,10 @@ class Tally:
         if reading is not None and reading != reply.reads:
             self.wrong.append(reply)
 
-    def row(self, name: str) -> str:
-        """The line of the table."""
-        return (
-            f"| {name} | {self.n} | {self.read} | {self.lost} | {len(self.unread)} of {self.clear} "
-            f"| {len(self.wrong)} |"
-        )
+    def cells(self) -> tuple[object, ...]:
+        """The cells of its row."""
+        clear = f"{len(self.unread)} of {self.clear}"
+        return self.n, self.read, self.lost, clear, len(self.wrong)
 
 
 def labelled_replies(path: Path = SET) -> list[Reply]:
@@ -177,7 +180,10 @@ def opposite_replies(form: str) -> Iterator[Reply]:
             yield Reply(kind=form, text=text, reads=other)
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    add_write(parser, "reliability")
+    given = parser.parse_args(arguments)
     tallies: dict[str, Tally] = {}
     for name, path in SETS.items():
         tallies[f"**{name}**"] = tally(labelled_replies(path)).pop("all")
@@ -186,16 +192,17 @@ def main() -> None:
             if kind != "all":
                 tallies[f"{name.partition(',')[0]}: {kind}"] = counts
     tallies["known to be read wrongly"] = tally(labelled_replies(OPEN))["all"]
-    print("| set | replies | read | unread with a verdict | clear, unread | wrong |")
-    print("|---|---|---|---|---|---|")
+    table = Table(("set", "replies", "read", "unread with a verdict", "clear, unread", "wrong"))
     for name, counts in tallies.items():
-        print(counts.row(name))
+        table.add(name, *counts.cells())
     if DATA.is_dir():
         recorded = tally(reply for reply in recorded_replies() if reply.reads is not None)
         for kind, counts in recorded.items():
-            print(counts.row(f"recorded: {kind}"))
+            table.add(f"recorded: {kind}", *counts.cells())
         for form in OPPOSITE_FORMS:
-            print(tally(opposite_replies(form))["all"].row(f"opposite verdict: {form}"))
+            table.add(f"opposite verdict: {form}", *tally(opposite_replies(form))["all"].cells())
+    if given.write:
+        table.keep("reliability", "replies")
     for name, counts in tallies.items():
         for reply in counts.wrong if name.startswith("**") else ():
             print(f"wrong: {reply.text!r} is {reply.reads}, read as {reply.reading()}")

@@ -33,8 +33,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from evidence_table import Table, add_write
 from reliability.listwise_replies import listwise_replies
 from reliability.replies import labelled_replies
 from unswayed.model.parsing import parse_label
@@ -291,13 +295,15 @@ def main() -> None:
     parser.add_argument("--reader", choices=READERS, default="labels")
     parser.add_argument("--texts", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=20261122)
+    add_write(parser, "reliability")
     arguments = parser.parse_args()
     outcome = fuzz(arguments.texts, arguments.seed, READERS[arguments.reader])
     print(f"seed {arguments.seed}, {arguments.texts} texts, {len(outcome.faults)} faults")
-    print("| texts | n | read | slowest, ms of CPU |")
-    print("|---|---|---|---|")
+    table = Table(("texts", "n", "read", "slowest, ms of CPU"))
     for kind, n in outcome.texts.items():
-        print(f"| {kind} | {n} | {outcome.read[kind]} | {outcome.slowest_s[kind] * 1e3:.1f} |")
+        table.add(kind, n, outcome.read[kind], f"{outcome.slowest_s[kind] * 1e3:.1f}")
+    if arguments.write:
+        table.keep("reliability", f"texts-{arguments.reader}")
     mean = outcome.total_s / max(1, outcome.texts.total())
     print(f"mean time of one reading: {mean * 1e6:.0f} µs of CPU")
     for fault in outcome.faults[:50]:

@@ -1,10 +1,10 @@
 """Run the blocks of a documentation page in order, in one folder, as a reader would paste them.
 
 A fence without a language is for `bash -euo pipefail`, `python` for the interpreter (with `>>>`: a doctest). A `json`,
-`csv`, `tsv`, `toml` or `python` block below a paragraph that ends with a file name in backticks and a colon is that file. A `text`
+`csv`, `tsv`, `toml`, `jinja` or `python` block below a paragraph that ends with a file name in backticks and a colon is that file. A `text`
 block is output: each part between lines of `…` must occur, in order, in what the block before it printed.
 `<!-- skip: reason -->` above a block leaves it out, and so does a placeholder: DATA, NEW_DATA, MODEL or RUN; another test checks
-the options of those. `pip install` lines are always left out.
+the options of those. `pip install` is always left out, with `&&` behind it.
 """
 
 import os
@@ -19,8 +19,9 @@ FENCE = re.compile(
 )
 FILE = re.compile(r"`([\w.-]+\.\w+)`[^`]*:$")
 SKIP = re.compile(r"<!-- skip: (.+?) -->$")
+INSTALL = re.compile(r"(?m)^pip install .*?(?:&& |\n)")
 PLACEHOLDER = re.compile(r"(?<!\S)(DATA|NEW_DATA|MODEL|RUN)(?!\S)")
-KINDS = ("", "python", "text", "json", "csv", "tsv", "toml", "yaml", "xml", "formula")
+KINDS = ("", "python", "text", "json", "csv", "tsv", "toml", "jinja", "yaml", "xml", "formula")
 
 
 class Outcome(NamedTuple):
@@ -67,7 +68,7 @@ def run_page(page: Path, folder: Path) -> Outcome:
         elif kind and file:
             (folder / file[1]).write_text(body, encoding="utf-8")
         elif kind in {"", "python"} and not PLACEHOLDER.search(body):
-            command = ["bash", "-euo", "pipefail", "-c", re.sub(r"(?m)^pip install .*\n", "", body)]
+            command = ["bash", "-euo", "pipefail", "-c", INSTALL.sub("", body)]
             if ">>>" in body:  # examples of one page share their names
                 examples += f"{body}\n"
                 (folder / "examples.txt").write_text(examples, encoding="utf-8")

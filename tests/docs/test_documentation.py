@@ -87,7 +87,7 @@ def test_what_stands_between_the_markers_is_kept(generate: ModuleType, tmp_path:
 
 def test_the_table_of_a_readme_stands_between_its_markers(generate: ModuleType) -> None:
     text = "before\n<!-- methods: begin -->\nold\n<!-- methods: end -->\nafter\n"
-    made = generate.with_table(text, "methods", generate.method_table("docs/methods/", fit=False))
+    made = generate.with_table(text, "methods", generate.short_table())
     assert "old" not in made
     assert made.startswith("before\n")
     assert made.endswith("<!-- methods: end -->\nafter\n")

@@ -11,7 +11,7 @@ def test_table_has_every_set_and_every_wrong_reading(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(replies, "DATA", Path("nowhere"))
-    replies.main()
+    replies.main([])
     lines = capsys.readouterr().out.splitlines()
     rows = [line for line in lines if line.startswith("| ")][1:]
     names = [row.split(" | ")[0].strip("| *") for row in rows]

@@ -4,13 +4,12 @@ import json
 import os
 import random
 import socket
-import subprocess
 import sys
 import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from forks import FORKED, ended
+from forks import FORKED, children_of, ended
 from small_models import colour_items
 
 from unswayed.model.items import encode_item
@@ -95,25 +94,12 @@ class Command:
 
     @contextmanager
     def started(self, out, *, slow_at=None, **how):
-        """The processes, new ones as a launcher starts them, once they are in the slow step."""
-        children = [
-            subprocess.Popen(
-                [sys.executable, *self.arguments(str(out))],
-                env=environment,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
-            for environment in self.environments(out, slow_at=slow_at, **how)
-        ]
-        try:
+        """The processes, once they are in the slow step."""
+        environments = self.environments(out, slow_at=slow_at, **how)
+        with children_of(self.arguments(str(out)), environments) as children:
             if slow_at is not None:
                 wait_for(self.mark(out), len(children), children)
             yield children
-        finally:
-            for child in children:
-                child.kill()
-                child.wait()
 
     def finished(self, out, **how):
         """Until the processes have ended, all of them well."""

@@ -8,7 +8,7 @@ import multiprocessing
 import os
 import runpy
 import sys
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -28,38 +28,59 @@ class Ended(NamedTuple):
     err: str
 
 
-def ended(command, environments, context=FORKED):
-    """What became of `python COMMAND` in each of the environments, side by side.
+class Child:
+    """A process that does what `python COMMAND` does, used as `subprocess.Popen` is.
 
     Args:
         command: A script, or `-m` and a module, and what comes after it.
-        environments: Whole ones, of a process each.
+        environment: All variables of the process.
         context: `FRESH` where another vLLM is installed than here: trl looks once.
     """
-    arguments = [*map(str, command)]
-    with TemporaryDirectory() as folder:
-        said = [
-            tuple(Path(folder, f"{number}.{name}") for name in ("out", "err"))
-            for number in range(len(environments))
-        ]
-        children = [
-            context.Process(target=be_python, args=(arguments, environment, files))
-            for environment, files in zip(environments, said, strict=True)
-        ]
-        try:
-            for child in children:
-                child.start()
-            for child in children:
-                child.join(MOST_S)
-            codes = [child.exitcode for child in children]
-        finally:
-            for child in children:
-                child.kill()
-                child.join()
-        return [
-            Ended(code, *(file.read_text(encoding="utf-8") for file in files))
-            for code, files in zip(codes, said, strict=True)
-        ]
+
+    def __init__(self, command, environment, context=FORKED):
+        self.folder = TemporaryDirectory()
+        self.files = [Path(self.folder.name, name) for name in ("out", "err")]
+        arguments = [*map(str, command)], environment, self.files
+        self.process = context.Process(target=be_python, args=arguments)
+        self.process.start()
+
+    def poll(self):
+        return self.process.exitcode
+
+    returncode = property(poll)
+
+    def send_signal(self, number):
+        os.kill(self.process.pid, number)
+
+    def communicate(self, timeout=MOST_S):
+        """Wait for the end and return standard output and error."""
+        self.process.join(timeout)
+        assert self.returncode is not None, f"still at work after {timeout} s"
+        return tuple(file.read_text(encoding="utf-8") for file in self.files)
+
+    def kill(self):
+        self.process.kill()
+        self.process.join()
+        self.folder.cleanup()
+
+
+@contextmanager
+def children_of(command, environments, context=FORKED):
+    """`python COMMAND` in each of the environments, side by side; killed at the end."""
+    children = []
+    try:
+        children.extend(Child(command, environment, context) for environment in environments)
+        yield children
+    finally:
+        for child in children:
+            child.kill()
+
+
+def ended(command, environments, context=FORKED):
+    """What became of `python COMMAND` in each of the environments."""
+    with children_of(command, environments, context) as children:
+        said = [child.communicate() for child in children]
+        return [Ended(child.returncode, *it) for child, it in zip(children, said, strict=True)]
 
 
 def be_python(arguments, environment, said):

@@ -1,8 +1,10 @@
 """Runs that sample nothing: they resume, stop, share work and memory as every training does."""
 
+import functools
 import gc
 import json
 import os
+import re
 import shutil
 import signal
 import sys
@@ -29,29 +31,42 @@ AUTO = {"target_gold_noise": "auto", "target_invariance": "0.5"}
 
 # --- resume -----------------------------------------------------------------------------------
 
+# seven items, one held out, are three steps an epoch: step 5 is the second of the second
+WHOLE = {
+    "data_held_out": "1",
+    "optimiser_steps": "6",
+    "run_save_every": "5",
+    "run_check_every": "5",
+    "run_micro_batch": "2",
+    **AUTO,
+}
 
-@pytest.mark.parametrize("changes", [{}, LORA], ids=["full", "lora"])
+
+@pytest.fixture(scope="module")
+def whole_run(word_model, tmp_path_factory):
+    """The arguments of a run, and the folder of one that nothing disturbed."""
+
+    @functools.cache
+    def run(objective, lora=False):
+        recipe = small_recipe(2, **WHOLE, **(LORA if lora else {}))
+        arguments = {"items": colour_items(7), "model": str(word_model), "recipe": recipe}
+        out = tmp_path_factory.mktemp(objective)
+        trained(objective, out=out, **arguments)
+        return arguments, out
+
+    return run
+
+
+@pytest.mark.parametrize("lora", [False, True], ids=["full", "lora"])
 @pytest.mark.parametrize("objective", OBJECTIVE_NAMES)
-def test_a_run_resumes_bit_for_bit_in_its_second_epoch(word_model, tmp_path, objective, changes):
-    # seven items, one held out, are three steps an epoch: step 5 is the second of the second
-    recipe = small_recipe(
-        2,
-        data_held_out="1",
-        optimiser_steps="7",
-        run_save_every="5",
-        run_check_every="5",
-        run_micro_batch="2",
-        **{**AUTO, **changes},
-    )
-    whole, cut = tmp_path / "whole", tmp_path / "cut"
-    items = colour_items(7)
-    trained(objective, items, model=str(word_model), recipe=recipe, out=whole)
+def test_run_resumes_bit_for_bit_in_its_second_epoch(whole_run, tmp_path, objective, lora):
+    arguments, whole = whole_run(objective, lora)
     for part in ("checkpoint-5", "base_answers"):
-        shutil.copytree(whole / part, cut / part)
-    shutil.copy(whole / "train.jsonl", cut)
-    again = trained(objective, items, model=str(word_model), recipe=recipe, out=cut)
-    assert (again.resumed_from, again.steps) == (5, 7)
-    assert result_of(whole) == result_of(cut)
+        shutil.copytree(whole / part, tmp_path / part)
+    shutil.copy(whole / "train.jsonl", tmp_path)
+    again = trained(objective, out=tmp_path, **arguments)
+    assert (again.resumed_from, again.steps) == (5, 6)
+    assert result_of(whole) == result_of(tmp_path)
     begun = weights(whole / "checkpoint-5")
     assert largest_difference(begun, weights(whole)) > 0
 
@@ -79,33 +94,24 @@ def test_a_run_asks_the_base_again_only_for_what_is_not_recorded(word_model, tmp
 
 
 @pytest.mark.parametrize(
-    ("objective", "field"),
+    ("objective", "fields"),
     [
-        ("rl-exact", "target.distill"),
-        ("rl-exact", "reward.consistency"),
-        ("distill", "target.temperature"),
-        ("distill", "data.layouts"),
-        ("sft", "target.gold_noise"),
-        ("sft", "target.invariance"),
+        ("rl-exact", {"target.distill": "0.25", "reward.consistency": "pair"}),
+        ("distill", {"target.temperature": "0.25", "data.layouts": "coupled"}),
+        ("sft", {"target.gold_noise": "auto", "target.invariance": "0.25"}),
     ],
 )
-def test_another_target_is_another_run(word_model, tmp_path, objective, field):
-    value = {
-        "target.gold_noise": "auto",
-        "data.layouts": "coupled",
-        "reward.consistency": "pair",
-    }.get(field, "0.25")
-    items, out = colour_items(4), tmp_path / "out"
-    plan = {"items": items, "model": str(word_model)}
-    trained(objective, out=out, recipe=small_recipe(2, run_save_every="1"), **plan)
-    record = json.loads((out / "training.json").read_text())
-    table, _, name = field.partition(".")
-    assert f"{table}.{name}" in record["recipe"] or table == "reward"
+def test_another_target_is_another_run(word_model, tmp_path, objective, fields):
+    plan = {"items": colour_items(4), "model": str(word_model), "out": tmp_path}
+    trained(objective, recipe=small_recipe(2, run_save_every="1"), **plan)
+    record = json.loads((tmp_path / "training.json").read_text())
     used = "target.distill" in OBJECTIVES.load(objective).uses
-    assert ("| recipe.target.distill | 0.5 |" in (out / "README.md").read_text()) == used
-    other = small_recipe(2, run_save_every="1", **{field.replace(".", "_", 1): value})
-    with pytest.raises(RunDirectoryError, match=rf"{table}\.{name} was"):
-        trained(objective, out=out, recipe=other, **plan)
+    assert ("| recipe.target.distill | 0.5 |" in (tmp_path / "README.md").read_text()) == used
+    for field, value in fields.items():
+        assert field in record["recipe"] or field.startswith("reward.")
+        other = small_recipe(2, run_save_every="1", **{field.replace(".", "_", 1): value})
+        with pytest.raises(RunDirectoryError, match=rf"{re.escape(field)} was"):
+            trained(objective, recipe=other, **plan)
 
 
 def test_a_run_of_an_earlier_version_goes_on(word_model, tmp_path):
@@ -126,10 +132,12 @@ def test_a_run_of_an_earlier_version_goes_on(word_model, tmp_path):
         trained("pa-grpo", recipe=other, **plan)
 
 
-@pytest.mark.parametrize("objective", OBJECTIVE_NAMES)
-@pytest.mark.parametrize("place", ["between steps", "within a step"])
-def test_a_signal_between_or_within_steps_costs_no_bit(
-    word_model, tmp_path, monkeypatch, objective, place
+@pytest.mark.parametrize(
+    ("objective", "place"),
+    [("rl-exact", "within a step"), ("distill", "between steps"), ("sft", "within a step")],
+)
+def test_signal_between_or_within_steps_costs_no_bit(
+    whole_run, tmp_path, monkeypatch, objective, place
 ):
     passes = []
     original = OneToken.compute_loss
@@ -141,21 +149,16 @@ def test_a_signal_between_or_within_steps_costs_no_bit(
         return original(self, *arguments, **named)
 
     def tell(line):
-        if place == "between steps" and line["step"] == 2 and cut.name not in told:
-            told.append(cut.name)
+        if place == "between steps" and line["step"] == 2:
             os.kill(os.getpid(), signal.SIGINT)
 
-    told, cut = [], tmp_path / "cut"
-    recipe = small_recipe(2, optimiser_steps="4", run_micro_batch="2", **AUTO)
-    plan = {"model": str(word_model), "recipe": recipe}
-    whole = tmp_path / "whole"
-    trained(objective, colour_items(7), out=whole, **plan)
+    arguments, whole = whole_run(objective)
     monkeypatch.setattr(OneToken, "compute_loss", counted)
-    stopped = trained(objective, colour_items(7), out=cut, report=tell, **plan)
+    stopped = trained(objective, out=tmp_path, report=tell, **arguments)
     assert (stopped.interrupted, stopped.steps) == (True, 2)
-    again = trained(objective, colour_items(7), out=cut, **plan)
-    assert (again.interrupted, again.resumed_from, again.steps) == (False, 2, 4)
-    assert result_of(whole) == result_of(cut)
+    again = trained(objective, out=tmp_path, **arguments)
+    assert (again.interrupted, again.resumed_from, again.steps) == (False, 2, 6)
+    assert result_of(whole) == result_of(tmp_path)
 
 
 # --- stops while the base is asked ------------------------------------------------------------
@@ -195,12 +198,21 @@ class Asking(Command):
         own = {"ASKED": str(self.asked), "ASKING_S": str(seconds)}
         return [environment | own for environment in super().environments(out, **how)]
 
-    def undisturbed(self, out):
-        """The weights of the same run in this process."""
-        recipe = with_changes(load_recipe("tiny-judge"), self.settings)
-        plan = {"model": str(self.model), "recipe": recipe}
-        trained(self.objective, colour_items(10), out=out, **plan)
+
+@pytest.fixture(scope="module")
+def undisturbed(word_model, tmp_path_factory):
+    """The weights that a command comes to when nothing happens, of a run in this process."""
+
+    @functools.cache
+    def weights_of(objective):
+        folder = tmp_path_factory.mktemp(objective)
+        settings = Asking(folder, word_model, objective).settings
+        recipe = with_changes(load_recipe("tiny-judge"), settings)
+        out = folder / "out"
+        trained(objective, colour_items(10), model=str(word_model), recipe=recipe, out=out)
         return weights(out)
+
+    return weights_of
 
 
 def wait_for_batches(command, count, children):
@@ -220,11 +232,11 @@ def wait_for_batches(command, count, children):
     ],
 )
 def test_a_stop_while_the_base_is_asked_loses_no_answer(
-    word_model, tmp_path, objective, number, most_lost
+    word_model, undisturbed, tmp_path, objective, number, most_lost
 ):
     command = Asking(tmp_path, word_model, objective)
     out = tmp_path / "out"
-    with command.started(out, seconds=0.8) as (child,):
+    with command.started(out, seconds=0.4) as (child,):
         wait_for_batches(command, 4, [child])
         child.send_signal(number)
         said = child.communicate(timeout=100)[1]
@@ -236,11 +248,13 @@ def test_a_stop_while_the_base_is_asked_loses_no_answer(
     command.finished(out)
     assert 0 <= sum(command.batches()) - QUESTIONS <= most_lost
     # batches of other prompts may differ in the last bits of what they answer
-    assert largest_difference(weights(out), command.undisturbed(tmp_path / "whole")) < 1e-6
+    assert largest_difference(weights(out), undisturbed(objective)) < 1e-6
 
 
 @pytest.mark.parametrize("to_all", [False, True], ids=["one", "all"])
-def test_processes_that_wait_for_the_first_one_stop_with_it(word_model, tmp_path, to_all):
+def test_processes_that_wait_for_the_first_one_stop_with_it(
+    word_model, undisturbed, tmp_path, to_all
+):
     command = Asking(tmp_path, word_model, "rl-exact")
     out = tmp_path / "out"
     with command.started(out, seconds=0.1, processes=2) as children:
@@ -252,7 +266,7 @@ def test_processes_that_wait_for_the_first_one_stop_with_it(word_model, tmp_path
     assert "Traceback" not in "".join(said)
     command.finished(out, processes=2)
     assert sum(command.batches()) == QUESTIONS
-    assert largest_difference(weights(out), command.undisturbed(tmp_path / "whole")) < 1e-5
+    assert largest_difference(weights(out), undisturbed("rl-exact")) < 1e-5
 
 
 LONG_WORK = """
@@ -261,9 +275,9 @@ from datetime import timedelta
 from small_models import small_recipe
 from unswayed.training import processes
 
-processes.TIMEOUT = timedelta(seconds=12)
+processes.TIMEOUT = timedelta(seconds=6)
 with processes.joined(small_recipe()):
-    print(processes.on_main(lambda: time.sleep(15) or "done", patient=True))
+    print(processes.on_main(lambda: time.sleep(8) or "done", patient=True))
 """
 
 
@@ -341,8 +355,10 @@ def test_the_base_is_gone_before_the_trainer_loads_its_own(word_model, tmp_path,
     assert loaded == [0, 0]  # the base, then the trainer's
 
 
-@pytest.mark.parametrize("lora", [{}, {"lora": "{rank = 4, alpha = 8}"}], ids=["full", "lora"])
-@pytest.mark.parametrize("objective", OBJECTIVE_NAMES)
+@pytest.mark.parametrize(
+    ("objective", "lora"),
+    [("rl-exact", {}), ("distill", {"lora": "{rank = 4, alpha = 8}"}), ("sft", {})],
+)
 def test_checkpointing_changes_nothing_and_bfloat16_little(word_model, tmp_path, objective, lora):
     losses = {}
     for name, changes in {

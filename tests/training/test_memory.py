@@ -219,10 +219,17 @@ def peak_of(run):
     from torch.utils._python_dispatch import TorchDispatchMode
     from torch.utils._pytree import tree_leaves
 
-    alive, most = {}, [0]
+    alive = set()
+    held = most = 0
+
+    def release(key, size):
+        nonlocal held
+        alive.remove(key)
+        held -= size
 
     class Followed(TorchDispatchMode):
         def __torch_dispatch__(self, operation, _types, given=(), named=None):
+            nonlocal held, most
             known = {
                 leaf.untyped_storage()._cdata
                 for leaf in tree_leaves((given, named))
@@ -234,14 +241,16 @@ def peak_of(run):
                     storage = leaf.untyped_storage()
                     key = storage._cdata
                     if key not in known and key not in alive:
-                        alive[key] = storage.nbytes()
-                        weakref.finalize(storage, alive.pop, key, None)
-            most[0] = max(most[0], sum(alive.values()))
+                        size = storage.nbytes()
+                        alive.add(key)
+                        held += size
+                        weakref.finalize(storage, release, key, size)
+            most = max(most, held)
             return result
 
     with Followed():
         run()
-    return most[0]
+    return most
 
 
 def size_of(model):
