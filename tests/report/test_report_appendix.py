@@ -108,9 +108,9 @@ def test_a_run_without_an_answer_leads_with_the_failure() -> None:
 def test_recorded_decisions_promise_no_prompt() -> None:
     run = sample_run(n_items=200)
     assert run.flips.flipped
-    assert "the two prompts the judge was given" in render_report([run])
+    assert "the two prompts that the judge read" in render_report([run])
     page = render_report([replace(run, run=RunRecord(recorded=True))])
-    assert "the two prompts the judge was given" not in page
+    assert "the two prompts that the judge read" not in page
     assert "Its prompt was not recorded." in page
 
 

@@ -170,8 +170,8 @@ def points_tables(findings: Sequence[Finding]) -> list[PlotTable]:
             for index, rate in enumerate(rates)
         )
         blocks.append(PlotBlock(rows, finding.name, note=Note("no effect: 0", 0.5)))
-    sub = f"points, less the {findings[0].noun}'s own mean"
-    return [PlotTable("What each place is worth", "groups", tuple(blocks), sub)]
+    sub = f"points, minus the {findings[0].noun}'s own mean"
+    return [PlotTable("Points for each position", "groups", tuple(blocks), sub)]
 
 
 def curve_tables(finding: Finding) -> list[PlotTable]:
