@@ -286,8 +286,8 @@ points compared with its mean in other positions
 Agreement with human scores
 Cost and gain of each method
 which does not show that it is within # point
-@ gets more items right in both orders than @: 
-@ gets more items right most often than @: 
+@ gets more items right in both orders than @
+@ gets more items right most often than @
 Results of each method against its calls per item. Filled dots lie on the frontier:
 no cheaper method measured higher. Vertical lines are 95% intervals
 . The ringed dot is the recommendation
