@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Unpack
 
 from msgspec import Meta
 
@@ -28,20 +28,23 @@ Source = str | Path | ItemSet | Iterable[Item] | Iterable[Mapping[str, object]]
 class DataOptions(Settings):
     """Options that select items, for commands and functions."""
 
-    task: Annotated[
-        str | None, Meta(description="Take the items of this task from a mixed file.")
-    ] = None
+    PANEL: ClassVar[str | None] = "Data"
+
+    task: Annotated[str | None, Meta(description="Use only the items of this task.")] = None
     on_bad_item: Annotated[
-        Literal["stop", "skip"], Meta(description="stop at a bad line, or skip and count it.")
+        Literal["stop", "skip"], Meta(description="At an invalid line: stop, or skip and count it.")
     ] = "stop"
     limit: Annotated[int, Meta(ge=1, description="Use the first N items.")] | None = None
     sample: (
-        Annotated[int, Meta(ge=1, description="Use N items, drawn by the seed and their ids.")]
+        Annotated[int, Meta(ge=1, description="Use N items, drawn at random by seed and item id.")]
         | None
     ) = None
     data_dir: Annotated[
         str | Path | None,
-        Meta(description="Folder with a copy of the files of a benchmark.", extra={"text": Path}),
+        Meta(
+            description="Read a benchmark from this folder instead of downloading it.",
+            extra={"text": Path},
+        ),
     ] = None
     seed: int = 0  # of the sample
 

@@ -19,6 +19,7 @@ from unswayed.cli.results import finish, show_price
 from unswayed.prompts import AskOptions
 from unswayed.sources import DataOptions
 
+OUTPUT: Final = "Output and gates"
 SELDOM: Final = 70_000
 """Objects made between two searches for cycles, 700 by default: an audit makes millions without any."""
 
@@ -29,36 +30,54 @@ def audit(
     data: Annotated[
         str | None,
         typer.Argument(
-            help="Items (.jsonl, .json, .csv, .tsv, also .gz; -), tiny-judge, tiny-mcq, tiny-rubric, "
-            "or a benchmark: `unswayed list benchmarks`.",
+            help="Items to judge: a .jsonl, .json, .csv or .tsv file (also .gz), a .parquet file, - for standard "
+            "input, tiny-judge, tiny-mcq, tiny-rubric or a benchmark (`unswayed list benchmarks`).",
             metavar="DATA",
         ),
     ] = None,
     model: Model = None,
     decisions: Annotated[
-        Path | None, typer.Option(help="Audit recorded decisions instead of calling a model.")
+        Path | None,
+        typer.Option(
+            help="Audit the decisions recorded in this file; no model is called.",
+            rich_help_panel=AskOptions.PANEL,
+        ),
     ] = None,
     measured: AuditSettings,
     asking: AskOptions,
     shots: Shots = None,
     selection: DataOptions,
     out: Annotated[
-        Path | None, typer.Option(help="Run directory [default: runs/DATA-MODEL[-PROMPT]]")
+        Path | None,
+        typer.Option(
+            help="Run directory; the same command in it resumes the run [default: runs/DATA-MODEL[-PROMPT]]",
+            rich_help_panel=OUTPUT,
+        ),
     ] = None,
     budget: Budget = None,
     reach: BackendSettings,
     dry_run: DryRun = False,
     json: Annotated[
-        bool, typer.Option("--json", help="Print metrics.json and nothing else.")
+        bool,
+        typer.Option("--json", help="Print metrics.json and nothing else.", rich_help_panel=OUTPUT),
     ] = False,
     max_flip_rate: Annotated[
         float | None,
-        typer.Option(min=0, max=1, help="Exit with 1 if more verdicts of single calls flip."),
+        typer.Option(
+            min=0,
+            max=1,
+            help="Exit with code 1 if a larger share of single-call verdicts flips.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = None,
 ) -> int:
-    """Measure how far verdicts depend on order and labels, and what each remedy buys.
+    """Measure position and label bias, and compare methods.
 
-    With nothing after it: the built-in tiny judge on its built-in items, no key, no download.
+    Without arguments, audits the built-in judge on its built-in items: no key, no download.
+
+    Example: unswayed audit pairs.jsonl --model openai/gpt-4.1-mini --dry-run
+
+    Example: unswayed audit --decisions decisions.jsonl
     """
     gc.set_threshold(SELDOM, *gc.get_threshold()[1:])  # the process is the command's
     reach = replace(reach, pricing_only=dry_run)

@@ -22,9 +22,11 @@ from unswayed.sources import DataOptions, examples_of, model_for
 @with_options
 def calibrate(
     *,
-    method: Annotated[str, typer.Argument(help="A method that learns, such as pride.")],
-    data: Annotated[str, typer.Argument(help="Items; gold is not looked at.")],
-    out: Annotated[Path, typer.Option(help="JSON file to write.")],
+    method: Annotated[
+        str, typer.Argument(help="Method to fit, such as pride or pride:prior=group.")
+    ],
+    data: Annotated[str, typer.Argument(help="Items to fit on; gold is not used.")],
+    out: Annotated[Path, typer.Option(help="Calibration file to write (JSON).")],
     model: Model = None,
     asking: AskOptions,
     shots: Shots = None,
@@ -35,7 +37,10 @@ def calibrate(
         bool, typer.Option("--force", help="Write the file even if it corrects nothing.")
     ] = False,
 ) -> int:
-    """Fit a method on unlabelled items and write a JSON file that `judge` loads."""
+    """Fit a method on items without gold, for `judge`.
+
+    Example: unswayed calibrate pride items.jsonl --model MODEL --out pride.json
+    """
     check_out(out, None if data == "-" else data)
     fitted = fit(
         method,

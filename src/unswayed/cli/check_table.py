@@ -19,32 +19,40 @@ MOST: Final = 1_000_000
 
 
 def check_table(
-    file: Annotated[Path, typer.Argument(help="A CSV, a TSV or a Markdown text with a table.")],
+    file: Annotated[Path, typer.Argument(help="CSV, TSV or Markdown file with the table.")],
     orders: Annotated[
         int | None,
-        typer.Option(min=2, max=MOST, help="Orders per item (default for two candidates: 2)."),
+        typer.Option(min=2, max=MOST, help="Orders per item [default: 2 for two candidates]"),
     ] = None,
     candidates: Annotated[
         int | None,
         typer.Option(
             min=2,
             max=MOST,
-            help="Candidates per item, if neither a column nor the name of a known benchmark gives the number.",
+            help="Candidates per item, if neither a column nor the name of a benchmark gives them.",
         ),
     ] = None,
     decided: Annotated[
-        bool, typer.Option("--decided", help="There were no ties and no unparsed answers.")
+        bool,
+        typer.Option("--decided", help="State that there were no ties and no unparsed answers."),
     ] = False,
     only: Annotated[
         list[str] | None,
-        typer.Option(help="Check rows or columns with this word in their name; repeatable."),
+        typer.Option(help="Check only rows or columns whose name has this word; repeatable."),
     ] = None,
     tolerance: Annotated[
         float | None,
-        typer.Option(min=0, help="Allowed, in the table's unit, instead of its rounding."),
+        typer.Option(
+            min=0, help="Allowed difference in the table's unit, instead of its rounding."
+        ),
     ] = None,
 ) -> None:
-    """Check accuracy, consistency and consistent accuracy of published rows against each other."""
+    """Find impossible figures in a published table.
+
+    Checks accuracy, consistency and consistent accuracy of each row against each other.
+
+    Example: unswayed check-table paper.md
+    """
     checked = check(
         _rows(file),
         tolerance=tolerance,

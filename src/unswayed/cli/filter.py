@@ -24,7 +24,7 @@ from unswayed.training.filtering import ask_in_orders, keep_inconsistent
 @with_options
 def filter_(
     *,
-    data: Annotated[str, typer.Argument(help="Items to choose from; never evaluation items.")],
+    data: Annotated[str, typer.Argument(help="Items to choose from; do not use evaluation items.")],
     out: Annotated[Path, typer.Option(help="Items file to write (.jsonl).")],
     model: Model = None,
     orders: Annotated[
@@ -33,17 +33,23 @@ def filter_(
     ] = None,
     count_unparsed: Annotated[
         bool,
-        typer.Option("--count-unparsed", help="Count an unreadable answer as a different one."),
+        typer.Option("--count-unparsed", help="Count an unreadable answer as a different answer."),
     ] = False,
     evaluation: Annotated[
-        Path | None, typer.Option(help="Items that must not be trained on, compared by text.")
+        Path | None,
+        typer.Option(help="Items that must not be kept for training, compared by text."),
     ] = None,
     asking: AskOptions,
     selection: DataOptions,
     reach: BackendSettings,
     calls: Calls = None,
 ) -> int:
-    """Keep the items on which the model names different candidates in different orders."""
+    """Keep items that a model answers inconsistently.
+
+    An item stays if the model chooses different candidates in different orders.
+
+    Example: unswayed filter items.jsonl --model hf/PATH --out train.jsonl
+    """
     check_out(out, None if data == "-" else data, evaluation)
     items = selection.load(data)
     backend = open_backend(model_for(model, data), reach)

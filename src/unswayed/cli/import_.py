@@ -22,11 +22,16 @@ from unswayed.sources import DataOptions
 @with_options
 def import_(
     *,
-    kind: Annotated[str, typer.Argument(help="judgebench, llmbar, jsonl, ..., or auto.")],
+    kind: Annotated[
+        str,
+        typer.Argument(
+            help="Format of the files, such as judgebench or jsonl, or auto; see `unswayed list importers`."
+        ),
+    ],
     files: Annotated[
         list[Path],
         typer.Argument(
-            help="Recorded files: .jsonl, .json, .csv, .tsv, also .gz; .parquet, .eval."
+            help="Files to convert: .jsonl, .json, .csv or .tsv (also .gz), .parquet or .eval."
         ),
     ],
     out: Annotated[Path | None, typer.Option(help="Decisions file to write (.jsonl).")] = None,
@@ -35,12 +40,17 @@ def import_(
         str | None,
         typer.Option(
             "--map",
-            help="For jsonl: our=theirs,... what the fields of your own log mean (docs/own-logs.md).",
+            help="Meaning of the fields of a jsonl log, as our=theirs,... (docs/your-data.md).",
         ),
     ] = None,
     selection: Annotated[DataOptions, "on_bad_item"],
 ) -> None:
-    """Convert other tools' files into items and recorded decisions: give --items, --out or both."""
+    """Convert logs of other tools to items and decisions.
+
+    Give --items, --out or both.
+
+    Example: unswayed import auto log.jsonl --out decisions.jsonl
+    """
     if out is None and items is None:
         raise UsageError("nothing to write. Give --items FILE, --out FILE (decisions) or both.")
     for file in (out, items):

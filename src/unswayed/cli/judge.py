@@ -40,22 +40,28 @@ CHUNK = 1 << 16
 @with_options
 def judge(
     *,
-    data: Annotated[str, typer.Argument(help="Items, one per line; - for standard input.")],
+    data: Annotated[
+        str, typer.Argument(help="Items to judge, one per line; - for standard input.")
+    ],
     method: Annotated[
         str | None,
-        typer.Option(help=f"A method, or the file that calibrate wrote [default: {JUDGING}]"),
+        typer.Option(help=f"Method, or the file that calibrate wrote [default: {JUDGING}]"),
     ] = None,
     model: Model = None,
     order: Annotated[
         Literal["given", "canonical"],
-        typer.Option(help="canonical: one call, candidates sorted by a hash of their text."),
+        typer.Option(
+            help="Order of the candidates; canonical makes one call, sorted by a hash of their text."
+        ),
     ] = "given",
     out: Annotated[
-        Path | None, typer.Option(help="Verdicts file [default: standard output]")
+        Path | None, typer.Option(help="Verdicts file to write [default: standard output]")
     ] = None,
     shadow: Annotated[
         float,
-        typer.Option(min=0, max=1, help="Share of questions to ask again in all orders (drift)."),
+        typer.Option(
+            min=0, max=1, help="Share of questions to ask again in all orders, to detect drift."
+        ),
     ] = 0.0,
     asking: AskOptions,
     shots: Shots = None,
@@ -66,14 +72,16 @@ def judge(
     calls: Annotated[
         Path | None,
         typer.Option(
-            help="Directory of recorded calls to use and fill, such as an audit's "
-            "[default: beside --out]"
+            help="Directory of recorded calls to reuse and extend, such as an audit's "
+            "[default: next to --out]"
         ),
     ] = None,
 ) -> int:
-    """Judge items as they come: one line in, one verdict out, in the same order.
+    """Judge items: one line in, one verdict out, in order.
 
-    With --out the calls are recorded, and the same command goes on where it was stopped.
+    With --out, calls are recorded and the same command resumes.
+
+    Example: unswayed judge new.jsonl --model MODEL --method pride.json
     """
     if out is not None:
         check_out(out, None if data == "-" else data, method)
@@ -107,7 +115,7 @@ def judge(
         except KeyboardInterrupt:
             if pool is not None:
                 raise
-            note("interrupted; no call was recorded. --out or --calls records them.")
+            note("interrupted. No call was recorded: use --out or --calls to record them.")
             return 130
         finally:
             if progress is not None:

@@ -11,24 +11,45 @@ from typing import Annotated, Any, TypeVar, get_args
 
 import typer
 
+from unswayed.backends import BackendSettings
 from unswayed.base.arguments import Option, Settings, options_of
 from unswayed.base.errors import RunDirectoryError, UsageError
+from unswayed.prompts import AskOptions
 
 R = TypeVar("R")
 
 Model = Annotated[
-    str | None, typer.Option(help="provider/model, such as openai/gpt-4.1-mini or hf/PATH.")
+    str | None,
+    typer.Option(
+        help="Judge, such as openai/gpt-4.1-mini, anthropic/NAME or hf/PATH; see `unswayed list models`.",
+        rich_help_panel=AskOptions.PANEL,
+    ),
 ]
-Shots = Annotated[Path | None, typer.Option(help="Items with gold to show as examples.")]
+Shots = Annotated[
+    Path | None,
+    typer.Option(
+        help="Items with gold to show as examples in the prompt.", rich_help_panel=AskOptions.PANEL
+    ),
+]
 Budget = Annotated[
     float | None,
     typer.Option(
-        min=0, help="Spend no more USD than this, earlier runs in the directory included."
+        min=0,
+        help="Spending limit in USD, including earlier runs in the directory.",
+        rich_help_panel=BackendSettings.PANEL,
     ),
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Price the calls and stop.")]
+DryRun = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run",
+        help="Print the number of calls and the price, then stop; needs no key.",
+        rich_help_panel=BackendSettings.PANEL,
+    ),
+]
 Calls = Annotated[
-    Path | None, typer.Option(help="Directory of recorded calls [default: beside --out]")
+    Path | None,
+    typer.Option(help="Directory of recorded calls to reuse and extend [default: next to --out]"),
 ]
 
 
@@ -77,7 +98,8 @@ def _parameter(option: Option) -> inspect.Parameter:
         inspect.Parameter.KEYWORD_ONLY,
         default=False if option.is_off_switch else option.typed_default,
         annotation=Annotated[
-            option.typed_kind, typer.Option(flag, help=option.help, min=option.least)
+            option.typed_kind,
+            typer.Option(flag, help=option.help, min=option.least, rich_help_panel=option.panel),
         ],
     )
 
@@ -89,11 +111,11 @@ def check_out(out: Path, *inputs: str | Path | None) -> None:
     """
     for name in inputs:
         if name is not None and out.exists() and Path(name).exists() and out.samefile(name):
-            raise UsageError(f"{out} would be read and written at once. Give another --out.")
+            raise UsageError(f"{out} is both input and output. Choose another --out.")
     if out.is_dir():
-        raise RunDirectoryError(f"cannot write {out}: it is a directory. Give a file name.")
+        raise RunDirectoryError(f"{out} is a directory. Choose a file name for --out.")
     if out.name.lower().endswith(".gz"):
-        raise UsageError(f"cannot write {out}: it would not be compressed. Leave out .gz.")
+        raise UsageError(f"cannot write {out} compressed. Remove .gz from the name.")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

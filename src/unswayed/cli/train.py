@@ -48,54 +48,77 @@ def train(
     objective: Annotated[
         ObjectiveName,
         typer.Argument(
-            help="pa-grpo and grpo are the papers' presets, rl combines; sft and pif imitate gold; "
-            "distill needs none."
+            help="What to train: pa-grpo and grpo are the papers' presets, rl combines rewards, sft and pif "
+            "imitate gold, distill needs no gold."
         ),
     ],
-    data: Annotated[str, typer.Argument(help="Items, such as `unswayed filter` writes.")],
-    recipe: Annotated[str, typer.Option(help="A shipped recipe or a .toml file.")],
+    data: Annotated[
+        str, typer.Argument(help="Items to train on, such as `unswayed filter` writes.")
+    ],
+    recipe: Annotated[
+        str, typer.Option(help="Shipped recipe, or a .toml file; see `unswayed list recipes`.")
+    ],
     out: Annotated[Path, typer.Option(help="Folder for the adapter or model.")],
     model: Annotated[
-        str | None, typer.Option(help="Path or hub id [default: the recipe's]")
+        str | None, typer.Option(help="Path or hub id of the model [default: the recipe's]")
     ] = None,
     reward: Annotated[
         RewardName | None,
-        typer.Option(help="rl: the consistency reward [default: the recipe's, or con; exact: inv]"),
+        typer.Option(
+            help="Consistency reward of rl [default: the recipe's, or con; with --exact: inv]"
+        ),
     ] = None,
     advantage: Annotated[
         Advantage | None,
-        typer.Option(help="rl: what advantages compare [default: the recipe's, or group]"),
+        typer.Option(
+            help="Responses that an advantage of rl compares [default: the recipe's, or group]"
+        ),
     ] = None,
     exact: Annotated[
-        bool, typer.Option("--exact", help="rl: expect the reward of a label, sample none.")
+        bool,
+        typer.Option(
+            "--exact", help="Compute the expected reward of rl over labels instead of sampling."
+        ),
     ] = False,
     distill: Annotated[
         float | None,
         typer.Option(
-            min=0, help="rl --exact: weight of the model's own average [default: the recipe's, 0.5]"
+            min=0,
+            help="Weight of the model's own average in rl --exact [default: the recipe's, 0.5]",
         ),
     ] = None,
     gold_noise: Annotated[
         Literal["none", "auto"] | None,
-        typer.Option(help="sft: weigh gold by how much of it is wrong [default: the recipe's]"),
+        typer.Option(
+            help="Weigh gold of sft by its error rate: none or auto [default: the recipe's]"
+        ),
     ] = None,
     layouts: Annotated[
         Layouts | None,
-        typer.Option(help="What moves [default: the recipe's, or coupled; distill: all]"),
+        typer.Option(
+            help="What moves between presentations [default: the recipe's, or coupled; distill: all]"
+        ),
     ] = None,
     change: Annotated[
         list[str] | None,
-        typer.Option("--set", help="Change a recipe field: reward.lam=0.5 (repeatable)."),
+        typer.Option("--set", help="Set a recipe field, such as reward.lam=0.5; repeatable."),
     ] = None,
-    engine: Annotated[EngineName, typer.Option(help="What runs the training.")] = "trl",
+    engine: Annotated[EngineName, typer.Option(help="Training engine.")] = "trl",
     selection: Annotated[DataOptions, "limit", "data_dir", "on_bad_item"],
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Check everything on the data, load no weights.")
+        bool,
+        typer.Option(
+            "--dry-run", help="Check the data and the settings, then stop; loads no weights."
+        ),
     ] = False,
 ) -> int:
-    """Train with permutation groups; the same command resumes (bit for bit, unless vLLM samples).
+    """Train position and label bias out of a model.
 
-    `unswayed list objectives` says what each is, `unswayed train advise` which one to take.
+    The same command resumes, exactly unless vLLM samples.
+
+    `unswayed train advise` recommends an objective; `unswayed list objectives` describes all.
+
+    Example: unswayed train distill items.jsonl --recipe RECIPE --out trained
     """
     require("trl", extra="train", feature="training")
     fields = {"--distill": distill, "--gold-noise": gold_noise, "--layouts": layouts}

@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, ClassVar, Final
 
 import msgspec
 from msgspec import Meta
@@ -49,23 +49,26 @@ class PromptSettings:
 class AskOptions(Settings):
     """Options for asking about items, for commands and functions."""
 
+    PANEL: ClassVar[str | None] = "Judge"
+
     prompt: Annotated[
         str | PromptSettings | None,
         Meta(
-            description="How items are asked: `unswayed list prompts` "
-            "[default: the model's own, or direct]",
+            description="Prompt style; see `unswayed list prompts` [default: the model's own, or direct]",
             extra={"text": str},
         ),
     ] = None
     template: Annotated[
         str | Path | None,
-        Meta(description="Your own prompt template file.", extra={"text": Path}),
+        Meta(description="Prompt template file, instead of a style.", extra={"text": Path}),
     ] = None
     labels: Annotated[
         str | Sequence[str] | None,
         Meta(description="Label symbols, such as X,Y [default: A,B,...]", extra={"text": str}),
     ] = None
-    reask: Annotated[bool, Meta(description="Do not ask again if a reply cannot be read.")] = True
+    reask: Annotated[
+        bool, Meta(description="Do not ask a second time if a reply cannot be read.")
+    ] = True
 
     def prompts(self, shots: Sequence[Item] = ()) -> PromptSettings:
         """Return the settings of prompts, laid over those that `prompt` brings; `shots` are items with gold.

@@ -28,7 +28,7 @@ OWN_FIELDS: Final = frozenset(("item_id", "order", "labels"))
 FIELDS_SHOWN: Final = 12
 OWN_LOG: Final = (
     "for a log of your own, say what its fields mean: unswayed import jsonl FILE "
-    "--map id=...,verdict=...,order=... (docs/own-logs.md)."
+    "--map id=...,verdict=...,order=... (docs/your-data.md)."
 )
 
 
