@@ -320,7 +320,7 @@ def test_notebooks_show_results_and_verdicts_escaped() -> None:
     ]
     result = us.audit(MODEL, rows, resamples=100)
     page = result._repr_html_()
-    assert page.startswith("<div><p><b>Shown first")
+    assert page.startswith("<div><p><b>An answer wins")
     assert page.count("<table>") == page.count("<th><bdi>direct</bdi>") == 1
     assert "<script" not in page
     with us.Judge(MODEL, method="vote") as judge:

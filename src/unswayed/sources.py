@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Unpack
 
 from msgspec import Meta
 
@@ -27,8 +27,6 @@ Source = str | Path | ItemSet | Iterable[Item] | Iterable[Mapping[str, object]]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataOptions(Settings):
     """Options that select items, for commands and functions."""
-
-    PANEL: ClassVar[str | None] = "Data"
 
     task: Annotated[str | None, Meta(description="Use only the items of this task.")] = None
     on_bad_item: Annotated[

@@ -383,5 +383,5 @@ def test_ctrl_c_while_results_are_computed_stops_at_once(
         patched.setattr("unswayed.auditing.measurement.evaluate", interrupted)
         ran = audit(run, pairs, "--out", "run")
     assert ran.code == 130
-    assert ran.said == ["unswayed: interrupted; calls that are recorded will not be made again."]
+    assert ran.said == ["unswayed: interrupted. Recorded calls will not be repeated."]
     assert audit(run, pairs, "--out", "run", "--json").json["calls"]["made"] == 0

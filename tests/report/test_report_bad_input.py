@@ -149,7 +149,7 @@ def test_one_presentation_proves_no_position(told: Callable[..., str], tmp_path:
     record = us.audit(items=items, decisions=tmp_path / "decisions.jsonl", resamples=100).record
     page = page_text(render_report([run_data(record)]))
     assert "No favoured position can be named." in page
-    assert "what it adds, and what stood in it" in page
+    assert "because of the position, of the answers shown there, or both" in page
     assert "wins" not in page
     assert "than an even share" not in page
 
@@ -198,7 +198,7 @@ def test_noise_is_told_from_the_effect_of_the_order(told: Callable[..., str]) ->
     text = told(choose, 400, gold=0)
     assert "No item was asked twice in the same order" in text
     assert "300 stayed with the first position and 100 stayed with the last." in text
-    assert "Noise alone would leave as many with the last place as with the first." in text
+    assert "Noise alone would leave as many with the last position as with the first." in text
 
 
 def test_verdicts_that_change_are_split_by_what_became_of_them(told: Callable[..., str]) -> None:

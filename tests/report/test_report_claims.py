@@ -204,7 +204,7 @@ def test_what_changes_beyond_noise_is_the_key_figure_where_it_is_known() -> None
         "so 51 points come from the order (48 to 54)."
     )
     none = Finding(plain_run(repeats={**again, "beyond": est(0.01, -0.02, 0.04)}))
-    assert "so no more are shown to change in another order (1 points; −2 to 4)." in plain(
+    assert "so another order shows no further change (1 point, −2 to 4)." in plain(
         sentence("phrases.noise", none)
     )
 

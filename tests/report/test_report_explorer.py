@@ -55,10 +55,10 @@ def test_of_many_orders_one_prompt_per_answer_is_shown_and_the_rest_is_kept() ->
     assert [one.choice for one in made.views] == [0, 1, 2]
     assert len(made.others) == 2
     assert made.views[0].heading == "As given; same answer in 3 of 5 orders"
-    assert made.views[1].heading == "Order 2 3 4 5 1; 1 of 5 orders say this"
+    assert made.views[1].heading == "Order 2 3 4 5 1; same answer in 1 of 5 orders"
     assert made.summary == (
-        "Depending on the order it chose option 1, option 2 or option 3. "
-        "Right are option 1 and option 3."
+        "Depending on the order, the judge chose option 1, option 2 or option 3. "
+        "Right answers: option 1 and option 3."
     )
 
 

@@ -134,12 +134,12 @@ def test_advice_on_unread_answers_follows_their_finish_reasons() -> None:
     assert label_alone in unread(with_calls(unparsed=900))
     all_ended = unread(with_calls(unparsed=900, refused=100, broken={"tool_calls": 800}))
     assert all_ended == (
-        "45.0% of the answers could not be read. 900 of these 900 are unread for their finish "
-        "reason, whatever they say: look for tools and filters at the server."
+        "45.0% of the answers could not be read. 900 of these 900 are unread because of the "
+        "finish reason, whatever the text. Check tools and filters at the server."
     )
     some = unread(with_calls(unparsed=900, broken={"tool_calls": 800}))
-    assert "800 of these 900 are unread for their finish reason" in some
-    assert label_alone in some
+    assert "800 of these 900 are unread because of the finish reason" in some
+    assert label_alone.replace("them", "the others") in some
 
 
 def test_unread_note_counts_replies() -> None:

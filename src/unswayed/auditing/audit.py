@@ -18,16 +18,8 @@ from unswayed.auditing.answered import AnswerSource
 from unswayed.auditing.comparison import ANSWERS_FILE, answers_of
 from unswayed.auditing.design import Stratum
 from unswayed.auditing.measurement import metrics_of, run_of
-from unswayed.auditing.planning import (
-    AuditPlan,
-    plan_audit,
-    without_probabilities,
-)
-from unswayed.auditing.pool import (
-    DecisionSource,
-    Remembered,
-    with_answers,
-)
+from unswayed.auditing.planning import AuditPlan, plan_audit, without_probabilities
+from unswayed.auditing.pool import DecisionSource, Remembered, with_answers
 from unswayed.auditing.records import CallsRecord, Metrics, PromptRecord, RunRecord, run_before
 from unswayed.auditing.rereading import changes_of
 from unswayed.auditing.rows import as_json

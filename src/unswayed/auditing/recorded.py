@@ -16,12 +16,7 @@ from unswayed.auditing.answered import AnswerSource, answered_part
 from unswayed.auditing.audit import AuditRecord, Exchange, unread_replies
 from unswayed.auditing.design import check_group_by, group_items
 from unswayed.auditing.measurement import metrics_of, run_of
-from unswayed.auditing.planning import (
-    AuditPlan,
-    choose_methods,
-    left_out,
-    without_probabilities,
-)
+from unswayed.auditing.planning import AuditPlan, choose_methods, left_out, without_probabilities
 from unswayed.auditing.pool import with_answers
 from unswayed.auditing.settings import AuditSettings
 from unswayed.base.counts import agrees, plural

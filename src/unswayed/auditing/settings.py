@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Literal, Self
 
 import msgspec
 from msgspec import Meta
@@ -27,8 +27,6 @@ ESTIMATION_LIMIT = 200
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditSettings(Settings):
     """Settings of one audit's measurement."""
-
-    PANEL: ClassVar[str | None] = "What is measured"
 
     methods: Annotated[  # names with parameters, such as `pride:prior=group`
         tuple[str, ...],

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar, Final, Self
+from typing import Annotated, Final, Self
 
 import msgspec
 from msgspec import Meta
@@ -20,26 +20,16 @@ from unswayed.base.arguments import Settings
 from unswayed.base.errors import UnknownNameError, UsageError
 from unswayed.base.registry import Registry, did_you_mean
 
-__all__ = [
-    "BACKENDS",
-    "LOCAL",
-    "Backend",
-    "BackendSettings",
-    "local_options",
-    "open_backend",
-]
+__all__ = ["BACKENDS", "LOCAL", "Backend", "BackendSettings", "local_options", "open_backend"]
 
 
 Rate = Annotated[float, Meta(gt=0)]
 MOST: Final = sys.float_info.max
-LOCAL_PANEL: Final = "Local models (hf/, vllm/)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackendSettings(Settings):
     """Settings to reach and drive a model; a backend uses those that apply to it."""
-
-    PANEL: ClassVar[str | None] = "API calls and cost"
 
     base_url: Annotated[str | None, Meta(description="Address of an OpenAI-compatible server.")] = (
         None  # over the provider's own
@@ -72,31 +62,22 @@ class BackendSettings(Settings):
     ] = None  # overrides the shipped one
     device: Annotated[
         str | None,
-        Meta(
-            description="Device: cpu, cuda, cuda:1 or mps [default: a GPU if there is one]",
-            extra={"panel": LOCAL_PANEL},
-        ),
+        Meta(description="Device: cpu, cuda, cuda:1 or mps [default: a GPU if there is one]"),
     ] = None
     device_map: Annotated[
-        str | None,
-        Meta(
-            description="Set to auto to spread a hf/ model over several devices.",
-            extra={"panel": LOCAL_PANEL},
-        ),
+        str | None, Meta(description="Set to auto to spread a hf/ model over several devices.")
     ] = None  # in place of `device`; needs accelerate
     dtype: Annotated[
         str | None,
         Meta(
             description="Number format, part of the model's name: float32, bfloat16 or float16 "
-            "[default: float32 on a CPU, bfloat16 on a GPU; vllm/: as saved]",
-            extra={"panel": LOCAL_PANEL},
+            "[default: float32 on a CPU, bfloat16 on a GPU; vllm/: as saved]"
         ),
     ] = None  # one that is given is part of every key as well
     attn_implementation: Annotated[
         str | None,
         Meta(
-            description="Attention of a hf/ model: sdpa, eager or flash_attention_2 [default: chosen by transformers]",
-            extra={"panel": LOCAL_PANEL},
+            description="Attention of a hf/ model: sdpa, eager or flash_attention_2 [default: chosen by transformers]"
         ),
     ] = None
     batch_tokens: int = 8192  # padded tokens per batch of local models
@@ -107,7 +88,6 @@ class BackendSettings(Settings):
                 gt=0,
                 description="GB to use besides the weights; vllm/: for keys and values on each GPU "
                 "[default: half of what is free; vllm/: chosen by vLLM]",
-                extra={"panel": LOCAL_PANEL},
             ),
         ]
         | None
@@ -115,28 +95,15 @@ class BackendSettings(Settings):
     threads: (
         Annotated[
             int,
-            Meta(
-                ge=1,
-                description="CPU threads of a hf/ model [default: OMP_NUM_THREADS, or 1]",
-                extra={"panel": LOCAL_PANEL},
-            ),
+            Meta(ge=1, description="CPU threads of a hf/ model [default: OMP_NUM_THREADS, or 1]"),
         ]
         | None
     ) = None
     tensor_parallel: Annotated[
-        int,
-        Meta(
-            ge=1,
-            description="GPUs over which vLLM splits each layer.",
-            extra={"panel": LOCAL_PANEL},
-        ),
+        int, Meta(ge=1, description="GPUs over which vLLM splits each layer.")
     ] = 1
     trust_remote_code: Annotated[
-        bool,
-        Meta(
-            description="Run code shipped with the model, with your rights.",
-            extra={"panel": LOCAL_PANEL},
-        ),
+        bool, Meta(description="Run code shipped with the model, with your rights.")
     ] = False
     pricing_only: bool = False  # no call will be made (`--dry-run`), so a missing key is no error
 

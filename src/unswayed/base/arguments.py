@@ -16,7 +16,6 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import (
     Any,
-    ClassVar,
     Literal,
     NamedTuple,
     ParamSpec,
@@ -41,9 +40,6 @@ R = TypeVar("R")
 class Settings:
     """Settings whose described fields are options."""
 
-    PANEL: ClassVar[str | None] = None
-    """Heading of the options in a command's help; `extra` may name another one of a field."""
-
     @classmethod
     def of(cls, given: Mapping[str, Any], base: Self | None = None) -> Self:
         """Return settings with their options laid over `base`; None leaves a value as it is."""
@@ -66,7 +62,6 @@ class Option(NamedTuple):
     typed_default: object
     help: str
     least: float | None
-    panel: str | None
 
     @property
     def is_off_switch(self) -> bool:
@@ -92,7 +87,6 @@ def options_of(settings: type[Settings]) -> Iterator[Option]:
                     typed_default=typed_default,
                     help=meta.description,
                     least=meta.ge if meta.gt is None else meta.gt + 0.001,
-                    panel=extra.get("panel", settings.PANEL),
                 )
 
 

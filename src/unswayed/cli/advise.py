@@ -37,13 +37,10 @@ def advise(
     ] = None,
     recipe: Annotated[
         str | None,
-        typer.Option(
-            help="Shipped recipe, or a .toml file [default: the model's, if there is one]"
-        ),
+        typer.Option(help="Shipped recipe, or a .toml file [default: the model's, if any]"),
     ] = None,
     out: Annotated[
-        Path | None,
-        typer.Option(help="Folder for the training [default: runs/DATA-MODEL-trained]"),
+        Path | None, typer.Option(help="Folder for the training [default: runs/DATA-MODEL-trained]")
     ] = None,
     change: Annotated[
         list[str] | None,
@@ -58,8 +55,6 @@ def advise(
 
     The untrained model answers the items in a balanced set of orders: both, or the rotations. The
     answers are recorded in --out, so that a training there reuses them.
-
-    Example: unswayed train advise items.jsonl --model PATH
     """
     require("trl", extra="train", feature="training")
     items = selection.load(data)

@@ -19,7 +19,6 @@ from unswayed.cli.results import finish, show_price
 from unswayed.prompts import AskOptions
 from unswayed.sources import DataOptions
 
-OUTPUT: Final = "Output and gates"
 SELDOM: Final = 70_000
 """Objects made between two searches for cycles, 700 by default: an audit makes millions without any."""
 
@@ -37,47 +36,29 @@ def audit(
     ] = None,
     model: Model = None,
     decisions: Annotated[
-        Path | None,
-        typer.Option(
-            help="Audit the decisions recorded in this file; no model is called.",
-            rich_help_panel=AskOptions.PANEL,
-        ),
+        Path | None, typer.Option(help="Audit recorded decisions instead of calling a model.")
     ] = None,
     measured: AuditSettings,
     asking: AskOptions,
     shots: Shots = None,
     selection: DataOptions,
     out: Annotated[
-        Path | None,
-        typer.Option(
-            help="Run directory; the same command in it resumes the run [default: runs/DATA-MODEL[-PROMPT]]",
-            rich_help_panel=OUTPUT,
-        ),
+        Path | None, typer.Option(help="Run directory [default: runs/DATA-MODEL[-PROMPT]]")
     ] = None,
     budget: Budget = None,
     reach: BackendSettings,
     dry_run: DryRun = False,
     json: Annotated[
-        bool,
-        typer.Option("--json", help="Print metrics.json and nothing else.", rich_help_panel=OUTPUT),
+        bool, typer.Option("--json", help="Print metrics.json and nothing else.")
     ] = False,
     max_flip_rate: Annotated[
         float | None,
-        typer.Option(
-            min=0,
-            max=1,
-            help="Exit with code 1 if a larger share of single-call verdicts flips.",
-            rich_help_panel=OUTPUT,
-        ),
+        typer.Option(min=0, max=1, help="Exit with code 1 if more single-call verdicts flip."),
     ] = None,
 ) -> int:
     """Measure position and label bias, and compare methods.
 
     Without arguments, audits the built-in judge on its built-in items: no key, no download.
-
-    Example: unswayed audit pairs.jsonl --model openai/gpt-4.1-mini --dry-run
-
-    Example: unswayed audit --decisions decisions.jsonl
     """
     gc.set_threshold(SELDOM, *gc.get_threshold()[1:])  # the process is the command's
     reach = replace(reach, pricing_only=dry_run)

@@ -37,10 +37,7 @@ def calibrate(
         bool, typer.Option("--force", help="Write the file even if it corrects nothing.")
     ] = False,
 ) -> int:
-    """Fit a method on items without gold, for `judge`.
-
-    Example: unswayed calibrate pride items.jsonl --model MODEL --out pride.json
-    """
+    """Fit a method on items without gold, for `judge`."""
     check_out(out, None if data == "-" else data)
     fitted = fit(
         method,

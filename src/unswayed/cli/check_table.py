@@ -33,8 +33,7 @@ def check_table(
         ),
     ] = None,
     decided: Annotated[
-        bool,
-        typer.Option("--decided", help="State that there were no ties and no unparsed answers."),
+        bool, typer.Option("--decided", help="There were no ties and no unparsed answers.")
     ] = False,
     only: Annotated[
         list[str] | None,
@@ -42,17 +41,10 @@ def check_table(
     ] = None,
     tolerance: Annotated[
         float | None,
-        typer.Option(
-            min=0, help="Allowed difference in the table's unit, instead of its rounding."
-        ),
+        typer.Option(min=0, help="Allowed difference, instead of the table's rounding."),
     ] = None,
 ) -> None:
-    """Find impossible figures in a published table.
-
-    Checks accuracy, consistency and consistent accuracy of each row against each other.
-
-    Example: unswayed check-table paper.md
-    """
+    """Find impossible accuracy and consistency figures in a table."""
     checked = check(
         _rows(file),
         tolerance=tolerance,

@@ -19,12 +19,10 @@ from unswayed.sources import DataOptions
 def export(
     *,
     run: Annotated[
-        str,
-        typer.Argument(help="Run directory; with --what items also items, as for audit."),
+        str, typer.Argument(help="Run directory; with --what items also items, as for audit.")
     ],
     out: Annotated[
-        Path,
-        typer.Option(help="File to write (.jsonl, .csv or .parquet); with --as dataset, a folder."),
+        Path, typer.Option(help="File to write: .jsonl, .csv or .parquet; for dataset, a folder.")
     ],
     form: Annotated[
         Literal["jsonl", "csv", "parquet", "dataset"] | None,
@@ -35,14 +33,7 @@ def export(
     ] = "decisions",
     selection: Annotated[DataOptions, "data_dir"],
 ) -> None:
-    """Write recorded decisions or items to a file.
-
-    Decisions are one line or row per judge call, items one per question.
-
-    Example: unswayed export RUN --out decisions.jsonl
-
-    Example: unswayed export tiny-judge --what items --out items.jsonl
-    """
+    """Write decisions or items to a file."""
     of_run = what == "decisions" or Path(run).is_dir()
     if of_run and selection.data_dir is not None:
         raise UsageError(

@@ -44,12 +44,7 @@ def filter_(
     reach: BackendSettings,
     calls: Calls = None,
 ) -> int:
-    """Keep items that a model answers inconsistently.
-
-    An item stays if the model chooses different candidates in different orders.
-
-    Example: unswayed filter items.jsonl --model hf/PATH --out train.jsonl
-    """
+    """Keep items on which a model's choice changes with the order."""
     check_out(out, None if data == "-" else data, evaluation)
     items = selection.load(data)
     backend = open_backend(model_for(model, data), reach)

@@ -22,17 +22,10 @@ from unswayed.sources import DataOptions
 @with_options
 def import_(
     *,
-    kind: Annotated[
-        str,
-        typer.Argument(
-            help="Format of the files, such as judgebench or jsonl, or auto; see `unswayed list importers`."
-        ),
-    ],
+    kind: Annotated[str, typer.Argument(help="Format, such as judgebench or jsonl, or auto.")],
     files: Annotated[
         list[Path],
-        typer.Argument(
-            help="Files to convert: .jsonl, .json, .csv or .tsv (also .gz), .parquet or .eval."
-        ),
+        typer.Argument(help="Files: .jsonl, .json, .csv or .tsv (also .gz), .parquet or .eval."),
     ],
     out: Annotated[Path | None, typer.Option(help="Decisions file to write (.jsonl).")] = None,
     items: Annotated[Path | None, typer.Option(help="Items file to write (.jsonl).")] = None,
@@ -45,12 +38,7 @@ def import_(
     ] = None,
     selection: Annotated[DataOptions, "on_bad_item"],
 ) -> None:
-    """Convert logs of other tools to items and decisions.
-
-    Give --items, --out or both.
-
-    Example: unswayed import auto log.jsonl --out decisions.jsonl
-    """
+    """Convert logs of other tools to items and decisions."""
     if out is None and items is None:
         raise UsageError("nothing to write. Give --items FILE, --out FILE (decisions) or both.")
     for file in (out, items):

@@ -40,9 +40,7 @@ CHUNK = 1 << 16
 @with_options
 def judge(
     *,
-    data: Annotated[
-        str, typer.Argument(help="Items to judge, one per line; - for standard input.")
-    ],
+    data: Annotated[str, typer.Argument(help="Items, one per line; - for standard input.")],
     method: Annotated[
         str | None,
         typer.Option(help=f"Method, or the file that calibrate wrote [default: {JUDGING}]"),
@@ -50,9 +48,7 @@ def judge(
     model: Model = None,
     order: Annotated[
         Literal["given", "canonical"],
-        typer.Option(
-            help="Order of the candidates; canonical makes one call, sorted by a hash of their text."
-        ),
+        typer.Option(help="With canonical: one call, candidates sorted by a hash of their text."),
     ] = "given",
     out: Annotated[
         Path | None, typer.Option(help="Verdicts file to write [default: standard output]")
@@ -60,7 +56,7 @@ def judge(
     shadow: Annotated[
         float,
         typer.Option(
-            min=0, max=1, help="Share of questions to ask again in all orders, to detect drift."
+            min=0, max=1, help="Share of questions to ask again in all orders, for drift."
         ),
     ] = 0.0,
     asking: AskOptions,
@@ -80,8 +76,6 @@ def judge(
     """Judge items: one line in, one verdict out, in order.
 
     With --out, calls are recorded and the same command resumes.
-
-    Example: unswayed judge new.jsonl --model MODEL --method pride.json
     """
     if out is not None:
         check_out(out, None if data == "-" else data, method)

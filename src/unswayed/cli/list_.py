@@ -165,12 +165,7 @@ def list_(
         str | None, typer.Argument(help="Of launch: print the path of this file.")
     ] = None,
 ) -> None:
-    """List methods, models, benchmarks and other names.
-
-    Includes what other packages add; models have their prices.
-
-    Example: unswayed list methods
-    """
+    """List methods, models, benchmarks and other names."""
     if name is not None:
         if kind != "launch":
             raise UsageError(f"list {kind} takes no name; list launch does.")

@@ -11,45 +11,19 @@ from typing import Annotated, Any, TypeVar, get_args
 
 import typer
 
-from unswayed.backends import BackendSettings
 from unswayed.base.arguments import Option, Settings, options_of
 from unswayed.base.errors import RunDirectoryError, UsageError
-from unswayed.prompts import AskOptions
 
 R = TypeVar("R")
 
-Model = Annotated[
-    str | None,
-    typer.Option(
-        help="Judge, such as openai/gpt-4.1-mini, anthropic/NAME or hf/PATH; see `unswayed list models`.",
-        rich_help_panel=AskOptions.PANEL,
-    ),
-]
-Shots = Annotated[
-    Path | None,
-    typer.Option(
-        help="Items with gold to show as examples in the prompt.", rich_help_panel=AskOptions.PANEL
-    ),
-]
+Model = Annotated[str | None, typer.Option(help="Judge, such as openai/gpt-4.1-mini or hf/PATH.")]
+Shots = Annotated[Path | None, typer.Option(help="Items with gold to show as examples.")]
 Budget = Annotated[
-    float | None,
-    typer.Option(
-        min=0,
-        help="Spending limit in USD, including earlier runs in the directory.",
-        rich_help_panel=BackendSettings.PANEL,
-    ),
+    float | None, typer.Option(min=0, help="Spending limit in USD, including earlier runs.")
 ]
-DryRun = Annotated[
-    bool,
-    typer.Option(
-        "--dry-run",
-        help="Print the number of calls and the price, then stop; needs no key.",
-        rich_help_panel=BackendSettings.PANEL,
-    ),
-]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print calls and price, then stop.")]
 Calls = Annotated[
-    Path | None,
-    typer.Option(help="Directory of recorded calls to reuse and extend [default: next to --out]"),
+    Path | None, typer.Option(help="Directory of recorded calls [default: next to --out]")
 ]
 
 
@@ -98,8 +72,7 @@ def _parameter(option: Option) -> inspect.Parameter:
         inspect.Parameter.KEYWORD_ONLY,
         default=False if option.is_off_switch else option.typed_default,
         annotation=Annotated[
-            option.typed_kind,
-            typer.Option(flag, help=option.help, min=option.least, rich_help_panel=option.panel),
+            option.typed_kind, typer.Option(flag, help=option.help, min=option.least)
         ],
     )
 

@@ -17,24 +17,17 @@ from unswayed.report.papers import write_figures
 
 
 def report(
-    runs: Annotated[
-        list[Path], typer.Argument(help="Run directories of finished audits.", metavar="RUN")
-    ],
+    runs: Annotated[list[Path], typer.Argument(help="Run directories.", metavar="RUN")],
     out: Annotated[Path, typer.Option(help="HTML file to write.")],
     figures: Annotated[
         Path | None, typer.Option(help="Directory for figures for papers (PDF, SVG and PNG).")
     ] = None,
-    embed_mb: Annotated[
-        float, typer.Option(min=0, help="Most MB of flipped items in the page.")
-    ] = 4.0,
+    embed_mb: Annotated[float, typer.Option(min=0, help="Most MB of flipped items.")] = 4.0,
     name: Annotated[
         list[str] | None, typer.Option(help="Name of a run; give it once for each run, in order.")
     ] = None,
 ) -> None:
-    """Write the report of one or more finished runs.
-
-    Example: unswayed report RUN OTHER-RUN --out both.html
-    """
+    """Write the report of one or more finished runs."""
     check_out(out)
     if name and len(name) != len(runs):
         raise UsageError(

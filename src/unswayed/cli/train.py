@@ -48,56 +48,40 @@ def train(
     objective: Annotated[
         ObjectiveName,
         typer.Argument(
-            help="What to train: pa-grpo and grpo are the papers' presets, rl combines rewards, sft and pif "
-            "imitate gold, distill needs no gold."
+            help="pa-grpo and grpo are the papers' presets, rl combines rewards, sft and pif imitate gold, "
+            "distill needs no gold."
         ),
     ],
-    data: Annotated[
-        str, typer.Argument(help="Items to train on, such as `unswayed filter` writes.")
-    ],
-    recipe: Annotated[
-        str, typer.Option(help="Shipped recipe, or a .toml file; see `unswayed list recipes`.")
-    ],
+    data: Annotated[str, typer.Argument(help="Items, such as `unswayed filter` writes.")],
+    recipe: Annotated[str, typer.Option(help="Shipped recipe, or a .toml file.")],
     out: Annotated[Path, typer.Option(help="Folder for the adapter or model.")],
     model: Annotated[
         str | None, typer.Option(help="Path or hub id of the model [default: the recipe's]")
     ] = None,
     reward: Annotated[
         RewardName | None,
-        typer.Option(
-            help="Consistency reward of rl [default: the recipe's, or con; with --exact: inv]"
-        ),
+        typer.Option(help="Consistency reward of rl [default: the recipe's, or con; exact: inv]"),
     ] = None,
     advantage: Annotated[
         Advantage | None,
-        typer.Option(
-            help="Responses that an advantage of rl compares [default: the recipe's, or group]"
-        ),
+        typer.Option(help="Responses that rl compares [default: the recipe's, or group]"),
     ] = None,
     exact: Annotated[
-        bool,
-        typer.Option(
-            "--exact", help="Compute the expected reward of rl over labels instead of sampling."
-        ),
+        bool, typer.Option("--exact", help="Compute the expected reward of rl instead of sampling.")
     ] = False,
     distill: Annotated[
         float | None,
         typer.Option(
-            min=0,
-            help="Weight of the model's own average in rl --exact [default: the recipe's, 0.5]",
+            min=0, help="Weight of the model's average in rl --exact [default: the recipe's, 0.5]"
         ),
     ] = None,
     gold_noise: Annotated[
         Literal["none", "auto"] | None,
-        typer.Option(
-            help="Weigh gold of sft by its error rate: none or auto [default: the recipe's]"
-        ),
+        typer.Option(help="Weigh gold of sft by its error rate [default: the recipe's]"),
     ] = None,
     layouts: Annotated[
         Layouts | None,
-        typer.Option(
-            help="What moves between presentations [default: the recipe's, or coupled; distill: all]"
-        ),
+        typer.Option(help="What moves [default: the recipe's, or coupled; distill: all]"),
     ] = None,
     change: Annotated[
         list[str] | None,
@@ -106,19 +90,12 @@ def train(
     engine: Annotated[EngineName, typer.Option(help="Training engine.")] = "trl",
     selection: Annotated[DataOptions, "limit", "data_dir", "on_bad_item"],
     dry_run: Annotated[
-        bool,
-        typer.Option(
-            "--dry-run", help="Check the data and the settings, then stop; loads no weights."
-        ),
+        bool, typer.Option("--dry-run", help="Check data and settings without loading weights.")
     ] = False,
 ) -> int:
     """Train position and label bias out of a model.
 
-    The same command resumes, exactly unless vLLM samples.
-
-    `unswayed train advise` recommends an objective; `unswayed list objectives` describes all.
-
-    Example: unswayed train distill items.jsonl --recipe RECIPE --out trained
+    The same command resumes, exactly unless vLLM samples. `train advise` recommends an objective.
     """
     require("trl", extra="train", feature="training")
     fields = {"--distill": distill, "--gold-noise": gold_noise, "--layouts": layouts}

@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, ClassVar, Final
+from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta
@@ -48,8 +48,6 @@ class PromptSettings:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskOptions(Settings):
     """Options for asking about items, for commands and functions."""
-
-    PANEL: ClassVar[str | None] = "Judge"
 
     prompt: Annotated[
         str | PromptSettings | None,

@@ -68,6 +68,12 @@ def gap(value: float) -> str:
     return share(value, 1 if 0 < abs(value) < 0.01 else 0)
 
 
+def gap_points(value: float) -> str:
+    """Return `gap` with its noun."""
+    text = gap(value)
+    return f"{text} {'point' if text.strip(MINUS) == '1' else 'points'}"
+
+
 def points(gain: Estimate) -> str:
     """Return a difference with its interval: "−0.3 points, 95% interval −1.2 to +0.5"."""
     value = f"{signed(gain.value or 0.0)} points"
