@@ -1,7 +1,7 @@
 """Write the generated part of the documentation.
 
-    python docs/generate.py                  # method pages, their index, the tables of the README,
-                                             # of reference/metrics.md, train.md and benchmarks.md
+    python docs/generate.py                  # method pages, their index, reference/cli.md, the tables of
+                                             # the README, reference/metrics.md, train.md and benchmarks.md
     python docs/generate.py --picture RUN    # also draw before-after.svg from RUN/metrics.json
 
 Everything outside the markers of a method page comes from the registry (what a class says `about`
@@ -12,8 +12,10 @@ and kept. The output depends on the code alone, so a test compares it with the c
 from __future__ import annotations
 
 import argparse
+import contextlib
 import html
 import inspect
+import io
 import json
 import re
 import textwrap
@@ -21,9 +23,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+from typer.core import TyperCommand
+
 from unswayed.auditing.settings import AuditSettings
 from unswayed.backends import BackendSettings
 from unswayed.base.arguments import options_of, written
+from unswayed.cli import COMMANDS
+from unswayed.cli import main as run_command
 from unswayed.data.benchmarks import BENCHMARKS
 from unswayed.methods import BASE, METHODS
 from unswayed.methods.names import parameters
@@ -145,32 +151,28 @@ def linked(source: str) -> str:
 
 def method_table() -> str:
     """All methods: paper, tasks, calls per item, calls to fit, need of probabilities."""
-    heads = ("method", "paper", "tasks", "calls per item", "calls to fit", "needs probabilities")
-    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    rows = []
     for name in METHODS:
         method = METHODS.load(name)
         about = method.about
-        cells = [
-            f"[`{name}`]({name}.md)",
-            linked(about.source),
-            ", ".join(tasks_giving(*method.readings())),
-            about.calls,
-            about.estimation or "–",
-            "yes" if Evidence.PROBS in method.reads else "no",
-        ]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+        needs = "yes" if Evidence.PROBS in method.reads else "no"
+        tasks = ", ".join(tasks_giving(*method.readings()))
+        fit = about.estimation or "–"
+        rows.append(
+            (f"[`{name}`]({name}.md)", linked(about.source), tasks, about.calls, fit, needs)
+        )
+    heads = ("method", "paper", "tasks", "calls per item", "calls to fit", "needs probabilities")
+    return table(heads, rows)
 
 
 def short_table() -> str:
     """The methods to know first: idea, calls per item, need of probabilities."""
-    lines = ["| method | idea | calls per item | needs probabilities |", "|---|---|---|---|"]
+    rows = []
     for name in ("average", "vote", "pride", "contextual", "pcf"):
         about = METHODS.load(name).about
         needs = "yes" if Evidence.PROBS in METHODS.load(name).reads else "no"
-        cells = (f"[`{name}`](docs/methods/{name}.md)", about.idea, about.calls, needs)
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+        rows.append((f"[`{name}`](docs/methods/{name}.md)", about.idea, about.calls, needs))
+    return table(("method", "idea", "calls per item", "needs probabilities"), rows)
 
 
 def picture_line(docs: Path) -> str:
@@ -228,14 +230,13 @@ def metric_table() -> str:
         for name, metric in ((name, METRICS.load(name)) for name in METRICS)
     ]
     heads = ("metric", "title", "meaning", "better", "compared", "the same questions throughout")
-    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
-    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
+    return table(heads, rows)
 
 
 def reward_table() -> str:
     """All consistency rewards, with what each pays for."""
-    rows = [f"| `{name}` | {REWARDS.load(name).about} |" for name in REWARDS]
-    return "\n".join(["| `--reward` | what it pays for |", "|---|---|", *rows])
+    rows = ((f"`{name}`", REWARDS.load(name).about) for name in REWARDS)
+    return table(("`--reward`", "what it pays for"), rows)
 
 
 def objective_table() -> str:
@@ -250,9 +251,9 @@ def objective_table() -> str:
             "yes" if objective.sampled else "no",
             objective.layouts,
         )
-        rows.append(f"| {' | '.join(cells)} |")
+        rows.append(cells)
     heads = ("objective", "what is optimised", "learns from", "samples", "`--layouts`")
-    return "\n".join([f"| {' | '.join(heads)} |", "|---" * len(heads) + "|", *rows])
+    return table(heads, rows)
 
 
 def benchmark_table() -> str:
@@ -276,9 +277,58 @@ def benchmark_table() -> str:
             benchmark.licence,
             notes,
         )
-        rows.append(f"| {' | '.join(cells)} |")
+        rows.append(cells)
     heads = ("name", "what it is", "task", "rows", "from", "parts", "licence", "to know")
-    return "\n".join([f"| {' | '.join(heads)} |", "|---" * len(heads) + "|", *rows])
+    return table(heads, rows)
+
+
+CONTEXT = TyperCommand.context_class
+
+
+class MarkdownHelp(CONTEXT.formatter_class):  # type: ignore[misc, name-defined]
+    """Help of a command as Markdown."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        super().__init__(width=10_000)
+
+    def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
+        """Write the usage line."""
+        self.write(f"`{prog} {args}`\n")
+
+    def write_heading(self, heading: str) -> None:
+        """Write the title of a group of options."""
+        self.write(f"**{heading}**\n\n")
+
+    def write_text(self, text: str) -> None:
+        """Write paragraphs; those of commands are lists of code."""
+        self.write(re.sub(r"(?m)^ *(unswayed .*)$", r"- `\1`", text).strip() + "\n")
+
+    def write_dl(self, rows: Sequence[tuple[str, str]], *_: object, **__: object) -> None:
+        """Write names with their meanings."""
+        cells = ((f"`{name}`", " ".join(text.split())) for name, text in rows)
+        self.write(table(("", ""), ([c.replace("|", r"\|") for c in row] for row in cells)) + "\n")
+
+
+def command_help() -> str:
+    """Help of every command as `--help` shows it, and the exit codes."""
+    plain, CONTEXT.formatter_class = CONTEXT.formatter_class, MarkdownHelp
+    parts = []
+    try:
+        for words in ([], *map(str.split, COMMANDS)):
+            with contextlib.redirect_stdout(io.StringIO()) as printed:
+                run_command([*words, "--help"])
+            parts += [f"## {' '.join(['unswayed', *words])}", printed.getvalue().strip()]
+    finally:
+        CONTEXT.formatter_class = plain
+    told = " ".join((run_command.__doc__ or "").split())
+    codes = re.findall(r"(\d+) ([^,\d]+)[,.]", told)
+    return "\n\n".join([*parts, "## Exit codes", table(("code", "meaning"), codes)])
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table."""
+    first, *rest = (f"| {' | '.join(cells)} |" for cells in (heads, *rows))
+    return "\n".join([first, "|---" * len(heads) + "|", *rest])
 
 
 def with_table(text: str, kind: str, table: str) -> str:
@@ -328,6 +378,7 @@ def pages(docs: Path = DOCS) -> dict[Path, str]:
         docs / "reference" / "metrics.md": {"metrics": metric_table()},
         docs / "train.md": {"objectives": objective_table(), "rewards": reward_table()},
         docs / "benchmarks.md": {"benchmarks": benchmark_table()},
+        docs / "reference" / "cli.md": {"cli": command_help()},
     }
     for page, parts in tables.items():
         if page.exists():

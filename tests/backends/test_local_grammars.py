@@ -15,7 +15,6 @@ from unswayed.backends.huggingface import HuggingFaceBackend
 from unswayed.model.calls import Query
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("transformers")
 needs_grammars = pytest.mark.skipif(
     importlib.util.find_spec("llguidance") is None, reason="needs the extra 'structured'"
 )

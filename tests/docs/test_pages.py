@@ -24,6 +24,7 @@ BUDGETS = {  # words outside code, tables, comments and generated blocks
     "train-on-gpus.md": 450,
     "benchmarks.md": 400,
     "glossary.md": 700,
+    "reference/cli.md": 200,
     "reference/formats.md": 1_300,
     "reference/metrics.md": 1_100,
     "reference/extending.md": 200,
@@ -86,17 +87,11 @@ USER_PAGES = sorted(
     page for page in DOCS.rglob("*.md") if page.relative_to(DOCS).parts[0] not in {"evidence"}
 )
 UNWRITTEN = {  # pages still to be rewritten; only ever fewer
-    "docs/benchmarks.md",
     "docs/evidence/beyond.md",
-    "docs/evidence/claims.md",
     "docs/evidence/performance.md",
-    "docs/evidence/recorded-judges.md",
-    "docs/evidence/reliability.md",
     "docs/evidence/study.md",
     "docs/guide.md",
-    "docs/lists-and-scales.md",
     "docs/own-logs.md",
-    "docs/reference/formats.md",
     "docs/reference/metrics.md",
     "docs/train-on-gpus.md",
     "docs/train.md",

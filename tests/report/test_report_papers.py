@@ -11,7 +11,6 @@ from unswayed.report.papers import write_figures
 
 
 def test_every_figure_is_written_in_three_formats(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
     written = write_figures([sample_run(n_items=150)], tmp_path / "figures")
     assert {path.stem for path in written} == {"position", "protocols", "frontier", "groups"}
     starts = {".pdf": b"%PDF", ".svg": b"<?xml", ".png": b"\x89PNG"}
@@ -21,7 +20,6 @@ def test_every_figure_is_written_in_three_formats(tmp_path: Path) -> None:
 
 
 def test_figures_that_were_not_measured_are_left_out(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
     written = write_figures([plain_run(), plain_run(model="a$b$")], tmp_path)
     assert {path.stem for path in written} == {"1-position", "2-position"}
 
@@ -35,7 +33,6 @@ def test_without_matplotlib_the_error_names_the_install_command(
 
 
 def test_a_directory_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(UsageError, match="cannot write figures"):
         write_figures([plain_run()], tmp_path / "file")
