@@ -70,31 +70,28 @@ def method_page(name: str, by_hand: str) -> str:
     parts = [
         NOTICE,
         f"# {about.title} (`{name}`)",
-        about.idea,
-        _facts(name, method),
-        f"**Rule.**\n\n```formula\n{about.equation}\n```",
-        f"**When it helps.** {about.helps}",
-        f"**What it cannot do.** {about.cannot}",
+        f"{about.idea}\n\n{_facts(name, method)}",
+        f"## Use\n\n```\n{_commands(name, method)}\n```",
+        _parameters(method),
+        f"## How it works\n\n```formula\n{about.equation}\n```",
+        f"{BEGIN}\n{by_hand}{END}",
+        "[All methods](index.md) · [Correct a judge](../correct.md)",
     ]
-    if about.differs:
-        parts.append(f"**Where the authors' code differs.** {about.differs}")
-    parts.append(f"## Parameters\n\n{_parameters(method)}")
-    parts.append(f"## Use\n\n```\n{_commands(name, method)}\n```")
-    parts.append(f"{BEGIN}\n{by_hand}{END}")
-    parts.append("[All methods](index.md) · [the whole path, with output](../guide.md)")
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _facts(name: str, method: type[Method]) -> str:
     about = method.about
     rows = [
-        ("Paper", linked(about.source)),
+        ("Use it when", about.helps),
+        ("Limits", about.cannot),
         ("Tasks", ", ".join(tasks_giving(*method.readings()))),
         ("Candidates", "any number" if about.candidates is None else f"{about.candidates} only"),
         ("Label probabilities", "needed" if Evidence.PROBS in method.reads else "not needed"),
         ("Calls per item", about.calls),
         ("Calls to fit", about.estimation or "none"),
-        ("In `--methods all`", "yes" if about.default else f"no; ask for `{name}` by name"),
+        ("In `--methods all`", "yes" if about.default else f"no; name it: `--methods {name}`"),
+        ("Source", linked(about.source)),
     ]
     return "\n".join(["| | |", "|---|---|", *(f"| {key} | {value} |" for key, value in rows)])
 
@@ -102,13 +99,13 @@ def _facts(name: str, method: type[Method]) -> str:
 def _parameters(method: type[Method]) -> str:
     known = parameters(method)
     if not known:
-        return "None."
+        return ""
     told, hints = descriptions(method), get_type_hints(method)
-    lines = ["| parameter | default | meaning |", "|---|---|---|"]
+    lines = ["| parameter | default | values | effect |", "|---|---|---|---|"]
     for key, default in known.items():
         allowed = get_args(hints[key]) if get_origin(hints[key]) is Literal else ()
-        choices = f" One of {', '.join(f'`{one}`' for one in allowed)}." if allowed else ""
-        lines.append(f"| `{key}` | `{_shown(default)}` | {told.get(key, '')}{choices} |")
+        values = ", ".join(f"`{one}`" for one in allowed)
+        lines.append(f"| `{key}` | `{_shown(default)}` | {values} | {told.get(key, '')} |")
     return "\n".join(lines)
 
 
@@ -182,27 +179,26 @@ def picture_line(docs: Path) -> str:
     return f"![{said}](docs/before-after.svg)"
 
 
-def index_page() -> str:
-    """The table of all methods with what each one does."""
-    ideas = "\n".join(
-        f"- **[{METHODS.load(name).about.title}]({name}.md)** — {METHODS.load(name).about.idea}"
-        for name in METHODS
-    )
+def index_page(by_hand: str) -> str:
+    """The table of all methods with what each one does, and what is written by hand below it."""
+    known = [(name, METHODS.load(name).about) for name in METHODS]
+    ideas = [(f"[`{name}`]({name}.md)", about.title, about.idea) for name, about in known]
     return f"""{NOTICE}
 
 # Methods
 
-A method turns recorded answers into a verdict; it never calls a model and never sees the right
-answers. `unswayed audit --methods all` compares all that apply on your own data, from one pool of
-calls, and recommends one. A fitted method spends its estimation calls once; `calls per item` is
-what one more item costs after that.
+A method turns recorded answers into verdicts. It never calls a model and never sees gold.
+
+{BEGIN}
+{by_hand}{END}
+
+## All methods
+
+{table(("method", "title", "idea"), ideas)}
+
+## Calls and needs
 
 {method_table()}
-
-For two candidates n is 2. Parameters follow the name after a colon, as in `pride:prior=group` or
-`vote:orders=balanced`; `unswayed list methods` prints them.
-
-{ideas}
 """
 
 
@@ -223,20 +219,18 @@ def metric_table() -> str:
             metric.meaning,
             {1: "more", -1: "less", 0: ""}[metric.better],
             "" if metric.compared == "no" else metric.compared,
-            {True: "says nothing", "evenly": "says nothing in even orders"}.get(
-                metric.constructed, ""
-            ),
+            {True: "yes", "evenly": "in even orders"}.get(metric.constructed, ""),
         )
         for name, metric in ((name, METRICS.load(name)) for name in METRICS)
     ]
-    heads = ("metric", "title", "meaning", "better", "compared", "the same questions throughout")
+    heads = ("metric", "title", "meaning", "better", "compared", "by construction")
     return table(heads, rows)
 
 
 def reward_table() -> str:
     """All consistency rewards, with what each pays for."""
     rows = ((f"`{name}`", REWARDS.load(name).about) for name in REWARDS)
-    return table(("`--reward`", "what it pays for"), rows)
+    return table(("`--reward`", "pays for"), rows)
 
 
 def objective_table() -> str:
@@ -252,7 +246,7 @@ def objective_table() -> str:
             objective.layouts,
         )
         rows.append(cells)
-    heads = ("objective", "what is optimised", "learns from", "samples", "`--layouts`")
+    heads = ("objective", "description", "learns from", "samples", "`--layouts`")
     return table(heads, rows)
 
 
@@ -365,7 +359,8 @@ from unswayed.prompts import PromptSettings"""
 
 def pages(docs: Path = DOCS) -> dict[Path, str]:
     """Every generated file with its text."""
-    made = {docs / "methods" / "index.md": index_page()}
+    index = docs / "methods" / "index.md"
+    made = {index: index_page(by_hand_of(index))}
     for name in METHODS:
         page = docs / "methods" / f"{name}.md"
         made[page] = method_page(name, by_hand_of(page))

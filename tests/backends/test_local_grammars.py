@@ -12,6 +12,7 @@ from local_asking import answered, chat, opened, query
 from random_llama import CHAT_TEMPLATE, make_random_llama
 
 from unswayed.backends.huggingface import HuggingFaceBackend
+from unswayed.base.registry import install_command
 from unswayed.model.calls import Query
 
 torch = pytest.importorskip("torch")
@@ -128,7 +129,7 @@ def test_without_the_library_answers_are_free_and_the_remark_names_the_extra(
     assert backend.remarks == ()  # nothing was to be held
     assert texts(backend, [written(0, schema=SCHEMA, max_tokens=30)])[0]
     (remark,) = backend.remarks
-    assert "unswayed[structured]" in remark
+    assert install_command("structured") in remark
 
 
 def test_an_answer_with_a_schema_is_asked_for_without_reasoning_before_it(tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def test_list_methods_has_a_sentence_and_the_parameters_of_each(run: Run) -> Non
 
     ran = run("list", "methods")
     said = " ".join(ran.out.split())
-    assert "Permute a few items to see the label prior alone" in said
+    assert "Learn the judge's preference for each label" in said
     for name in METHODS:
         for parameter in parameters(METHODS.load(name)):
             assert f"{parameter}=" in said

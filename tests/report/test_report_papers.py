@@ -1,12 +1,14 @@
 """Figures for papers: three formats each, and a clear error without matplotlib."""
 
 import importlib.util
+import re
 from pathlib import Path
 
 import pytest
 
 from judges import plain_run, sample_run
 from unswayed.base.errors import MissingExtraError, UsageError
+from unswayed.base.registry import install_command
 from unswayed.report.papers import write_figures
 
 
@@ -28,7 +30,7 @@ def test_without_matplotlib_the_error_names_the_install_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(MissingExtraError, match=r"unswayed\[figures\]"):
+    with pytest.raises(MissingExtraError, match=re.escape(install_command("figures"))):
         write_figures([plain_run()], tmp_path)
 
 

@@ -170,22 +170,20 @@ def test_the_averaged_base_gives_one_verdict_to_every_order(study, base):
     assert averaged["Brier"] < one_call["Brier"]
 
 
-def arms_of(setting, whole):
-    """All arms of some settings, two of the others."""
-    if setting.name in whole:
+def arms_of(setting):
+    """All arms of one setting, two or three of the others."""
+    if setting.name == "judge-noisy":
         return setting.arms
-    return tuple(arm for arm in setting.arms if arm in ("PA-GRPO", "distill"))
+    some = ("PA-GRPO", "distill", *(("permuted SFT",) if setting.name == "mcq-noisy" else ()))
+    return tuple(arm for arm in setting.arms if arm in some)
 
 
 @pytest.fixture
 def small(study, tmp_path_factory):
     """The study of one step with a few items, its base measured."""
     whole, draw = study["world"].evaluation_items, study["run"].inconsistent_items
-    whole_arms = ("judge-noisy", "mcq-noisy")
     parts = {
-        part: tuple(
-            replace(setting, steps=1, arms=arms_of(setting, whole_arms)) for setting in settings
-        )
+        part: tuple(replace(setting, steps=1, arms=arms_of(setting)) for setting in settings)
         for part, settings in study["settings"].PARTS.items()
     }
     every = tuple(setting for settings in parts.values() for setting in settings)
