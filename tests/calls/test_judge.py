@@ -325,7 +325,7 @@ def test_a_closed_judge_says_so() -> None:
     judge = Judge("simulated/judge")
     judge.compare("q", "a", "b")
     judge.close()
-    with pytest.raises(UsageError, match="this judge was closed"):
+    with pytest.raises(UsageError, match="this judge is closed"):
         judge.compare("q", "a", "b")
     judge.close()
 

@@ -415,7 +415,7 @@ def test_refusals_and_answers_without_usage_or_price_are_counted(store: CallStor
 
 def test_a_budget_without_a_price_is_refused_before_any_call(store: CallStore) -> None:
     backend = FakeBackend(per_token=None)
-    with pytest.raises(UsageError, match="no price is known for fake/one"):
+    with pytest.raises(UsageError, match="the price of fake/one is unknown"):
         run(questions(1), backend, store, RunSettings(prompts=PromptSettings(), budget_usd=1.0))
     assert backend.asked == []
 
@@ -658,7 +658,7 @@ def test_ctrl_c_once_stops_flushes_and_reports(tmp_path: Path) -> None:
     assert process.returncode == 130
     made, recorded = map(int, said.split())
     assert made == recorded >= 290
-    assert "the same command goes on from here" in complaints
+    assert "run the same command again to resume" in complaints
 
 
 def test_ctrl_c_twice_leaves_at_once_and_loses_nothing_committed(tmp_path: Path) -> None:

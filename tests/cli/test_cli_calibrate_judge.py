@@ -134,8 +134,8 @@ def test_items_with_different_numbers_of_candidates_are_fitted_apart(
         (["cell-median", "mcq.jsonl"], "it needs 2 candidates, got 4"),
         (["pride", "pairs.jsonl", "--prompt", "reasoning"], "it needs label probabilities"),
         (["pride", "pairs.jsonl", "--prompt", "direkt"], "Did you mean 'direct'?"),
-        (["pride", "pairs.jsonl", "--out", "pairs.jsonl"], "read and written at once"),
-        (["pride", "pairs.jsonl", "--out", "."], "it is a directory"),
+        (["pride", "pairs.jsonl", "--out", "pairs.jsonl"], "is both input and output"),
+        (["pride", "pairs.jsonl", "--out", "."], "is a directory"),
     ],
 )
 def test_what_cannot_be_calibrated_is_said_before_any_call(
@@ -305,8 +305,8 @@ def test_a_damaged_file_is_refused(run: Run, pairs: Path) -> None:
         (["pairs.jsonl", "--prompt", "reasoning"], "it needs label probabilities"),
         (["empty.jsonl"], "empty.jsonl: no items"),
         (["absent.jsonl"], "cannot read absent.jsonl"),
-        (["pairs.jsonl", "--out", "pairs.jsonl"], "read and written at once"),
-        (["pairs.jsonl", "--out", "."], "it is a directory"),
+        (["pairs.jsonl", "--out", "pairs.jsonl"], "is both input and output"),
+        (["pairs.jsonl", "--out", "."], "is a directory"),
         (
             ["listwise.jsonl", "--method", "vote"],
             "listwise.jsonl:1: candidates: needs at least 2, got 1",
@@ -441,7 +441,7 @@ def test_ctrl_c_ends_a_stream_quietly(folder: Path) -> None:
         assert process.wait(30) == 130
         said = process.stderr.read()
     assert said.splitlines() == [
-        "unswayed: interrupted; no call was recorded. --out or --calls records them.",
+        "unswayed: interrupted. No call was recorded: use --out or --calls to record them.",
         "1 of 1 item has a verdict: 0 ties, 0 null",
         "2 calls made, 0 reused, 0 failed; $0.0000",
     ]
@@ -466,4 +466,4 @@ def test_an_order_of_its_own_gives_the_same_verdict_whatever_order_came_in(
 def test_an_order_of_its_own_goes_with_no_other_method(run: Run, pairs: Path) -> None:
     ran = judge(run, pairs, "--order", "canonical", "--method", "vote")
     assert ran.code == 2
-    assert "goes with no other method than direct, not with vote" in ran.err
+    assert "works only with --method direct, not with vote" in ran.err

@@ -115,7 +115,7 @@ def test_ctrl_c_keeps_what_was_paid_and_says_so(folder: Path, run: Run, server: 
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "calls that are recorded will not be made again" in err
+    assert "Recorded calls will not be repeated" in err
     paid = server.received
     server.start()
     ran = judge(run, data, model=Server.model)
@@ -181,7 +181,7 @@ def test_verdicts_of_something_else_are_refused_before_any_call_and_kept(
     ran = run("judge", *arguments, *model, "--out", OUT)
     assert ran.code == 2
     assert said in ran.said[0]
-    assert "Give another --out, or remove it" in ran.said[0]
+    assert "Choose another --out, or delete the file" in ran.said[0]
     assert not re.search(r"[1-9]\d* calls made", ran.err)
     assert OUT.read_bytes() == before
 
@@ -292,7 +292,7 @@ def test_a_spent_budget_names_a_command_that_goes_on(
     )
     assert ran.code == 3
     assert 0 < server.received < 24
-    assert command == "audit" or " of 12 items, " in ran.err
+    assert command == "audit" or " of 12 items have a verdict: " in ran.err
     (said,) = [line for line in ran.said if "to go on: " in line]
     again = shell(said.partition("to go on: ")[2])
     assert again.code == 0
@@ -319,5 +319,5 @@ def test_unfinished_output_line_is_not_verdict(
     out.write_text('{"item_id":"' + "q" * 9000)
     ran = run("judge", pairs, "--model", SIMULATED, "--out", out)
     assert ran.code == 2
-    assert "holds something else than verdicts; it was left as it is" in ran.err
+    assert "holds something else than verdicts and was not changed" in ran.err
     assert len(out.read_text()) > 9000

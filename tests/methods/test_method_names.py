@@ -105,7 +105,7 @@ def test_the_reason_why_a_method_does_not_apply_is_given() -> None:
     )
     assert why_not(median, task=Task.PAIRWISE, n=2) is None
     assert why_not(average, task=Task.MCQ, n=200) == (  # it learns nothing, and still cannot ask
-        "orders 'cyclic' go up to 128 candidates, got 200. Leave out items with more, or give them "
+        "orders 'cyclic' support at most 128 candidates, got 200. Remove items with more, or give them "
         "fewer candidates"
     )
 

@@ -79,8 +79,8 @@ def _settings(run: RunRecord, directory: Path) -> AuditSettings:
     """Return the settings with which a run asked."""
     if run.prompt is None or not run.prompt_settings:
         raise RunDirectoryError(
-            f"{directory} does not say how it asked. Run the audit again in it: recorded calls are "
-            "not made again."
+            f"{directory} does not say how it asked. Run the audit again in it: it reuses "
+            "recorded calls."
         )
     try:
         asked = {"methods": run.planned} if run.planned else {}
@@ -88,8 +88,8 @@ def _settings(run: RunRecord, directory: Path) -> AuditSettings:
         settings = msgspec.convert(given, AuditSettings)
     except msgspec.ValidationError as error:
         raise RunDirectoryError(
-            f"{directory} does not say how it asked ({error}). Run the audit again in it: recorded "
-            "calls are not made again."
+            f"{directory} does not say how it asked ({error}). Run the audit again in it: it "
+            "reuses recorded calls."
         ) from None
     if prompt_fingerprint(settings.prompts) != run.prompt.fingerprint:
         raise RunDirectoryError(

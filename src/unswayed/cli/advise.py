@@ -96,8 +96,7 @@ def _model(model: str | None, recipe: Recipe | None, data: str) -> str:
     if is_built_in(data):
         return judge_of(data)
     raise UsageError(
-        f"which model is to be trained on {data}? Give --model PATH or a hub id, or a --recipe that "
-        "names one."
+        f"no model to train on {data}. Add --model PATH or a hub id, or a --recipe that names one."
     )
 
 

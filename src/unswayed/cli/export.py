@@ -37,7 +37,7 @@ def export(
     of_run = what == "decisions" or Path(run).is_dir()
     if of_run and selection.data_dir is not None:
         raise UsageError(
-            "--data-dir goes with --what items and a benchmark; a run keeps its items."
+            "--data-dir works only with --what items and a benchmark. Remove it for a run."
         )
     form = form or format_of(out)
     if what == "decisions":

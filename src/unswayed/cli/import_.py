@@ -54,12 +54,13 @@ def import_(
     )
     if items is not None and not imported.items:
         raise UsageError(
-            "the files only name their items: leave out --items, or give the file with the items as well."
+            "the files name their items without their texts. Remove --items, or add the file with "
+            "the items."
         )
     if out is not None and not imported.decisions:
         raise UsageError(
-            "the files hold items without answers: give --items and leave out --out, or give the files "
-            "with the answers as well."
+            "the files hold items without answers. Give --items without --out, or add the files "
+            "with the answers."
         )
     for bad in imported.bad_records[:5]:
         note(f"{bad} (left out)")

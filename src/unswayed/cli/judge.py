@@ -131,8 +131,8 @@ def _method(text: str | None, order: Literal["given", "canonical"]) -> str | Met
     if order == "canonical":
         if text not in (None, BASE, order):
             raise UsageError(
-                f"--order canonical is a single call in an order of its own, so it goes with no other "
-                f"method than direct, not with {text}. Leave out one of the two."
+                "--order canonical makes a single call and works only with --method direct, not "
+                f"with {text}. Remove one of the two."
             )
         return order
     text = text or JUDGING
@@ -161,7 +161,7 @@ def _items(data: str, selection: DataOptions) -> Iterator[list[Item]]:
                 if selection.on_bad_item == "stop":
                     yield [item for item in items if task in (None, item.task)]
                     raise ItemError(
-                        f"{data}:{number}: {error}. Mend the line, or leave bad lines out with "
+                        f"{data}:{number}: {error}. Fix the line, or skip invalid lines with "
                         "--on-bad-item skip."
                     ) from None
                 note(f"{data}:{number}: {error} (left out)")

@@ -96,9 +96,9 @@ def _gate(record: AuditRecord, limit: float) -> None:
     single, metric = record.metrics.methods[BASE], METRICS.name_of(CONSISTENCY)
     consistency = single.get(metric)
     if consistency is None or consistency.value is None:
-        raise GateError(f"the flip rate is not known: {single.reason(metric)}.")
+        raise GateError(f"the flip rate is unknown: {single.reason(metric)}.")
     if record.metrics.calls.unparsed >= record.metrics.calls.heard:
-        raise GateError("the flip rate is not known: no answer could be read.")
+        raise GateError("the flip rate is unknown: no answer could be read.")
     flips = 1 - consistency.value
     if flips > limit:
         raise GateError(f"{flips:.1%} of verdicts flip; --max-flip-rate allows {limit:.1%}.")

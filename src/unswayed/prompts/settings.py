@@ -169,7 +169,7 @@ def check_labels(labels: Sequence[str]) -> None:
         if _FORBIDDEN.search(label):
             raise TemplateError(
                 f"label {label!r} contains a bracket, a line break or an unprintable character, "
-                "which cannot be told from the format of an answer. Choose another symbol."
+                "which looks like the format of an answer. Choose another symbol."
             )
         if label.casefold() == "tie":
             raise TemplateError(f"label {label!r} would be read as a tie. Choose another symbol.")
