@@ -218,12 +218,22 @@ def test_a_run_of_every_arm_makes_the_tables(study, small):
     for job in study["settings"].jobs(1):
         small.run(job)
         assert small.done(job)
-    text = study["tables"].write_tables(small.out, seeds=1, command="this")
-    assert "nan" not in text
-    for arm in study["arms"].ARMS:
-        assert f"\n| {arm} |" in text
-    for setting in study["settings"].SETTINGS:
-        assert f"## {setting.title} (" in text
+    records = study["tables"].write_tables(small.out, seeds=1)
+    assert "nan" not in (small.out / "study.csv").read_text()
+    assert {record["arm"] for record in records} >= set(study["arms"].ARMS)
+    titles = {setting.title for setting in study["settings"].SETTINGS}
+    assert {record["setting"] for record in records} >= titles
+    pages = study["tables"].page_data(records)
+    assert "–" not in pages["study"]["figures"].values()
+    for table in pages["study"]["tables"].values():
+        assert {len(row) for row in table["rows"]} <= {len(table["columns"])}
+    study["tables"].keep_pages(records, small.out, command="this", measured="today")
+    kept = json.loads((small.out / "data" / "beyond.json").read_text())
+    assert kept["tables"]["against"] == {
+        "command": "this",
+        "measured": "today",
+        **pages["beyond"]["tables"]["against"],
+    }
     assert (small.out / "study.svg").exists()
     record = json.loads((small.out / "runs" / "mcq-noisy__permuted-sft__seed0.json").read_text())
     assert record["arm"] == "permuted SFT"
