@@ -33,11 +33,7 @@ def import_(
         str | None,
         typer.Option(
             "--map",
-<<<<<<< HEAD
             help="Meaning of the fields of a jsonl log, as our=theirs,... (docs/your-data.md).",
-=======
-            help="For jsonl: our=theirs,... what the fields of your own log mean (docs/your-data.md).",
->>>>>>> main
         ),
     ] = None,
     selection: Annotated[DataOptions, "on_bad_item"],
