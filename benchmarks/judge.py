@@ -21,7 +21,7 @@ memory after every tenth part: beyond what its answers may take (64 MiB), it sta
 
 A call is one request, so that a method of several presentations is divided by their number; with
 `direct` it is a verdict. CPU time is that of the client process, all threads; medians of the rounds, and
-medians of the rounds' ratios to aiohttp.
+medians of the rounds' ratios to aiohttp with the least and the largest.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ from pathlib import Path
 import aiohttp
 
 import http_calls
+from evidence_table import Table, add_write
 from unswayed import Judge, Verdict
 from unswayed.backends import BackendSettings, open_backend
 from unswayed.backends.client import HttpBackend
@@ -252,6 +253,7 @@ def main() -> None:
     parser.add_argument("--connections", type=int, default=64)
     parser.add_argument("--method", default="direct")
     parser.add_argument("--memory", type=int, metavar="N", help="memory over N verdicts instead")
+    add_write(parser, "performance")
     arguments = parser.parse_args()
     if arguments.memory is not None:
         asyncio.run(memory(arguments.memory))
@@ -277,14 +279,18 @@ def main() -> None:
         f"{arguments.rounds} rounds of {arguments.calls} pairs by {arguments.method}, "
         f"{arguments.connections} connections, client {where}"
     )
-    print(f"{'':11}  CPU-ms/call  least  times aiohttp")
+    table = Table(("way", "CPU-ms per call", "least", "times aiohttp"))
     for name in rounds[0]:
         cpu = [measured[name] for measured in rounds]
         ratios = [measured[name] / measured["aiohttp"] for measured in rounds]
-        print(
-            f"{name:11}  {statistics.median(cpu):11.3f}  {min(cpu):.3f}  "
-            f"{statistics.median(ratios):13.2f}"
+        table.add(
+            name,
+            f"{statistics.median(cpu):.3f}",
+            f"{min(cpu):.3f}",
+            f"{statistics.median(ratios):.1f} ({min(ratios):.1f}–{max(ratios):.1f})",
         )
+    if arguments.write:
+        table.keep("performance", "judge")
 
 
 if __name__ == "__main__":

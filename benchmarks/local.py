@@ -23,11 +23,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
+from evidence_table import Table, add_write
 from local_parts.peer import Peer
 from local_parts.works import WORKS, Work, make_model
 from unswayed.backends import Backend, BackendSettings, open_backend
@@ -115,6 +116,9 @@ def tiny(settings: BackendSettings) -> None:
     print()
 
 
+WAYS = ("ours", "plain", "lm-eval")
+
+
 @dataclass
 class Ours:
     """Our backend, queries to responses, with trees or by rows alone."""
@@ -124,7 +128,8 @@ class Ours:
     trees: bool
 
     def seconds(self, queries: Sequence[Query]) -> float:
-        self.loaded.scorer.takes_trees = self.trees
+        plan = replace(self.loaded.plan, trees=self.trees)
+        self.backend._loaded = replace(self.loaded, plan=plan)
         begin = time.process_time()
         count = asyncio.run(answer_all(self.backend, iter(queries)))
         spent = time.process_time() - begin
@@ -169,12 +174,20 @@ def orders(given: argparse.Namespace) -> None:
             f"label probabilities, Llama of width {given.width} with {given.layers} layers, "
             f"CPU-s, medians of {given.rounds} rounds"
         )
-        print(
-            f"  {'':34s} prompts tokens    ours   plain  lm-eval   plain/ours  lm-eval/ours   gap"
+        table = Table(
+            (
+                "items",
+                "prompts",
+                "tokens each",
+                *WAYS,
+                *(f"{way} / {WAYS[0]}" for way in WAYS[1:]),
+                "gap",
+            )
         )
         for work in WORKS:
-            row = measured(work, backend, loaded, peer, given)
-            print(f"  {work.name:34s} {row}", flush=True)
+            table.add(work.name, *measured(work, backend, loaded, peer, given))
+        if given.write:
+            table.keep("performance", "orders")
         if peer is not None:
             peer.close()
         asyncio.run(backend.close())
@@ -186,7 +199,7 @@ def measured(
     loaded: LoadedModel,
     peer: Peer | None,
     given: argparse.Namespace,
-) -> str:
+) -> list[str]:
     shown = presentations("full", work.n)
     queries = list(queries_of(backend, work.item_set(given.share), shown, work.settings()))
     labels = queries[0].request.labels
@@ -196,7 +209,7 @@ def measured(
     ids = [loaded.tokenizer.convert_tokens_to_ids(label) for label in labels]
     expected = plain.logprobs(queries, ids)
     gap = float(np.abs(ours.logprobs(queries, ids) - expected).max())
-    times: dict[str, list[float]] = {"ours": [], "plain": [], "lm-eval": []}
+    times: dict[str, list[float]] = {way: [] for way in WAYS}
     for _ in range(given.rounds):
         times["ours"].append(ours.seconds(queries))
         times["plain"].append(plain.seconds(queries))
@@ -208,21 +221,19 @@ def measured(
     if gap > 1e-4:
         raise SystemExit(f"{work.name}: label log-probabilities differ by {gap:.1e}")
 
-    def middle(values: Sequence[float], form: str) -> str:
-        return (
-            format(statistics.median(values), form)
-            if values
-            else "-".rjust(int(form.split(".")[0]))
-        )
+    def middle(values: Sequence[float]) -> str:
+        return f"{statistics.median(values):.2f}" if values else "–"
 
-    def ratio(name: str) -> list[float]:
-        return [other / own for other, own in zip(times[name], times["ours"], strict=False)]
+    def ratio(way: str) -> list[float]:
+        return [other / own for other, own in zip(times[way], times["ours"], strict=False)]
 
-    return (
-        f"{len(queries):7d} {tokens:6.0f} {middle(times['ours'], '7.2f')} "
-        f"{middle(times['plain'], '7.2f')} {middle(times['lm-eval'], '8.2f')} "
-        f"{middle(ratio('plain'), '12.2f')} {middle(ratio('lm-eval'), '13.2f')}   {gap:.0e}"
-    )
+    return [
+        str(len(queries)),
+        f"{tokens:,.0f}",
+        *(middle(times[way]) for way in WAYS),
+        *(middle(ratio(way)) for way in WAYS[1:]),
+        f"{gap:.0e}",
+    ]
 
 
 def main() -> None:
@@ -234,6 +245,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--share", type=float, default=1.0, help="of the items of each work")
     parser.add_argument("--peer", help="Python of an environment with lm-evaluation-harness")
+    add_write(parser, "performance")
     given = parser.parse_args()
     if "start" in given.parts:
         start()

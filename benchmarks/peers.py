@@ -37,6 +37,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import http_calls
+from evidence_table import Table, add_write
 
 PROMPTS = "prompts.json"
 COMPILING = 4
@@ -185,20 +186,28 @@ def version_of(python: str, package: str) -> str:
 
 def show(
     names: Sequence[str], rounds: Sequence[dict[str, Measured]], shown: dict[str, str]
-) -> None:
-    print(f"{'':18}  whole process  times aiohttp  calls alone  times aiohttp")
+) -> Table:
+    table = Table(
+        (
+            "client",
+            "whole process, CPU-ms per call",
+            "times aiohttp",
+            "calls alone, CPU-ms per call",
+            "calls alone, times aiohttp",
+        )
+    )
     for name in names:
         row = [measured[name] for measured in rounds]
         floors = [measured["aiohttp"] for measured in rounds]
-        whole = statistics.median(one.whole for one in row)
-        calls = statistics.median(one.calls for one in row)
-        by_whole = statistics.median(
-            one.whole / f.whole for one, f in zip(row, floors, strict=True)
+        pairs = list(zip(row, floors, strict=True))
+        table.add(
+            shown[name],
+            f"{statistics.median(one.whole for one in row):.3f}",
+            f"{statistics.median(one.whole / floor.whole for one, floor in pairs):.1f}",
+            f"{statistics.median(one.calls for one in row):.3f}",
+            f"{statistics.median(one.calls / floor.calls for one, floor in pairs):.1f}",
         )
-        by_calls = statistics.median(
-            one.calls / f.calls for one, f in zip(row, floors, strict=True)
-        )
-        print(f"{shown[name]:18}  {whole:13.3f}  {by_whole:13.2f}  {calls:11.3f}  {by_calls:13.2f}")
+    return table
 
 
 def main() -> None:
@@ -208,6 +217,7 @@ def main() -> None:
     parser.add_argument("--connections", type=int, default=32)
     for name in PEERS:
         parser.add_argument(f"--{name}", metavar="PYTHON", help=f"that of {name}'s environment")
+    add_write(parser, "performance")
     arguments = parser.parse_args()
     pythons = {name: getattr(arguments, name) for name in PEERS}
     for name, python in pythons.items():
@@ -252,7 +262,9 @@ def main() -> None:
         f"{began}: {arguments.rounds} rounds of {arguments.calls} calls, "
         f"{arguments.connections} connections, CPU-ms per call"
     )
-    show(list(code), rounds, shown)
+    table = show(list(code), rounds, shown)
+    if arguments.write:
+        table.keep("performance", "clients")
 
 
 if __name__ == "__main__":

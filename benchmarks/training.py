@@ -1,6 +1,6 @@
 """What a training step costs against trl's own GRPO step: paired, same batch, same model.
 
-    python benchmarks/training.py [--rounds 30] [--model PATH]
+    python benchmarks/training.py [--rounds 30] [--model PATH] [--write]
 
 Four trainers with the same weights take a batch of the same items in turn: ours, ours without sharing
 prompts (`run.share_prompts = false`), trl's GRPO with one trivial reward function, and `rl-exact`,
@@ -8,7 +8,7 @@ which samples nothing. The first two read every response, compute all rewards an
 the groups; the first also computes each distinct prompt once. The base's answers, which `rl-exact` asks
 once before training, are not in its steps; what they cost is printed. Who goes first rotates. Printed are
 medians and quartiles over rounds of the paired ratios of CPU times (one thread; on a shared machine
-steps of the same work vary by 10 %), and the CPU time spent in the hooks of permutation groups
+steps of the same work vary by 10%), and the CPU time spent in the hooks of permutation groups
 themselves, as a share of the step.
 """
 
@@ -29,6 +29,7 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 import torch
 
+from evidence_table import Table, add_write
 from unswayed.tiny.items import judge_items
 from unswayed.training.pa_grpo import group_dataset, grpo_config
 from unswayed.training.planning import plan_training
@@ -42,13 +43,16 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--model", default="tiny/judge")
     parser.add_argument("--samples", type=int, default=8)
+    add_write(parser, "beyond")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder, quiet():
-        measure(arguments.model, arguments.samples, arguments.rounds, Path(folder))
+        table = measure(arguments.model, arguments.samples, arguments.rounds, Path(folder))
+    if arguments.write:
+        table.keep("beyond", "step-cost")
 
 
-def measure(model: str, samples: int, rounds: int, out: Path) -> None:
+def measure(model: str, samples: int, rounds: int, out: Path) -> Table:
     recipe = with_changes(
         load_recipe("tiny-judge"),
         {
@@ -96,10 +100,11 @@ def measure(model: str, samples: int, rounds: int, out: Path) -> None:
             spent = time.process_time() - began
             if number >= 2:  # the first two warm up
                 seconds[name].append(spent)
-    report(len(batch), seconds, own[2:])
+    table = report(len(batch), seconds, own[2:])
     print(
         f"exact: {1000 * asked:.0f} ms of CPU before the first step, for {len(plan.groups)} items"
     )
+    return table
 
 
 def trainers(plan, out):  # type: ignore[no-untyped-def]
@@ -171,29 +176,25 @@ def time_hooks(trainer) -> list[float]:  # type: ignore[no-untyped-def]
     return own
 
 
-def report(responses: int, seconds: dict[str, list[float]], own: list[float]) -> None:
+def report(responses: int, seconds: dict[str, list[float]], own: list[float]) -> Table:
     print(f"{responses} responses a step, {len(own)} rounds")
+    table = Table(("trainer", "CPU-ms a step", "times exact", "times shared"))
     for name, values in seconds.items():
-        print(f"{name:8s} median {1000 * statistics.median(values):7.1f} ms of CPU a step")
-    for name, other in (
-        ("unshared", "shared"),
-        ("trl", "shared"),
-        ("unshared", "trl"),
-        ("trl", "exact"),
-        ("unshared", "exact"),
-        ("shared", "exact"),
-    ):
-        pairs = zip(seconds[name], seconds[other], strict=True)
-        ratios = [theirs / mine for theirs, mine in pairs]
-        quarters = statistics.quantiles(ratios, n=4)
-        print(
-            f"{name} / {other}: median of paired ratios {statistics.median(ratios):.3f} "
-            f"(quartiles {quarters[0]:.3f} to {quarters[2]:.3f})"
-        )
+        ratios = (paired(values, seconds[other]) for other in ("exact", "shared"))
+        table.add(name, f"{1000 * statistics.median(values):.1f}", *ratios)
+    print(f"unshared / trl: {paired(seconds['unshared'], seconds['trl'])}")
     share = statistics.median(own) / statistics.median(seconds["shared"])
     print(
         f"in the hooks of groups themselves: {1000 * statistics.median(own):.2f} ms a step, {share:.2%}"
     )
+    return table
+
+
+def paired(seconds: list[float], others: list[float]) -> str:
+    """Median and quartiles of the paired ratios."""
+    ratios = [mine / theirs for mine, theirs in zip(seconds, others, strict=True)]
+    low, middle, high = statistics.quantiles(ratios, n=4)
+    return f"{middle:.2f} ({low:.2f}–{high:.2f})"
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@
 
 `evidence/data/PAGE.json` holds `tables` (each with `command`, `measured`, `columns` and `rows`), `figures`
 and `views`. The block between `<!-- NAME: begin -->` and `<!-- NAME: end -->` in `evidence/PAGE.md` shows
-the table, figure or view of that name. A figure is a text or `[table, row, column]`, one cell. A view is
+the table, figure or view of that name. A figure is a text or `[table, match, column]`, the cell in that
+column of the first row that matches the expression. A view is
 `{"table": …, "match": …, "heading": …}`: the rows of a table of rates whose "statement | setting" matches
 the expression; its groups `row` and `column`, if it has them, place a rate in the view.
 """
@@ -93,9 +94,10 @@ def block(data: Mapping[str, Any], name: str) -> str:
     figure = data["figures"][name]
     if isinstance(figure, str):
         return figure
-    table, row, column = figure
+    table, match, column = figure
     of = data["tables"][table]
-    return str(of["rows"][row][of["columns"].index(column)])
+    row = next(row for row in of["rows"] if re.search(match, " | ".join(row)))
+    return str(row[of["columns"].index(column)])
 
 
 def page_text(text: str, data: Mapping[str, Any]) -> str:

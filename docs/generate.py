@@ -1,7 +1,7 @@
 """Write the generated part of the documentation.
 
-    python docs/generate.py                  # method pages, their index, the tables of the README,
-                                             # of reference/metrics.md, train.md and benchmarks.md
+    python docs/generate.py                  # method pages, their index, reference/cli.md, the tables of
+                                             # the README, reference/metrics.md, train.md and benchmarks.md
     python docs/generate.py --picture RUN    # also draw before-after.svg from RUN/metrics.json
 
 Everything outside the markers of a method page comes from the registry (what a class says `about`
@@ -12,18 +12,25 @@ and kept. The output depends on the code alone, so a test compares it with the c
 from __future__ import annotations
 
 import argparse
+import contextlib
 import html
 import inspect
+import io
 import json
 import re
+import sys
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+from typer.core import TyperCommand
+
 from unswayed.auditing.settings import AuditSettings
 from unswayed.backends import BackendSettings
 from unswayed.base.arguments import options_of, written
+from unswayed.cli import COMMANDS
+from unswayed.cli import main as run_command
 from unswayed.data.benchmarks import BENCHMARKS
 from unswayed.methods import BASE, METHODS
 from unswayed.methods.names import parameters
@@ -64,31 +71,28 @@ def method_page(name: str, by_hand: str) -> str:
     parts = [
         NOTICE,
         f"# {about.title} (`{name}`)",
-        about.idea,
-        _facts(name, method),
-        f"**Rule.**\n\n```formula\n{about.equation}\n```",
-        f"**When it helps.** {about.helps}",
-        f"**What it cannot do.** {about.cannot}",
+        f"{about.idea}\n\n{_facts(name, method)}",
+        f"## Use\n\n```\n{_commands(name, method)}\n```",
+        _parameters(method),
+        f"## How it works\n\n```formula\n{about.equation}\n```",
+        f"{BEGIN}\n{by_hand}{END}",
+        "[All methods](index.md) · [Correct a judge](../correct.md)",
     ]
-    if about.differs:
-        parts.append(f"**Where the authors' code differs.** {about.differs}")
-    parts.append(f"## Parameters\n\n{_parameters(method)}")
-    parts.append(f"## Use\n\n```\n{_commands(name, method)}\n```")
-    parts.append(f"{BEGIN}\n{by_hand}{END}")
-    parts.append("[All methods](index.md) · [the whole path, with output](../guide.md)")
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _facts(name: str, method: type[Method]) -> str:
     about = method.about
     rows = [
-        ("Paper", linked(about.source)),
+        ("Use it when", about.helps),
+        ("Limits", about.cannot),
         ("Tasks", ", ".join(tasks_giving(*method.readings()))),
         ("Candidates", "any number" if about.candidates is None else f"{about.candidates} only"),
         ("Label probabilities", "needed" if Evidence.PROBS in method.reads else "not needed"),
         ("Calls per item", about.calls),
         ("Calls to fit", about.estimation or "none"),
-        ("In `--methods all`", "yes" if about.default else f"no; ask for `{name}` by name"),
+        ("In `--methods all`", "yes" if about.default else f"no; name it: `--methods {name}`"),
+        ("Source", linked(about.source)),
     ]
     return "\n".join(["| | |", "|---|---|", *(f"| {key} | {value} |" for key, value in rows)])
 
@@ -96,13 +100,13 @@ def _facts(name: str, method: type[Method]) -> str:
 def _parameters(method: type[Method]) -> str:
     known = parameters(method)
     if not known:
-        return "None."
+        return ""
     told, hints = descriptions(method), get_type_hints(method)
-    lines = ["| parameter | default | meaning |", "|---|---|---|"]
+    lines = ["| parameter | default | values | effect |", "|---|---|---|---|"]
     for key, default in known.items():
         allowed = get_args(hints[key]) if get_origin(hints[key]) is Literal else ()
-        choices = f" One of {', '.join(f'`{one}`' for one in allowed)}." if allowed else ""
-        lines.append(f"| `{key}` | `{_shown(default)}` | {told.get(key, '')}{choices} |")
+        values = ", ".join(f"`{one}`" for one in allowed)
+        lines.append(f"| `{key}` | `{_shown(default)}` | {values} | {told.get(key, '')} |")
     return "\n".join(lines)
 
 
@@ -145,31 +149,68 @@ def linked(source: str) -> str:
 
 def method_table() -> str:
     """All methods: paper, tasks, calls per item, calls to fit, need of probabilities."""
-    heads = ("method", "paper", "tasks", "calls per item", "calls to fit", "needs probabilities")
-    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    rows = []
     for name in METHODS:
         method = METHODS.load(name)
         about = method.about
-        cells = [
-            f"[`{name}`]({name}.md)",
-            linked(about.source),
-            ", ".join(tasks_giving(*method.readings())),
-            about.calls,
-            about.estimation or "–",
-            "yes" if Evidence.PROBS in method.reads else "no",
-        ]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+        needs = "yes" if Evidence.PROBS in method.reads else "no"
+        tasks = ", ".join(tasks_giving(*method.readings()))
+        fit = about.estimation or "–"
+        rows.append(
+            (f"[`{name}`]({name}.md)", linked(about.source), tasks, about.calls, fit, needs)
+        )
+    heads = ("method", "paper", "tasks", "calls per item", "calls to fit", "needs probabilities")
+    return table(heads, rows)
 
 
 def short_table() -> str:
     """The methods to know first: idea, calls per item, need of probabilities."""
-    lines = ["| method | idea | calls per item | needs probabilities |", "|---|---|---|---|"]
+    rows = []
     for name in ("average", "vote", "pride", "contextual", "pcf"):
         about = METHODS.load(name).about
         needs = "yes" if Evidence.PROBS in METHODS.load(name).reads else "no"
-        cells = (f"[`{name}`](docs/methods/{name}.md)", about.idea, about.calls, needs)
-        lines.append(f"| {' | '.join(cells)} |")
+        rows.append((f"[`{name}`](docs/methods/{name}.md)", about.idea, about.calls, needs))
+    return table(("method", "idea", "calls per item", "needs probabilities"), rows)
+
+
+QUESTIONS = (  # the answer shows figures of an evidence page
+    (
+        "Does random gold lead to a recommendation?",
+        "in {} of audits whose gold is random where the orders disagree",
+        "claims",
+        "contested",
+    ),
+    (
+        "Are real judges biased?",
+        "Claude 3 Haiku keeps {} of its verdicts on JudgeBench after a swap",
+        "published",
+        "haiku",
+    ),
+    (
+        "Is work lost when a run is killed?",
+        "after {} kills, every resumed run equals an undisturbed one",
+        "reliability",
+        "kills-sum",
+    ),
+    (
+        "Does training remove the bias?",
+        "built-in judge right in both orders: {}% untrained, {}% trained",
+        "study",
+        "base",
+        "permuted-sft",
+    ),
+)
+
+
+def evidence_table() -> str:
+    """A few questions, each with the measured figures of an evidence page."""
+    sys.path.insert(0, str(DOCS))
+    from evidence import block, load
+
+    lines = ["| question | measured | page |", "|---|---|---|"]
+    for question, answer, page, *figures in QUESTIONS:
+        told = answer.format(*(block(load(page), figure) for figure in figures))
+        lines.append(f"| {question} | {told} | [{page}](docs/evidence/{page}.md) |")
     return "\n".join(lines)
 
 
@@ -180,27 +221,26 @@ def picture_line(docs: Path) -> str:
     return f"![{said}](docs/before-after.svg)"
 
 
-def index_page() -> str:
-    """The table of all methods with what each one does."""
-    ideas = "\n".join(
-        f"- **[{METHODS.load(name).about.title}]({name}.md)** — {METHODS.load(name).about.idea}"
-        for name in METHODS
-    )
+def index_page(by_hand: str) -> str:
+    """The table of all methods with what each one does, and what is written by hand below it."""
+    known = [(name, METHODS.load(name).about) for name in METHODS]
+    ideas = [(f"[`{name}`]({name}.md)", about.title, about.idea) for name, about in known]
     return f"""{NOTICE}
 
 # Methods
 
-A method turns recorded answers into a verdict; it never calls a model and never sees the right
-answers. `unswayed audit --methods all` compares all that apply on your own data, from one pool of
-calls, and recommends one. A fitted method spends its estimation calls once; `calls per item` is
-what one more item costs after that.
+A method turns recorded answers into verdicts. It never calls a model and never sees gold.
+
+{BEGIN}
+{by_hand}{END}
+
+## All methods
+
+{table(("method", "title", "idea"), ideas)}
+
+## Calls and needs
 
 {method_table()}
-
-For two candidates n is 2. Parameters follow the name after a colon, as in `pride:prior=group` or
-`vote:orders=balanced`; `unswayed list methods` prints them.
-
-{ideas}
 """
 
 
@@ -221,21 +261,18 @@ def metric_table() -> str:
             metric.meaning,
             {1: "more", -1: "less", 0: ""}[metric.better],
             "" if metric.compared == "no" else metric.compared,
-            {True: "says nothing", "evenly": "says nothing in even orders"}.get(
-                metric.constructed, ""
-            ),
+            {True: "yes", "evenly": "in even orders"}.get(metric.constructed, ""),
         )
         for name, metric in ((name, METRICS.load(name)) for name in METRICS)
     ]
-    heads = ("metric", "title", "meaning", "better", "compared", "the same questions throughout")
-    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
-    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
+    heads = ("metric", "title", "meaning", "better", "compared", "by construction")
+    return table(heads, rows)
 
 
 def reward_table() -> str:
     """All consistency rewards, with what each pays for."""
-    rows = [f"| `{name}` | {REWARDS.load(name).about} |" for name in REWARDS]
-    return "\n".join(["| `--reward` | what it pays for |", "|---|---|", *rows])
+    rows = ((f"`{name}`", REWARDS.load(name).about) for name in REWARDS)
+    return table(("`--reward`", "pays for"), rows)
 
 
 def objective_table() -> str:
@@ -250,9 +287,9 @@ def objective_table() -> str:
             "yes" if objective.sampled else "no",
             objective.layouts,
         )
-        rows.append(f"| {' | '.join(cells)} |")
-    heads = ("objective", "what is optimised", "learns from", "samples", "`--layouts`")
-    return "\n".join([f"| {' | '.join(heads)} |", "|---" * len(heads) + "|", *rows])
+        rows.append(cells)
+    heads = ("objective", "description", "learns from", "samples", "`--layouts`")
+    return table(heads, rows)
 
 
 def benchmark_table() -> str:
@@ -276,9 +313,59 @@ def benchmark_table() -> str:
             benchmark.licence,
             notes,
         )
-        rows.append(f"| {' | '.join(cells)} |")
+        rows.append(cells)
     heads = ("name", "what it is", "task", "rows", "from", "parts", "licence", "to know")
-    return "\n".join([f"| {' | '.join(heads)} |", "|---" * len(heads) + "|", *rows])
+    return table(heads, rows)
+
+
+CONTEXT = TyperCommand.context_class
+
+
+class MarkdownHelp(CONTEXT.formatter_class):  # type: ignore[misc, name-defined]
+    """Help of a command as Markdown."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        super().__init__(width=10_000)
+
+    def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
+        """Write the usage line."""
+        self.write(f"`{prog} {args}`\n")
+
+    def write_heading(self, heading: str) -> None:
+        """Write the title of a group of options."""
+        self.write(f"**{heading}**\n\n")
+
+    def write_text(self, text: str) -> None:
+        """Write paragraphs; those of commands are lists of code."""
+        self.write(re.sub(r"(?m)^ *(unswayed .*)$", r"- `\1`", text).strip() + "\n")
+
+    def write_dl(self, rows: Sequence[tuple[str, str]], *_: object, **__: object) -> None:
+        """Write names with their meanings."""
+        texts = (" ".join(text.split()).replace("] [", r"] \[") for _, text in rows)  # not a link
+        cells = ((f"`{name}`", text) for (name, _), text in zip(rows, texts, strict=True))
+        self.write(table(("", ""), ([c.replace("|", r"\|") for c in row] for row in cells)) + "\n")
+
+
+def command_help() -> str:
+    """Help of every command as `--help` shows it, and the exit codes."""
+    plain, CONTEXT.formatter_class = CONTEXT.formatter_class, MarkdownHelp
+    parts = []
+    try:
+        for words in ([], *map(str.split, COMMANDS)):
+            with contextlib.redirect_stdout(io.StringIO()) as printed:
+                run_command([*words, "--help"])
+            parts += [f"## {' '.join(['unswayed', *words])}", printed.getvalue().strip()]
+    finally:
+        CONTEXT.formatter_class = plain
+    told = " ".join((run_command.__doc__ or "").split())
+    codes = re.findall(r"(\d+) ([^,\d]+)[,.]", told)
+    return "\n\n".join([*parts, "## Exit codes", table(("code", "meaning"), codes)])
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table."""
+    first, *rest = (f"| {' | '.join(cells)} |" for cells in (heads, *rows))
+    return "\n".join([first, "|---" * len(heads) + "|", *rest])
 
 
 def with_table(text: str, kind: str, table: str) -> str:
@@ -315,7 +402,8 @@ from unswayed.prompts import PromptSettings"""
 
 def pages(docs: Path = DOCS) -> dict[Path, str]:
     """Every generated file with its text."""
-    made = {docs / "methods" / "index.md": index_page()}
+    index = docs / "methods" / "index.md"
+    made = {index: index_page(by_hand_of(index))}
     for name in METHODS:
         page = docs / "methods" / f"{name}.md"
         made[page] = method_page(name, by_hand_of(page))
@@ -324,10 +412,12 @@ def pages(docs: Path = DOCS) -> dict[Path, str]:
         docs.parent / "README.md": {
             "methods": short_table(),
             "picture": picture_line(docs),
+            "evidence": evidence_table(),
         },
         docs / "reference" / "metrics.md": {"metrics": metric_table()},
         docs / "train.md": {"objectives": objective_table(), "rewards": reward_table()},
         docs / "benchmarks.md": {"benchmarks": benchmark_table()},
+        docs / "reference" / "cli.md": {"cli": command_help()},
     }
     for page, parts in tables.items():
         if page.exists():

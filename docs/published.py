@@ -1,35 +1,39 @@
-"""Write published.md: what projects publish about their recorded judges beside what this package makes of them.
+"""Write `evidence/data/published.json`: what projects publish about recorded judges next to what this package measures.
 
     python docs/published.py            # needs ../shared/data and ../shared/papers beside the checkout
-    python docs/published.py --check    # exit code 1 if the committed page differs
+    python docs/published.py --check    # exit code 1 if the committed data differ
 
-No figure of the page is typed but one (`PANDALM`): published ones are read from `expected/*.json` of that folder (fields
-`repo_*`, `paper_*`, `pagrpo_*`) and from a paper's own tables, ours are measured from the recorded files.
+Then `python docs/evidence.py` renders the page. Published figures are read from `expected/*.json` of that
+folder (fields `repo_*`, `paper_*`, `pagrpo_*`) and from a paper's own tables, all but `PANDALM`.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from typing import Any
 
+import evidence
 from published_judges import (
     DATA,
     SHARED,
     Judge,
     all_pairs,
+    audited,
     expected,
     judge,
     judgebench,
     mt_bench,
     number,
     read,
+    recorded,
 )
 
+import unswayed as us
 from unswayed.metrics import measure, outcomes_from_decisions
 from unswayed.metrics.printed_table import check_table, markdown_rows
 
-DOCS = Path(__file__).parent
+ALPACA = "weighted_gpt4_turbo_vicuna-7b.jsonl.gz"
 PAPER = SHARED / "papers" / "pa-grpo.txt"
 JUDGES = ("MT-Bench", "JudgeBench", "PreferenceBench", "RewardBench")
 QUESTIONS = ("GPQA", "ARC-Challenge", "TinyMMLU")
@@ -37,11 +41,7 @@ WORST = 5
 PANDALM = 0.7107
 """Accuracy of gpt-3.5-turbo as noted in the project's `data/compute_metrics.py`, which no file here holds."""
 
-
-def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A Markdown table."""
-    lines = [heads, ["---"] * len(heads), *rows]
-    return "\n".join(f"| {' | '.join(map(str, cells))} |" for cells in lines)
+Table = tuple[Sequence[str], list[tuple[object, ...]]]
 
 
 def percent(share: float, digits: int = 2) -> str:
@@ -55,12 +55,60 @@ def less(ours: float, theirs: float) -> str:
     return f"{points:+.2f}" if points else "0"
 
 
-# JudgeBench
+def interval(cell: Any) -> str:
+    """A share with its interval, in percent."""
+    return f"{percent(cell.value, 1)} ({percent(cell.low, 1)}–{percent(cell.high, 1)})"
 
 
-def judgebench_section() -> str:
+def recorded_table() -> Table:
+    """Every recorded judge of pairs in two orders, audited."""
+    rows: list[tuple[object, ...]] = []
+    for name, made, ties in recorded():
+        metrics = audited(made, methods="all", gold_ties=ties)
+        direct, vote = metrics.methods["direct"], metrics.methods["vote"]
+        rows.append(
+            (
+                name,
+                len(made.items),
+                interval(direct.values["position_rate"][0]),
+                interval(direct["consistency"]),
+                interval(direct["accuracy"]),
+                interval(direct["consistent_accuracy"]),
+                percent(direct["accuracy_fractional"].value, 1),
+                percent(vote["accuracy_fractional"].value, 1),
+                percent(vote["tie_rate"].value, 1),
+                metrics.recommendation.state,
+            )
+        )
+    heads = ("judge, data", "items", "first picked", "same verdict", "right", "right in both orders",
+             "right, ties shared", "vote right, ties shared", "vote ties", "recommendation")  # fmt: skip
+    return heads, rows
+
+
+def alpaca_table() -> Table:
+    """What `batch` makes of a judge asked in one order, where the first answer is the better one."""
+    made = read(DATA / "alpaca_eval" / ALPACA)
+    items = {item.id: item for item in made.items}
+    own = [decision for decision in made.decisions if decision.order == (0, 1)]
+    fitted = us.methods.Batch().fit(list(made.decisions))
+    corrected = [fitted.decide(items[one.item_id], [one]).choice for one in own]
+    metrics = audited(made, methods="direct")
+    cells = (
+        len(made.decisions),
+        interval(metrics.methods["direct"].values["position_rate"][0]),
+        f"{fitted.priors[0].values[0]:.4f}",
+        len(own),
+        sum(one.choice == 1 for one in own),
+        sum(choice == 1 for choice in corrected),
+    )
+    heads = ("decisions", "first picked", "prior of the first label", "shown in their own order",
+             "won by the second", "after `batch`")  # fmt: skip
+    return heads, [cells]
+
+
+def judgebench_table() -> Table:
     """JudgeBench: its paper, its code, ours."""
-    rows = []
+    rows: list[tuple[object, ...]] = []
     for name, bucket, own in judgebench():
         theirs = own.published.get("paper_pct")
         code = own.published["jb_accuracy_pct_repo_code"] / 100
@@ -79,60 +127,31 @@ def judgebench_section() -> str:
         )
     heads = ("judge, answers of", "bucket", "paper", "project's code", "accuracy", "consistency",
              "consistent accuracy", "accuracy less published")  # fmt: skip
-    return f"""## JudgeBench
-
-The project's accuracy is per pair: each of the two verdicts counts +1 if it is right and −1 if it is the
-opposite, a tie or an unread answer 0, and a pair is right above 0. So a pair of which one verdict is right and
-the other a tie is right as a whole, while our accuracy counts it half, and one with a right and an opposite verdict is
-wrong as a whole, and half here. In %:
-
-```
-unswayed import judgebench OUTPUTS.jsonl.gz --out decisions.jsonl --items items.jsonl
-unswayed audit items.jsonl --decisions decisions.jsonl --methods direct
-```
-
-{table(heads, rows)}"""
+    return heads, rows
 
 
-# LLMBar
-
-
-def llmbar_section() -> str:
-    """LLMBar: its statistics beside ours."""
-    rows = []
+def llmbar_table() -> Table:
+    """LLMBar: its statistics and ours."""
+    rows: list[tuple[object, ...]] = []
     for name, figures in expected("llmbar_recorded_judges")["judges"].items():
         made = read(DATA / figures["file"])
         own = judge(name.replace("|", ", "), made.items, made.decisions, figures)
         (outcomes,) = outcomes_from_decisions(made.items, made.decisions)
         orders = outcomes.right.mean(axis=0).tolist()
-        both = number(own.row, "consistent_accuracy")
-        ours = (*orders, both, own.consistency)
+        ours = (*orders, number(own.row, "consistent_accuracy"), own.consistency)
         fields = ("correct_False", "correct_True", "correct_both", "equal")
         theirs = [share(figures["repo_statistics"][field]) for field in fields]
         cells = [f"{percent(t, 1)} / {percent(o, 1)}" for t, o in zip(theirs, ours, strict=True)]
         rows.append((own.name, *cells, less(own.consistency, theirs[-1])))
     heads = ("judge, data", "right, own order", "right, exchanged", "right in both", "same verdict",
              "same verdict less published")  # fmt: skip
-    return f"""## LLMBar
-
-Published (`statistics.json` of the project) / ours, in %. Its "equal" compares strings, so two answers that
-could not be read are equal there and disagree here; in these files no pair has two of them.
-
-```
-unswayed import llmbar RESULT.json.gz --out decisions.jsonl --items items.jsonl
-unswayed audit items.jsonl --decisions decisions.jsonl --methods direct
-```
-
-{table(heads, rows)}"""
+    return heads, rows
 
 
 def share(text: str) -> float:
     """The share that `70 / 100 = 70.0%` says."""
     numerator, _, rest = text.partition(" / ")
     return int(numerator) / int(rest.partition(" = ")[0])
-
-
-# MT-Bench
 
 
 def by_rows(own: Judge) -> float:
@@ -143,86 +162,43 @@ def by_rows(own: Judge) -> float:
     return (2 * same + alone) / len(read_rows)
 
 
-def mt_bench_section(judges: Sequence[Judge]) -> str:
-    """The Position-Bias-Analyzer: its rate over rows beside ours over pairs."""
-    rows = []
+def mt_bench_table(judges: Sequence[Judge]) -> Table:
+    """The Position-Bias-Analyzer: its rate over rows and ours over pairs."""
+    rows: list[tuple[object, ...]] = []
     for own in judges:
         log = own.published["repo_log"]
         published = log["consistent_rows"] / log["rows"]
-        rows.append(
-            (
-                own.name,
-                len(own.pairs),
-                percent(published),
-                percent(by_rows(own)),
-                percent(own.consistency),
-                less(own.consistency, published),
-            )
-        )
+        shares = (percent(published), percent(by_rows(own)), percent(own.consistency))
+        rows.append((own.name, len(own.pairs), *shares, less(own.consistency, published)))
     heads = ("judge", "pairs", "published", "its definition, recomputed", "consistency",
              "consistency less published")  # fmt: skip
-    return f"""## MT-Bench by the Position-Bias-Analyzer
-
-The project's rate is over the rows that were read: answers that were not read are left out, and a row whose
-other half was not read counts as consistent. Ours is over pairs, and what was not read agrees with nothing. In %:
-
-```
-unswayed import mt-bench RECORD.tsv.gz --out decisions.jsonl --items items.jsonl
-unswayed audit items.jsonl --decisions decisions.jsonl --methods direct
-```
-
-{table(heads, rows)}"""
+    return heads, rows
 
 
-# one definition on all judges
-
-
-def letters_section(judges: Sequence[Judge]) -> str:
+def letters_table(judges: Sequence[Judge]) -> Table:
     """PA-GRPO's definition of consistency on every recorded judge."""
-    rows = []
+    rows: list[tuple[object, ...]] = []
     for own in judges:
         published = own.published["pagrpo_consistency_raw"]
         assert abs(own.letters_differ - published) < 1e-9, own.name
-        rows.append(
-            (
-                own.name,
-                len(own.pairs),
-                percent(own.undecided),
-                percent(own.letters_differ),
-                percent(own.consistency),
-                less(own.consistency, own.letters_differ),
-            )
-        )
-    most = 100 * max(own.letters_differ - own.consistency for own in judges)
+        shares = (percent(own.undecided), percent(own.letters_differ), percent(own.consistency))
+        rows.append((own.name, len(own.pairs), *shares, less(own.consistency, own.letters_differ)))
     heads = ("judge", "pairs", "ties or unread", "letters differ", "consistency", "difference")
-    return f"""## Where an unread answer is consistent
-
-The evaluation published with PA-GRPO calls a pair consistent if its two answers differ as strings (in the
-exchanged order the same verdict is the other letter). An answer that could not be read, or a tie, differs from every
-letter: with one such answer a pair is "consistent", with two equal ones it is not. On recorded judges, in %:
-
-{table(heads, rows)}
-
-Without ties and unread answers both are one. With them letters that differ overstate consistency by up to
-{most:.1f} points here; pairs of two ties, which are one verdict and no different letters, pull the other way, and are rarer."""
+    return heads, rows
 
 
-# PandaLM
-
-
-def pandalm_section() -> str:
+def pandalm_table() -> Table:
     """PandaLM: what its script makes of unread answers."""
     folder = DATA / "pandalm"
     made = read(folder / "testset-v1.json.gz", folder / "gpt-3.5-turbo-testset-v1.json.gz")
     strata = outcomes_from_decisions(made.items, made.decisions)
-    row = measure(strata, resamples=0, gold_ties="class")
+    accuracy = number(measure(strata, resamples=0, gold_ties="class"), "accuracy")
     gold = {item.id: item.gold for item in made.items}
     right = sum(
         ("tie" if decision.choice is None else decision.choice) == gold[decision.item_id]
         for decision in made.decisions
     )
     counted = sum(value is not None for value in gold.values())
-    accuracy = number(row, "accuracy")
     heads = ("judge", "pairs with a majority", "unread", "published", "unread as ties, recomputed",
              "accuracy, ties a class", "accuracy less published")  # fmt: skip
     cells = (
@@ -234,26 +210,13 @@ def pandalm_section() -> str:
         percent(accuracy),
         less(accuracy, PANDALM),
     )
-    return f"""## PandaLM
-
-The project's script counts an answer that could not be read as a tie, and where three annotators disagree takes
-the first. Here the first is wrong and the second has no gold. One order was asked. In %:
-
-```
-unswayed import pandalm testset-v1.json.gz gpt-3.5-turbo-testset-v1.json.gz --out decisions.jsonl --items items.jsonl
-unswayed audit items.jsonl --decisions decisions.jsonl --gold-ties class
-```
-
-{table(heads, [cells])}"""
+    return heads, [cells]
 
 
-# a paper's tables
-
-
-def paper_section() -> str:
-    """Rows of a paper that no judge can produce."""
+def paper_tables() -> Iterator[Table]:
+    """Rows of a paper that no judge can produce, by benchmark, and the largest."""
     lines = markdown_rows(PAPER.read_text(encoding="utf-8"))
-    rows = []
+    rows: list[tuple[object, ...]] = []
     worst = []
     for benchmark in (*JUDGES, *QUESTIONS):
         several = benchmark in QUESTIONS
@@ -263,71 +226,53 @@ def paper_section() -> str:
         impossible = checked.impossible
         largest = max((bad.excess for bad in impossible), default=0.0)
         cells = len({bad.row for bad in impossible})
-        rows.append(
-            (
-                benchmark,
-                sum(kind.n for kind in checked.kinds),
-                cells,
-                f"{largest:.2f}" if cells else "–",
-            )
-        )
+        printed = sum(kind.n for kind in checked.kinds)
+        rows.append((benchmark, printed, cells, f"{largest:.2f}" if cells else "–"))
         worst += impossible
+    yield ("benchmark", "rows", "impossible", "largest excess, points"), rows
     worst.sort(key=lambda bad: -bad.excess)
-    named = [
+    named: list[tuple[object, ...]] = [
         (bad.name, bad.rule, f"{bad.excess:.2f}", f"{bad.rounding:.3f}") for bad in worst[:WORST]
     ]
-    return f"""## Cells that cannot be
-
-The tables of the PA-GRPO paper (arXiv 2603.21016) print accuracy, consistency and consistent accuracy of judges in two
-orders and of four options in 24. The rules of [`check-table`](../reference/metrics.md#the-self-check), its rows counted as often as they are
-printed:
-
-```
-unswayed check-table PAPER.md --only MT-Bench --only JudgeBench --only PreferenceBench --only RewardBench
-unswayed check-table PAPER.md --only GPQA --only ARC --only TinyMMLU --candidates 4 --orders 24
-```
-
-{table(("benchmark", "rows", "impossible", "largest excess, points"), rows)}
-
-The largest:
-
-{table(("row", "rule that fails", "by, points", "rounding explains"), named)}
-
-A definition that counts an unread answer as consistent (above) can make such rows without an error of
-arithmetic: an excess of x points needs at least 2x % of the pairs to have one unread answer."""
+    yield ("row", "rule that fails", "by, points", "rounding explains"), named
 
 
-def page() -> str:
-    """The whole page."""
+def page_data() -> dict[str, Any]:
+    """All tables and figures of the page."""
     judges = list(mt_bench())
-    parts = [
-        "<!-- Written by docs/published.py from recorded files; do not edit. -->",
-        "# Published figures beside ours",
-        "What projects publish about judges whose outputs they recorded, and what `unswayed import` and\n"
-        "`unswayed audit` make of the same outputs. `python docs/published.py` writes this page from the folder\n"
-        "`shared` beside the checkout, which is not part of the project; no row of theirs is shown. Some files there\n"
-        "are fixed subsets: what was published about a whole set is not compared with a part. Files whose projects\n"
-        "publish no such figure (AlpacaEval, HANNA, Prometheus, SummEval) are checked against independent ones\n"
-        "instead ([recorded judges](recorded-judges.md#checked-against-figures-computed-elsewhere)).",
-        judgebench_section(),
-        llmbar_section(),
-        mt_bench_section(judges),
-        letters_section(list(all_pairs(judges))),
-        pandalm_section(),
-        paper_section(),
-    ]
-    return "\n\n".join(parts) + "\n"
+    pairs = list(all_pairs(judges))
+    impossible, largest = paper_tables()
+    made = {
+        "recorded": recorded_table(),
+        "alpaca": alpaca_table(),
+        "judgebench": judgebench_table(),
+        "llmbar": llmbar_table(),
+        "mt-bench": mt_bench_table(judges),
+        "letters": letters_table(pairs),
+        "pandalm": pandalm_table(),
+        "impossible": impossible,
+        "largest": largest,
+    }
+    tables = {
+        name: {"columns": list(heads), "rows": [list(map(str, row)) for row in rows]}
+        for name, (heads, rows) in made.items()
+    }
+    most = 100 * max(own.letters_differ - own.consistency for own in pairs)
+    figures = {
+        "most": f"{most:.1f} points",
+        "haiku": f"{tables['recorded']['rows'][0][3].split()[0]}%",
+    }
+    return {"tables": tables, "figures": figures, "views": {}}
 
 
 def main() -> int:
-    """Write or check the page."""
+    """Write or check the data."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--check", action="store_true", help="compare with the committed page")
-    arguments = parser.parse_args()
-    target, text = DOCS / "evidence" / "published.md", page()
-    if arguments.check:
-        return int(target.read_text(encoding="utf-8") != text)
-    target.write_text(text, encoding="utf-8")
+    parser.add_argument("--check", action="store_true", help="compare with the committed data")
+    check, data = parser.parse_args().check, page_data()
+    if check:
+        return int(evidence.load("published") != data)
+    evidence.save("published", data)
     return 0
 
 

@@ -3,31 +3,38 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import unswayed as us
+from unswayed.auditing.records import Metrics
 from unswayed.data.importers import Imported, import_files, parse_map
+from unswayed.data.importers.decisions_file import write_decisions
 from unswayed.metrics import Row, measure, outcomes_from_decisions
 from unswayed.model.decisions import Decision
-from unswayed.model.items import Item
+from unswayed.model.items import Item, encode_item
 
 __all__ = [
     "DATA",
     "SHARED",
     "Judge",
     "all_pairs",
+    "audited",
     "expected",
     "judge",
     "judgebench",
     "mt_bench",
     "number",
     "read",
+    "recorded",
 ]
 
 SHARED = Path(__file__).parents[2] / "shared"
 DATA = SHARED / "data"
+AUTOJ = DATA / "autoj" / "pairs_with_judge_dev.jsonl.gz"
 ARENA = (
     "id=extra_info.original_question_id,order=extra_info.permutation,"
     "verdict=extra_info.model_answer,gold=reward_model.ground_truth,gold_is=label"
@@ -128,17 +135,41 @@ def mt_bench() -> Iterator[Judge]:
                 yield judge(own, made.items, made.decisions, repetitions[f"repetition{k}"])
 
 
+def arena() -> Imported:
+    """The judge of PA-GRPO's training pairs."""
+    rows = DATA / "pagrpo_train" / "chatbot_arena_filter_2perm_think_dev.jsonl.gz"
+    return import_files("jsonl", [rows], fields=parse_map(ARENA))
+
+
+def recorded() -> Iterator[tuple[str, Imported, str]]:
+    """Every judge of pairs with gold that is recorded in two orders, and how it counts tied gold."""
+    for name, figures in expected("judgebench_recorded_judges")["judges"].items():
+        yield f"{name.split(' | ')[2]}, JudgeBench", read(DATA / figures["file"]), "exclude"
+    for name, figures in expected("llmbar_recorded_judges")["judges"].items():
+        yield name.replace("|", ", "), read(DATA / figures["file"]), "exclude"
+    yield "Auto-J, tied gold a class", read(AUTOJ), "class"
+    yield "Llama-3.1-8B, PA-GRPO's training pairs", arena(), "exclude"
+
+
+def audited(made: Imported, **options: Any) -> Metrics:
+    """The figures of `unswayed audit` on recorded decisions."""
+    with tempfile.TemporaryDirectory() as folder:
+        items, decisions = Path(folder, "items.jsonl"), Path(folder, "decisions.jsonl")
+        items.write_bytes(b"".join(encode_item(item) + b"\n" for item in made.items))
+        write_decisions(decisions, made.decisions)
+        return us.audit(items=items, decisions=decisions, **options).record.metrics
+
+
 def all_pairs(known: Sequence[Judge]) -> Iterator[Judge]:
     """Every judge of pairs in two orders that is recorded here."""
     yield from (own for name, bucket, own in judgebench() if bucket == "Overall")
     for name, figures in expected("llmbar_recorded_judges")["judges"].items():
         made = read(DATA / figures["file"])
         yield judge(name.replace("|", ", "), made.items, made.decisions, figures)
-    made = read(DATA / "autoj" / "pairs_with_judge_dev.jsonl.gz")
+    made = read(AUTOJ)
     yield judge("Auto-J", made.items, made.decisions, expected("autoj_recorded")["dev"])
     yield from known
-    rows = DATA / "pagrpo_train" / "chatbot_arena_filter_2perm_think_dev.jsonl.gz"
-    made = import_files("jsonl", [rows], fields=parse_map(ARENA))
+    made = arena()
     figures = expected("pagrpo_chatbot_arena_recorded")["dev"]
     yield judge(
         "Llama-3.1-8B on what it flips (PA-GRPO's training pairs)",

@@ -63,7 +63,6 @@ def test_an_audit_is_a_value_with_figures_decisions_report_and_table(
     assert {decision.item_id for decision in result.decisions} == {item.id for item in items}
     page = result.report(tmp_path / "report.html")
     assert page.read_text().startswith("<!doctype html>")
-    pytest.importorskip("pandas")
     table = result.to_pandas()
     row = table[(table.method == "vote") & (table.metric == "accuracy")].iloc[0]
     assert row["value"] == result.metrics["methods"]["vote"]["accuracy"]["value"]
@@ -263,7 +262,8 @@ class Rows:
 def test_records_data_frames_data_sets_and_csv_give_the_metrics_of_json_lines(
     items: ItemSet, tmp_path: Path
 ) -> None:
-    pandas = pytest.importorskip("pandas")
+    import pandas
+
     rows: list[dict[str, object]] = [
         {
             "id": item.id,

@@ -12,9 +12,9 @@ import pytest
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
 TINY = {
-    "audit.py": (["--items", "50"], ["--items", "50", "--task", "mcq"]),
+    "audit.py": (["--items", "50"],),
     "bootstrap.py": (["--items", "50", "--resamples", "20", "--repeats", "1"],),
-    "claims.py": (["headlines", "groups", "places", "keyed", "printed", "rare", "--trials", "1"],),
+    "claims.py": (["printed", "--trials", "1"],),
     "judge.py": (["--calls", "20", "--rounds", "1", "--connections", "4"],),
     "loading.py": (["--items", "50", "--decisions", "200"],),
     "store.py": (["--calls", "50", "--keys", "500"],),

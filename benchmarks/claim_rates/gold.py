@@ -263,13 +263,18 @@ def _said(world: World, items: int, part: Sequence[Verdict]) -> Iterator[Rate]:
 
 def _of_temperatures(n: int, trials: int) -> Iterator[Rate]:
     for epsilon, sure in ((0.0, 0.0), (0.2, 0.0), (0.35, 0.0), (0.0, 0.2)):
-        for temperature in (0.5, 0.7, 1.0, 1.4, 2.0):
-            world = World(n=n, temperature=temperature, epsilon=epsilon, sure=sure)
-            for items in (20, 60, 200):
-                yield Rate(
-                    statement="the temperature chosen is worse than 1",
-                    setting=f"{world}, {items} items",
-                    count=worse(world, items, shared_temperature, 2 * trials),
-                    trials=2 * trials,
-                    at_most=0.08,
+        world = World(n=n, epsilon=epsilon, sure=sure)
+        for items in (20, 60, 200):
+            worst = max(
+                worse(
+                    replace(world, temperature=temperature), items, shared_temperature, 2 * trials
                 )
+                for temperature in (0.5, 0.7, 1.0, 1.4, 2.0)
+            )
+            yield Rate(
+                statement="the temperature chosen is worse than 1, worst of five averages",
+                setting=f"{world}, {items} items",
+                count=worst,
+                trials=2 * trials,
+                at_most=0.08,
+            )

@@ -22,12 +22,12 @@ MANY: Final = 10
 """Fits on 3 000 items whose mean is the truth."""
 
 SETTINGS: Final[tuple[tuple[str, int, float], ...]] = (
+    ("cell-median", 2, 1.0),
+    ("cell-median", 2, 3.0),
     ("pride", 2, 1.0),
     ("pride", 2, 3.0),
     ("pride", 4, 1.0),
     ("pride:mean=geometric", 4, 1.0),
-    ("cell-median", 2, 1.0),
-    ("cell-median", 2, 3.0),
     ("additive", 2, 1.0),
     ("additive", 2, 3.0),
     ("additive", 4, 1.0),

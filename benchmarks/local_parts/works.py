@@ -69,11 +69,11 @@ TEMPLATE = (
     "{% endfor %}{% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}"
 )
 WORKS = (
-    Work("4 options x 24 orders, short", 60, 12, 4, 20),
-    Work("4 options x 24 orders, 600 words", 600, 12, 4, 20),
-    Work("pairs x 2 orders, long answers", 40, 200, 2, 20),
-    Work("pairs x 2 orders, short", 40, 12, 2, 60),
-    Work("pairs x 2 orders, 8 examples", 40, 12, 2, 60, shots=8),
+    Work("4 options × 24 orders, short", 60, 12, 4, 20),
+    Work("4 options × 24 orders, 600 words", 600, 12, 4, 20),
+    Work("pairs × 2 orders, long answers", 40, 200, 2, 20),
+    Work("pairs × 2 orders, short", 40, 12, 2, 60),
+    Work("pairs × 2 orders, 8 examples", 40, 12, 2, 60, shots=8),
 )
 
 

@@ -201,8 +201,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
             table.add(f"recorded: {kind}", *counts.cells())
         for form in OPPOSITE_FORMS:
             table.add(f"opposite verdict: {form}", *tally(opposite_replies(form))["all"].cells())
+    print()
+    wrong = Table(("reply that is read wrongly", "labels", "read as"))
+    for reply in tallies["known to be read wrongly"].wrong:
+        text = " / ".join(filter(None, reply.text.splitlines()))
+        wrong.add(f"`{text}`", ", ".join(reply.labels), reply.reading())
     if given.write:
         table.keep("reliability", "replies")
+        wrong.keep("reliability", "wrong-readings")
     for name, counts in tallies.items():
         for reply in counts.wrong if name.startswith("**") else ():
             print(f"wrong: {reply.text!r} is {reply.reads}, read as {reply.reading()}")

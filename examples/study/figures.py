@@ -78,7 +78,8 @@ def difference(metric: str, differences: Sequence[float]) -> str:
     error = ""
     if len(differences) > 1:
         error = f"±{statistics.stdev(differences) / math.sqrt(len(differences)):.1f}"
-    return f"{mean(differences):+.1f}{error} ({better} of {len(differences)})"
+    value = f"{mean(differences):+.1f}".replace("-", "−")
+    return f"{value}{error} ({better} of {len(differences)})"
 
 
 def mean(values: Sequence[float]) -> float:

@@ -5,10 +5,11 @@
 Every arm of `arms.py` in every setting of `settings.py`, over several seeds: the main settings, the
 secondary ones with the sweeps, what is held out (robustness), and the finalists on a second base
 with fresh seeds and items (confirmation). Every run is one file, so the same command goes on where
-it was stopped, and parts may run side by side. Writes `study.md`, `study.json` and, with matplotlib,
-`study.svg` of whatever is there. With a GPU, a larger judge trained from scratch on the same world
-(21 million parameters): `--device cuda --hidden 512 --layers 8 --heads 8 --pretrain-rate 3e-4
---pretrain-steps 4000 --seeds 10`.
+it was stopped, and parts may run side by side. Writes `study.csv` (one record per arm, setting and
+step, and per difference of two arms), `study.json` and, with matplotlib, `study.svg` of whatever is
+there; with `--write` also the data of the documentation. With a GPU, a larger judge trained from
+scratch on the same world (21 million parameters): `--device cuda --hidden 512 --layers 8 --heads 8
+--pretrain-rate 3e-4 --pretrain-steps 4000 --seeds 10`.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from inference import inference_rows
 from loop import train_arm
 from outcome import measure_average, measure_model
 from settings import LAYOUTS, PARTS, Job, Setting, jobs
-from tables import write_tables
+from tables import DOCS, keep_pages, write_tables
 from torch import nn
 from world import Pool, evaluation_items, inconsistent_items, make_pool
 
@@ -51,7 +52,12 @@ def main() -> int:
     parser.add_argument("--heads", type=int, default=4)
     parser.add_argument("--pretrain-steps", type=int, default=700)
     parser.add_argument("--pretrain-rate", type=float, default=3e-3)
+    parser.add_argument(
+        "--write", action="store_true", help="keep the tables in docs/evidence/data"
+    )
     given = parser.parse_args()
+    if given.write and set(given.part) != set(PARTS):
+        parser.error("--write needs all parts. Leave --part out.")
     torch.set_num_threads(1)  # one thread is fastest for a model of this size
     (given.out / "runs").mkdir(parents=True, exist_ok=True)
     base = given.base if given.hidden is None else own_base(given, given.out / "base-model", seed=0)
@@ -77,8 +83,12 @@ def main() -> int:
     except KeyboardInterrupt:
         print("stopped; the same command goes on from here", file=sys.stderr)
         return 130
-    command = f"python examples/study/run.py --seeds {given.seeds}"
-    print(write_tables(given.out, seeds=given.seeds, command=command))
+    records = write_tables(given.out, seeds=given.seeds)
+    print(f"{len(records)} records in {given.out / 'study.csv'}")
+    if given.write:
+        command = f"python examples/study/run.py --seeds {given.seeds}"
+        today = time.strftime("%Y-%m-%d")
+        keep_pages(records, DOCS / "evidence", command=command, measured=today)
     return 0
 
 

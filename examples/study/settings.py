@@ -41,7 +41,7 @@ class Setting:
         name, title: Short name for files; what the table says.
         arms: What is run.
         task: Judge (two candidates) or multiple choice (four).
-        gold: Training gold: drawn from a Bradley-Terry rater, the truth, or the truth with 35 % of
+        gold: Training gold: drawn from a Bradley-Terry rater, the truth, or the truth with 35% of
             the labels replaced by a wrong one. Evaluation always uses the truth.
         orders: The permutation group.
         layouts: Labels stay with the positions in it, or it has all four layouts of two candidates.
@@ -101,8 +101,8 @@ class Job:
     @property
     def decomposed(self) -> bool:
         """Whether it is also measured with labels only and orders only permuted."""
-        measured = self.arm in FINALISTS or self.setting.layouts == "all"
-        return measured and self.setting.name in DECOMPOSED
+        layouts = any(self.arm in other.arms for other in SETTINGS if other.layouts == "all")
+        return (layouts or self.arm in FINALISTS) and self.setting.name in DECOMPOSED
 
     def fingerprint(self, base: str) -> str:
         """Changes whenever the run would be another one."""
@@ -125,7 +125,7 @@ _MCQ: Final = Setting(
 _MAIN: Final = (
     _JUDGE,
     replace(_JUDGE, name="judge-clean", title="judge, clean gold", gold="clean"),
-    replace(_JUDGE, name="judge-flips", title="judge, 35 % label flips", gold="flips"),
+    replace(_JUDGE, name="judge-flips", title="judge, 35% label flips", gold="flips"),
     _MCQ,
     replace(_MCQ, name="mcq-clean", title="MCQ, clean gold", gold="clean"),
 )
@@ -141,7 +141,7 @@ _SECONDARY: Final = (
     replace(
         _MCQ,
         name="mcq-flips",
-        title="MCQ, 35 % label flips",
+        title="MCQ, 35% label flips",
         arms=tuple(dict.fromkeys((*RIVALS, *FINALISTS))),
         gold="flips",
     ),

@@ -1,24 +1,43 @@
-"""From the runs' files to the study's tables and plot."""
+"""From the runs' files to one record per measurement, the tables of two pages and a plot."""
 
 from __future__ import annotations
 
+import csv
 import json
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any, Final
 
 from arms import FINALISTS, PAPER, STEPPED
 from figures import AVERAGED, BASE, METRICS, Figures, Run, difference, mean, spread
 from plot import plot
-from settings import DECOMPOSED, LAYOUTS, PARTS, SETTINGS, SWEEPS, Setting, jobs
+from settings import DECOMPOSED, PARTS, SETTINGS, SWEEPS, Setting, jobs
 
 from unswayed.model.items import Task
 
-__all__ = ["STEPS", "write_tables"]
+__all__ = ["DOCS", "STEPS", "keep_pages", "page_data", "write_tables"]
 
-STEPS = (10, 25, 50, 100)
+DOCS: Final = Path(__file__).parents[2] / "docs"
+STEPS = (10, 25, 50)
+"""Steps before the last one after which the arms of `STEPPED` are also recorded."""
 EARLY = (10, 25)
 """Steps of PA-GRPO that cost as much as 100 exact ones where responses are not shared."""
 TASKS = {Task.PAIRWISE: "judge", Task.MCQ: "MCQ"}
+APART: Final = {"label": "labels only", "order": "orders only"}
+FIELDS: Final = (
+    "setting",
+    "wrong gold",
+    "arm",
+    "step",
+    "against",
+    "calls",
+    *METRICS,
+    *APART.values(),
+    "CPU steps",
+    "CPU before",
+    "seeds",
+)
 PAIRS = (
     ("PA-GRPO", "GRPO"),
     ("+r_con", "GRPO"),
@@ -36,236 +55,278 @@ PAIRS = (
     ("exact inv + distill", AVERAGED),
     ("permuted SFT", AVERAGED),
 )
+SHOWN: Final = (
+    *PAPER,
+    "joint",
+    "inv",
+    "exact pair",
+    "exact inv",
+    "exact inv + distill",
+    "permuted SFT",
+    "SFT + inv",
+    "weighed gold",
+    "PIF",
+    "distill",
+    AVERAGED,
+)
+"""Arms of the main tables; the file of records has all."""
+
+Record = dict[str, str]
 
 
-def write_tables(out: Path, *, seeds: int, command: str) -> str:
-    """Write `study.md`, `study.json` and a plot of the runs that are there; returns the Markdown."""
+def write_tables(out: Path, *, seeds: int) -> list[Record]:
+    """Write `study.csv`, `study.json` and a plot of the runs that are there.
+
+    Returns:
+        The records of `study.csv`.
+    """
     planned = {job.name for job in jobs(seeds)}
     files = [path for path in sorted((out / "runs").glob("*.json")) if path.stem in planned]
     runs = [json.loads(path.read_text()) for path in files]
     base = json.loads((out / "base.json").read_text())
     figures = Figures(runs)
-    text = "\n".join(
-        [
-            f"Command: `{command}`. Percent, mean ± sd over training seeds; evaluation items, "
-            "true gold, all orders (2 for the judge, 24 for MCQ). ECE: 15 bins of the top "
-            "probability; Brier: summed over the candidates, times 100. RStd, ECE, Brier: less is "
-            "better. CPU: seconds of the steps, and of what goes before them, the least of the "
-            "seeds.",
-            "",
-            *_base_table(base),
-            *_setting_tables(figures, (*PARTS["main"], *PARTS["secondary"])),
-            *_against(figures, "main"),
-            *_by_setting(figures),
-            *_pairs_table(figures),
-            *_matched_table(figures),
-            *_sweep_tables(figures),
-            *_protocol_table(figures, base),
-            *_step_table(figures),
-            *_setting_tables(figures, PARTS["robustness"]),
-            *_robustness_table(figures),
-            *_setting_tables(figures, PARTS["confirmation"]),
-            *_against(figures, "confirmation"),
-        ]
-    )
-    (out / "study.md").write_text(text + "\n")
+    records = [*_untrained(base), *_trained(figures, base), *_differences(figures)]
+    write_records(records, out / "study.csv")
     (out / "study.json").write_text(json.dumps({"base": base, "runs": runs}, indent=1))
-    plot(figures, [s for s in PARTS["main"] if s.name in DECOMPOSED], STEPS, out / "study.svg")
-    return text
+    shown = [setting for setting in PARTS["main"] if setting.name in DECOMPOSED]
+    plot(figures, shown, (*STEPS, shown[0].steps), out / "study.svg")
+    return records
 
 
-def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """A section with one table; nothing if it has no row."""
-    if not rows:
-        return []
-    return [
-        f"## {title}",
-        "",
-        f"| {' | '.join(columns)} |",
-        f"|{'---|' * len(columns)}",
-        *(f"| {' | '.join(row)} |" for row in rows),
-        "",
-    ]
+def write_records(records: Sequence[Record], path: Path) -> None:
+    """Write one line per arm, setting and step, and per difference of two arms."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(records)
 
 
-def _base_table(base: Run) -> list[str]:
-    rows = []
+def keep_pages(records: Sequence[Record], folder: Path, *, command: str, measured: str) -> None:
+    """Keep the records and the tables of the pages in `folder/data`.
+
+    Args:
+        records: All records.
+        folder: That of the evidence pages.
+        command: How they were measured.
+        measured: Day of the measurement.
+    """
+    sys.path.append(str(DOCS))
+    import evidence
+
+    origin = {"command": command, "measured": measured}
+    for page, made in page_data(records).items():
+        data = evidence.load(page, folder)
+        data["tables"] |= {name: origin | table for name, table in made["tables"].items()}
+        data["figures"] |= made["figures"]
+        evidence.save(page, data, folder)
+    write_records(records, folder / "data" / "study.csv")
+
+
+def _untrained(base: Run) -> Iterator[Record]:
     for task, name in TASKS.items():
         for method, row in base["methods"][task.value].items():
-            cells = ["–" if row[m] is None else f"{row[m]:.1f}" for m in METRICS[:4]]
-            title = "base (direct)" if method == "direct" else method
-            rows.append([name, title, f"{row['calls']:.2f}", *cells])
-    columns = ["task", "method", "calls per item", *METRICS[:4]]
-    return _table("Without training", columns, rows)
+            cells = {m: "–" if row[m] is None else f"{row[m]:.1f}" for m in METRICS[:4]}
+            record = {"setting": f"{name}, untrained", "arm": method}
+            yield record | {"calls": f"{row['calls']:.2f}"} | cells
 
 
-def _setting_tables(figures: Figures, settings: Sequence[Setting]) -> list[str]:
-    """One table per setting: every arm with every metric and what it cost."""
-    lines = []
-    for setting in settings:
-        runs = figures.runs(setting, "PA-GRPO")
-        if not runs:
-            continue
-        rows = []
+def _trained(figures: Figures, base: Run) -> Iterator[Record]:
+    """Every arm of every setting and sweep, with all metrics and its cost."""
+    for setting in SETTINGS:
         for arm in (BASE, AVERAGED, *setting.arms):
-            values = [figures.values(setting, arm, metric) for metric in METRICS]
-            if values[0]:
-                rows.append([arm, *map(spread, values), *_cost(figures, setting, arm)])
-        wrong = 100 * mean([run["wrong_gold"] for run in runs])
-        title = f"{setting.title} ({wrong:.0f} % of the gold wrong)"
-        lines += _table(title, ["arm", *METRICS, "CPU steps", "before", "seeds"], rows)
-    return lines
+            for step in STEPS if arm in STEPPED else ():
+                yield from _measured(figures, setting, arm, step)
+            for record in _measured(figures, setting, arm):
+                if setting.name in DECOMPOSED and arm == BASE:
+                    apart = base[setting.task.value]
+                    record |= {APART[p]: f"{apart[p]['Con']:.1f}" for p in APART}
+                yield record
+    for title, settings in SWEEPS.items():
+        for setting in settings:
+            for record in _measured(figures, setting, "PA-GRPO"):
+                yield record | {"setting": title, "arm": setting.title}
 
 
-def _cost(figures: Figures, setting: Setting, arm: str) -> list[str]:
-    """CPU seconds, the least of the seeds: other work on the machine only adds to them; and seeds."""
-    if arm in (BASE, AVERAGED):
-        return ["–", "–", "–"]
-    runs = figures.runs(setting, arm)
-    least = [min(run[name] for run in runs) for name in ("seconds", "seconds_before")]
-    return [*(f"{seconds:.1f}" for seconds in least), str(len(runs))]
+def _measured(
+    figures: Figures, setting: Setting, arm: str, step: int | None = None
+) -> Iterator[Record]:
+    runs = figures.runs(setting, "PA-GRPO" if arm in (BASE, AVERAGED) else arm)
+    values = {metric: figures.values(setting, arm, metric, step) for metric in METRICS}
+    if not values["CA"]:
+        return
+    record = {
+        "setting": setting.title,
+        "wrong gold": f"{100 * mean([run['wrong_gold'] for run in runs]):.0f}",
+        "arm": arm,
+    } | {metric: spread(some) for metric, some in values.items()}
+    if arm not in (BASE, AVERAGED):
+        record |= {"step": str(step or setting.steps), "seeds": str(len(runs))}
+        if step is None:
+            # other work on the machine only adds to CPU seconds, so the least counts
+            record["CPU steps"] = f"{min(run['seconds'] for run in runs):.1f}"
+            record["CPU before"] = f"{min(run['seconds_before'] for run in runs):.1f}"
+            apart = [run["protocols"] for run in runs if run["protocols"]]
+            if apart:
+                record |= {APART[p]: spread([of[p]["Con"] for of in apart]) for p in APART}
+    yield record
+
+
+def _differences(figures: Figures) -> Iterator[Record]:
+    """Pairs of arms by setting, pooled by task, on what is held out, and at unequal steps."""
+
+    def paired(
+        title: str,
+        settings: Sequence[Setting],
+        arm: str,
+        rival: str = "PA-GRPO",
+        steps: tuple[int | None, int | None] = (None, None),
+    ) -> Iterator[Record]:
+        values = {m: figures.paired(settings, m, arm, rival, steps=steps) for m in METRICS}
+        if values["CA"]:
+            after = "" if steps[1] is None else f" after {steps[1]}"
+            record = {"setting": title, "arm": arm, "against": rival + after}
+            record["step"] = str(steps[0] or settings[0].steps)
+            yield record | {metric: difference(metric, some) for metric, some in values.items()}
+
+    for setting in (*PARTS["main"], *PARTS["secondary"], *PARTS["robustness"]):
+        for arm in _rivals([setting]):
+            yield from paired(setting.title, [setting], arm)
+    for setting in PARTS["robustness"]:
+        for arm in setting.arms:
+            yield from paired(setting.title, [setting], arm, AVERAGED)
+    for task, name in TASKS.items():
+        for part, title in (("main", name), ("confirmation", f"second base: {name}")):
+            settings = [setting for setting in PARTS[part] if setting.task is task]
+            for arm in _rivals(settings):
+                yield from paired(title, settings, arm)
+        settings = [setting for setting in PARTS["main"] if setting.task is task]
+        for first, second in PAIRS:
+            if second != "PA-GRPO":
+                yield from paired(name, settings, first, second)
+        for arm in (arm for arm in STEPPED if arm not in (*PAPER, "inv", "PIF")):
+            for early in EARLY:
+                for step in (None, early):
+                    yield from paired(name, settings, arm, steps=(step, early))
 
 
 def _rivals(settings: Sequence[Setting]) -> list[str]:
-    """What could be used in place of PA-GRPO."""
     arms = dict.fromkeys(arm for setting in settings for arm in setting.arms)
     return [*(arm for arm in arms if arm != "PA-GRPO"), AVERAGED]
 
 
-def _against(figures: Figures, part: str) -> list[str]:
-    """Everything against PA-GRPO, pooled by task."""
-    lines = []
-    for task, name in TASKS.items():
-        settings = [setting for setting in PARTS[part] if setting.task is task]
-        rows = [
-            [arm, *(difference(m, figures.paired(settings, m, arm)) for m in METRICS)]
-            for arm in _rivals(settings)
-            if figures.paired(settings, "CA", arm)
-        ]
-        where = "" if part == "main" else ", second base"
-        title = (
-            f"Against PA-GRPO, paired by seed, {name}{where}: mean difference ± standard error "
-            "(runs in which the arm is better)"
-        )
-        lines += _table(title, ["arm", *METRICS], rows)
-    return lines
+def page_data(records: Sequence[Record]) -> dict[str, dict[str, Any]]:
+    """Choose the tables and figures of `study.md` and `beyond.md`, by page."""
+    kept = {(r["setting"], r["arm"], r.get("against", ""), r.get("step", "")): r for r in records}
+    last = str(PARTS["main"][0].steps)
 
+    def cells(setting: str, arm: str, fields: Sequence[str], against: str = "") -> list[str]:
+        places = ((setting, arm, against, step) for step in (last, ""))
+        record = next((kept[place] for place in places if place in kept), {})
+        return [record.get(field) or "–" for field in fields]
 
-def _by_setting(figures: Figures) -> list[str]:
-    """Consistent accuracy against PA-GRPO, setting by setting."""
-    shown = [s for s in (*PARTS["main"], *PARTS["secondary"]) if set(FINALISTS) <= set(s.arms)]
-    rows = [
-        [arm, *(difference("CA", figures.paired([s], "CA", arm)) for s in shown)]
-        for arm in _rivals(shown)
-    ]
-    title = "Consistent accuracy against PA-GRPO, paired by seed, by setting"
-    return _table(title, ["arm", *(s.title for s in shown)], rows)
+    def rows(
+        settings: Sequence[str], arms: Sequence[str], fields: Sequence[str], against: str = ""
+    ) -> list[list[str]]:
+        every = [[s, arm, *cells(s, arm, fields, against)] for s in settings for arm in arms]
+        return [row for row in every if set(row[2:]) != {"–"}]
 
-
-def _pairs_table(figures: Figures) -> list[str]:
-    """Comparisons of two arms, pooled by task."""
-    rows = []
-    for task, name in TASKS.items():
-        settings = [setting for setting in PARTS["main"] if setting.task is task]
-        for first, second in PAIRS:
-            cells = [difference(m, figures.paired(settings, m, first, second)) for m in METRICS]
-            rows.append([name, f"{first} − {second}", *cells])
-    return _table("Paired by seed, two arms", ["task", "comparison", *METRICS], rows)
-
-
-def _matched_table(figures: Figures) -> list[str]:
-    """100 steps of an arm against the first steps of PA-GRPO, and both after the first steps."""
-    rows = []
-    for task, name in TASKS.items():
-        settings = [setting for setting in PARTS["main"] if setting.task is task]
-        for arm in (arm for arm in STEPPED if arm not in (*PAPER, "inv", "PIF")):
-            for early in EARLY:
-                for step in (None, early):
-                    after = f"{arm} after {step or settings[0].steps}"
-                    differences = {
-                        metric: figures.paired(settings, metric, arm, steps=(step, early))
-                        for metric in ("Acc", "Con", "CA", "ECE")
-                    }
-                    if differences["CA"]:
-                        cells = [difference(*pair) for pair in differences.items()]
-                        rows.append([name, after, f"PA-GRPO after {early}", *cells])
-    columns = ["task", "arm, steps", "against", "Acc", "Con", "CA", "ECE"]
-    return _table("At unequal and at equal steps, paired by seed", columns, rows)
-
-
-def _sweep_tables(figures: Figures) -> list[str]:
-    lines = []
-    for title, settings in SWEEPS.items():
-        rows = [
+    tasks = list(TASKS.values())
+    main = [setting.title for setting in PARTS["main"]]
+    held_out = [setting.title for setting in PARTS["robustness"]]
+    second = [f"second base: {task}" for task in tasks]
+    brief = ("Acc", "Con", "CA", "ECE")
+    finalists = [arm for arm in FINALISTS if arm != "PA-GRPO"]
+    rivals = [*finalists, AVERAGED]
+    untrained = dict.fromkeys(r["arm"] for r in records if r["setting"].endswith("untrained"))
+    swept = dict.fromkeys(setting.title for group in SWEEPS.values() for setting in group)
+    layouts = [setting for setting in SETTINGS if setting.layouts == "all"]
+    moved = dict.fromkeys((*FINALISTS, *(arm for setting in layouts for arm in setting.arms)))
+    groups = [main[0], *(setting.title for setting in layouts)]
+    study = {
+        "untrained": (
+            ["judge", "method", "calls per item", *brief[:3]],
+            rows([f"{task}, untrained" for task in tasks], list(untrained), ("calls", *brief[:3])),
+        ),
+        "noisy-judge": (
+            ["arm", *brief],
+            [row[1:] for row in rows(main[:1], (BASE, AVERAGED, *SHOWN[:-1]), brief)],
+        ),
+        "by-setting": (
+            ["arm", *(f"{s} ({cells(s, 'PA-GRPO', ['wrong gold'])[0]}% wrong)" for s in main)],
             [
-                setting.title,
-                *(spread(figures.values(setting, "PA-GRPO", metric)) for metric in METRICS),
-                *_cost(figures, setting, "PA-GRPO")[:1],
-            ]
-            for setting in settings
-            if figures.runs(setting, "PA-GRPO")
-        ]
-        lines += _table(f"PA-GRPO, sweep over {title}", ["", *METRICS, "CPU steps"], rows)
-    return lines
-
-
-def _protocol_table(figures: Figures, base: Run) -> list[str]:
-    """Consistency by what moves."""
-
-    def row(title: str, of: Callable[[str], str]) -> list[str]:
-        return [title, *(of(protocol) for protocol in LAYOUTS)]
-
-    rows = []
-    for setting in (s for s in SETTINGS if s.name in DECOMPOSED):
-        before = base[setting.task.value]
-        rows.append(row(f"{setting.title}: base", lambda p, b=before: f"{b[p]['Con']:.1f}"))
-        for arm in setting.arms:
-            apart = [run["protocols"] for run in figures.runs(setting, arm) if run["protocols"]]
-            if apart:
-                consistency = {p: spread([layouts[p]["Con"] for layouts in apart]) for p in LAYOUTS}
-                rows.append(row(f"{setting.title}: {arm}", consistency.__getitem__))
-    title = "Consistency with labels only, orders only, and both permuted"
-    return _table(title, ["setting: arm", *LAYOUTS], rows)
-
-
-def _step_table(figures: Figures) -> list[str]:
-    rows = [
-        [
-            f"{setting.title}: {arm}",
-            *(
-                spread(figures.values(setting, arm, metric, s))
-                for metric in ("Con", "CA")
-                for s in STEPS
-            ),
-        ]
-        for setting in PARTS["main"]
-        if setting.name in DECOMPOSED
-        for arm in STEPPED
-        if figures.runs(setting, arm)
-    ]
-    columns = ["setting: arm", *(f"{metric} {s}" for metric in ("Con", "CA") for s in STEPS)]
-    return _table("By step", columns, rows)
-
-
-def _robustness_table(figures: Figures) -> list[str]:
-    """What is held out: against PA-GRPO, and against the free average."""
-    rows = []
-    for setting in PARTS["robustness"]:
-        for arm in setting.arms:
-            if not figures.runs(setting, arm):
-                continue
-            cells = [
-                difference(metric, figures.paired([setting], metric, arm, rival))
-                for rival in ("PA-GRPO", AVERAGED)
-                for metric in ("Acc", "CA")
-            ]
-            rows.append([setting.title, arm, *cells])
-    columns = [
-        "setting",
-        "arm",
-        "Acc − PA-GRPO",
-        "CA − PA-GRPO",
-        "Acc − base averaged",
-        "CA − base averaged",
-    ]
-    return _table("Held out, paired by seed", columns, rows)
+                [arm, *(cells(setting, arm, ["CA"], "PA-GRPO")[0] for setting in main)]
+                for arm in SHOWN
+                if arm != "PA-GRPO"
+            ],
+        ),
+        "pairs": (
+            ["task", "comparison", *brief],
+            [
+                [task, f"{first} − {other}", *cells(task, first, brief, other)]
+                for task in tasks
+                for first, other in PAIRS
+            ],
+        ),
+        "held-out": (
+            ["held out", "arm", *brief[:3], "CA − PA-GRPO", "Acc − average", "CA − average"],
+            [
+                [
+                    *row,
+                    *cells(row[0], row[1], ["CA"], "PA-GRPO"),
+                    *cells(row[0], row[1], ["Acc", "CA"], AVERAGED),
+                ]
+                for row in rows(held_out, FINALISTS, brief[:3])
+            ],
+        ),
+        "second-base": (["base and task", "arm", *brief], rows(second, rivals, brief, "PA-GRPO")),
+        "sweeps": (
+            ["varied", "value", *brief[:3], "CPU s"],
+            rows(list(SWEEPS), list(swept), (*brief[:3], "CPU steps")),
+        ),
+    }
+    beyond = {
+        "against": (["task", "arm", *brief], rows(tasks, rivals, brief, "PA-GRPO")),
+        "layouts": (
+            ["training groups", "arm", "Con", *APART.values(), "CA", "Acc"],
+            rows(groups, list(moved), ("Con", *APART.values(), "CA", "Acc")),
+        ),
+        "cost": (
+            ["setting", "arm", "CPU s of 100 steps", "CPU s before them"],
+            rows([main[0], held_out[-1]], FINALISTS, ("CPU steps", "CPU before")),
+        ),
+        "steps": (
+            ["task", "arm", "step", "against", *brief[:3]],
+            [
+                [
+                    r["setting"],
+                    r["arm"],
+                    r["step"],
+                    r["against"],
+                    *(r[field] for field in brief[:3]),
+                ]
+                for r in records
+                if " after " in r.get("against", "") and r["arm"] in ("exact pair", *finalists[-3:])
+            ],
+        ),
+    }
+    figures = {
+        "study": {
+            arm.lower().replace(" ", "-"): cells(main[0], arm, ["CA"])[0]
+            for arm in (BASE, AVERAGED, "GRPO", "PA-GRPO", "permuted SFT")
+        },
+        "beyond": {
+            title.lower().replace(": ", "-").replace(" ", "-"): cells(
+                title, "exact inv + distill", ["CA"], "PA-GRPO"
+            )[0]
+            for title in (*tasks, *second)
+        },
+    }
+    return {
+        page: {
+            "tables": {
+                name: {"columns": head, "rows": body} for name, (head, body) in made.items()
+            },
+            "figures": figures[page],
+        }
+        for page, made in {"study": study, "beyond": beyond}.items()
+    }

@@ -55,7 +55,6 @@ def audit(
         out: Run directory; None keeps the calls in memory only.
         budget: Spend no more USD than this.
         backend: How else to reach the model; the options are laid over it.
-        options: Those of `unswayed audit` by their names, as in the list below.
 
     Returns:
         What was found. Failed calls are counted in `metrics["calls"]` and said in
@@ -110,7 +109,6 @@ def calibrate(
         calls: Directory of recorded calls to use and fill; None for one beside `out`.
         backend: How else to reach the model; the options are laid over it.
         force: Write the file even if it corrects nothing.
-        options: Those of `unswayed calibrate` by their names, as in the list below.
 
     Returns:
         What was learned.

@@ -96,7 +96,6 @@ def load_data(source: Source, *, seed: int = 0, **options: Unpack[DataKeywords])
             what holds items in memory: items, or mappings with their fields, as a list, a data
             frame or a dataset.
         seed: Of the sample, which holds the same items wherever they stand.
-        options: As in the list below.
 
     Raises:
         UnknownNameError: If there is no such task.

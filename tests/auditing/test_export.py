@@ -68,7 +68,8 @@ def test_csv_has_one_row_a_decision_and_lists_as_json(run: Path, tmp_path: Path)
 
 
 def test_parquet_keeps_choices_and_probabilities(run: Path, tmp_path: Path) -> None:
-    parquet = pytest.importorskip("pyarrow.parquet", reason="needs the extra 'parquet'")
+    import pyarrow.parquet as parquet
+
     decisions = list(decisions_of_run(run))
     export_decisions(decisions, tmp_path / "d.parquet", "parquet")
     table = parquet.read_table(tmp_path / "d.parquet").to_pydict()

@@ -48,8 +48,6 @@ TALKS = [
 @pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
 @pytest.mark.parametrize("items", [PAIRS, QUESTIONS, SCALES], ids=["pairs", "questions", "scales"])
 def test_items_come_back_as_they_were(items: list[Item], ending: str, tmp_path: Path) -> None:
-    if ending == "parquet":
-        pytest.importorskip("pyarrow")
     file = tmp_path / f"items.{ending}"
     assert export_items(items, file, ending) == len(items)  # type: ignore[arg-type]
     assert list(load_items(file)) == items
@@ -57,8 +55,6 @@ def test_items_come_back_as_they_were(items: list[Item], ending: str, tmp_path: 
 
 @pytest.mark.parametrize("ending", ["jsonl", "parquet"])
 def test_conversations_come_back_as_they_were(ending: str, tmp_path: Path) -> None:
-    if ending == "parquet":
-        pytest.importorskip("pyarrow")
     file = tmp_path / f"items.{ending}"
     export_items(TALKS, file, ending)  # type: ignore[arg-type]
     assert list(load_items(file)) == TALKS
@@ -72,7 +68,6 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")
 def test_any_text_comes_back_from_parquet_and_lines(texts: list[tuple[str, str, str]]) -> None:
     import tempfile
 
-    pytest.importorskip("pyarrow")
     items = [Item(id=f"i{k}", prompt=p, candidates=(a, b)) for k, (p, a, b) in enumerate(texts)]
     with tempfile.TemporaryDirectory() as folder:
         for ending in ("jsonl", "parquet"):
@@ -98,7 +93,6 @@ def test_a_csv_runs_no_formula_and_holds_no_conversation(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("items", [PAIRS, SCALES, TALKS], ids=["pairs", "scales", "conversations"])
 def test_a_folder_opens_as_a_dataset(items: list[Item], tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow")
     import pyarrow.parquet as pq
 
     folder = tmp_path / "set"
@@ -130,7 +124,8 @@ def test_datasets_reads_the_folder_with_the_features_of_its_card(
     items: list[Item], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    datasets = pytest.importorskip("datasets")
+    import datasets
+
     export_items(items, tmp_path / "set", "dataset")
     loaded = datasets.load_dataset(str(tmp_path / "set"), cache_dir=str(tmp_path / "cache"))["test"]
     assert loaded["id"] == [item.id for item in items]
@@ -143,7 +138,6 @@ def test_datasets_reads_the_folder_with_the_features_of_its_card(
 def test_the_command_writes_items_and_decisions(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("pyarrow")
     run = str(tmp_path / "run")
     audit = [
         "audit",
@@ -172,7 +166,8 @@ def test_the_command_writes_items_and_decisions(
     folder = tmp_path / "calls"
     assert main(["export", run, "--as", "dataset", "--out", str(folder)]) == 0
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    datasets = pytest.importorskip("datasets")
+    import datasets
+
     loaded = datasets.load_dataset(str(folder), cache_dir=str(tmp_path / "cache"))["test"]
     assert len(loaded) == 10
     assert loaded[0]["order"] == [0, 1]

@@ -15,8 +15,6 @@ from unswayed.model.presentation import X0, X1, X2, X3, Ask
 from unswayed.result import AuditResult
 from unswayed.tiny.items import builtin_items
 
-pytest.importorskip("torch", reason="the tiny judge needs the extra 'local'")
-
 
 @pytest.fixture(scope="module")
 def judged() -> AuditResult:

@@ -109,7 +109,6 @@ def test_verdicts_by_position_name_every_position() -> None:
 def test_recorded_decisions_keep_counts(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
     if name.endswith("parquet"):
-        pytest.importorskip("pyarrow")
         export_decisions(DECISIONS, path, "parquet")
     else:
         write_decisions(path, DECISIONS)

@@ -581,7 +581,8 @@ def test_a_time_that_is_none_is_refused(name: str, value: float) -> None:
 def test_low_limit_of_open_files_is_refused_before_calls(
     alone: bool,
 ) -> None:
-    resource = pytest.importorskip("resource")
+    import resource
+
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
 
     async def work() -> None:

@@ -37,7 +37,6 @@ from unswayed.prompts import PromptSettings
 from unswayed.store import CallStore, Memory
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("transformers")
 
 
 # --- label probabilities ---------------------------------------------------------------------

@@ -19,7 +19,6 @@ from unswayed.base.errors import UsageError
 from unswayed.model.calls import Failure, Response
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("transformers")
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,6 @@ from unswayed.model.calls import Query
 from unswayed.model.items import Item
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("transformers")
 
 PRICED = replace(CPU, pricing_only=True)
 
@@ -110,7 +109,8 @@ def test_a_price_for_another_machine_says_what_cannot_be_told_here(bare: Path) -
 
 
 def test_a_price_downloads_no_weights(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    hub = pytest.importorskip("huggingface_hub")
+    import huggingface_hub as hub
+
     asked: list[list[str]] = []
 
     def download(repository: str, **patterns: Any) -> str:

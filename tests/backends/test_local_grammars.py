@@ -12,10 +12,10 @@ from local_asking import answered, chat, opened, query
 from random_llama import CHAT_TEMPLATE, make_random_llama
 
 from unswayed.backends.huggingface import HuggingFaceBackend
+from unswayed.base.registry import install_command
 from unswayed.model.calls import Query
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("transformers")
 needs_grammars = pytest.mark.skipif(
     importlib.util.find_spec("llguidance") is None, reason="needs the extra 'structured'"
 )
@@ -129,7 +129,7 @@ def test_without_the_library_answers_are_free_and_the_remark_names_the_extra(
     assert backend.remarks == ()  # nothing was to be held
     assert texts(backend, [written(0, schema=SCHEMA, max_tokens=30)])[0]
     (remark,) = backend.remarks
-    assert "unswayed[structured]" in remark
+    assert install_command("structured") in remark
 
 
 def test_an_answer_with_a_schema_is_asked_for_without_reasoning_before_it(tmp_path: Path) -> None:

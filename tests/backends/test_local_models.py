@@ -27,7 +27,6 @@ from unswayed.model.calls import Failure
 from unswayed.model.items import Message
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("transformers")
 
 
 # --- chat templates --------------------------------------------------------------------------
@@ -95,7 +94,7 @@ def test_a_candidate_cannot_end_the_turn(backend: HuggingFaceBackend) -> None:
 
 
 def test_a_lora_adapter_is_part_of_the_model_and_of_its_name(folder: Path, tmp_path: Path) -> None:
-    peft = pytest.importorskip("peft")
+    import peft
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     torch.manual_seed(1)
@@ -160,7 +159,7 @@ def test_a_model_that_cannot_be_used_is_refused_with_the_reason(
 def test_a_hub_model_is_named_after_its_commit(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hub = pytest.importorskip("huggingface_hub")
+    import huggingface_hub as hub
     from huggingface_hub.errors import LocalEntryNotFoundError
 
     snapshot = tmp_path / "0123abc"
@@ -346,7 +345,6 @@ def test_a_tokenizer_whose_length_is_no_number_is_refused(folder: Path, tmp_path
 
 
 def test_a_map_of_devices_places_the_model(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("accelerate")
     from transformers import AutoModelForCausalLM
 
     load, maps = AutoModelForCausalLM.from_pretrained, []

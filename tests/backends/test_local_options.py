@@ -15,7 +15,6 @@ from unswayed.base.errors import UsageError
 from unswayed.cli import main
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("transformers")
 
 
 def test_a_dtype_that_is_given_is_part_of_the_name(folder: Path) -> None:

@@ -26,7 +26,6 @@ from unswayed.cli import main
 from unswayed.model.calls import Failure, Query, Response
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("transformers")
 
 SCHEMA = '{"type":"object","properties":{"a":{"type":"integer"}}}'
 
@@ -271,7 +270,7 @@ def test_a_model_that_was_saved_rounded_keeps_its_output_layer(
 
 
 def test_an_adapter_is_asked_for_by_name(folder: Path, tmp_path: Path, engine: Engine) -> None:
-    peft = pytest.importorskip("peft")
+    import peft
     from transformers import AutoModelForCausalLM
 
     torch.manual_seed(1)

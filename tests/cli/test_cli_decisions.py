@@ -287,7 +287,6 @@ def test_imports_that_cannot_be_done_write_nothing(
 
 
 def test_what_a_run_exports_as_parquet_is_audited_again(run: Run, pairs: Path) -> None:
-    pytest.importorskip("pyarrow")
     first = audit(run, both_orders(), pairs, "--json")
     assert run("export", "run", "--as", "parquet", "--out", "again.parquet").code == 0
     table = ("--decisions", "again.parquet", "--resamples", "100", "--out", "again", "--json")

@@ -56,7 +56,6 @@ def test_lines_an_array_and_a_table_give_the_same_verdicts(
 def test_a_parquet_file_is_judged_like_lines(
     files: dict[str, Path], tmp_path: Path, run: Run
 ) -> None:
-    pytest.importorskip("pyarrow")
     rows = tmp_path / "x.parquet"
     assert run("export", str(files["x.jsonl"]), "--what", "items", "--out", str(rows)).code == 0
     texts = set()

@@ -9,7 +9,7 @@ import pytest
 from cli_commands import Run
 
 import unswayed
-from unswayed.cli import COMMANDS
+from unswayed.cli import COMMANDS, main
 
 HEAVY = {"torch", "transformers", "scipy", "numpy", "pandas", "matplotlib", "aiohttp", "jinja2"}
 
@@ -118,7 +118,7 @@ def test_list_methods_has_a_sentence_and_the_parameters_of_each(run: Run) -> Non
 
     ran = run("list", "methods")
     said = " ".join(ran.out.split())
-    assert "Permute a few items to see the label prior alone" in said
+    assert "Learn the judge's preference for each label" in said
     for name in METHODS:
         for parameter in parameters(METHODS.load(name)):
             assert f"{parameter}=" in said
@@ -152,17 +152,18 @@ def test_a_vllm_model_is_told_how_it_is_reached(run: Run) -> None:
         ("unswayed train advise --js", 3, "--json"),
     ],
 )
-def test_the_shell_can_complete_commands_and_options(typed: str, word: int, offered: str) -> None:
-    code = "import sys; sys.argv = ['unswayed']; from unswayed.cli import main; sys.exit(main())"
+def test_the_shell_can_complete_commands_and_options(
+    typed: str,
+    word: int,
+    offered: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     asked = {"_UNSWAYED_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": str(word)}
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        env={**os.environ, **asked},
-        check=False,
-    )
-    assert (done.returncode, done.stdout.split()) == (0, [offered])
+    for name, value in asked.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys, "argv", ["unswayed"])
+    assert (main(), capsys.readouterr().out.split()) == (0, [offered])
 
 
 def test_the_completion_can_be_shown(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

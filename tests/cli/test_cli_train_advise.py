@@ -4,8 +4,6 @@ import os
 import random
 import shlex
 import signal
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ from cli_commands import Ran, Run, copied_judge, judge_without_template, write_l
 
 from unswayed.backends import local_jobs
 from unswayed.backends.huggingface import HuggingFaceBackend
+from unswayed.cli import main
 from unswayed.model.items import Item, encode_item
 from unswayed.store import CallStore
 from unswayed.tiny.items import builtin_items
@@ -242,30 +241,23 @@ def test_an_interrupted_advice_goes_on_and_asks_nothing_twice(
     assert sum(sizes) == 2 * (ITEMS - HELD_OUT)
 
 
-KILLED = """
-import os, sys
-from unswayed.backends.huggingface import HuggingFaceBackend
-from unswayed.cli import main
-original, batches = HuggingFaceBackend._run, 0
-
-def killed(self, jobs, shared):
-    global batches
-    batches += 1
-    if batches == 4:
-        os.kill(os.getpid(), 9)
-    return original(self, jobs, shared)
-
-HuggingFaceBackend._run = killed
-main(sys.argv[1:])
-"""
-
-
 def test_a_killed_advice_asks_what_was_not_recorded(
     run: Run, files: dict[str, Path], folder: Path, asked: list[int]
 ) -> None:
     words = ["train", "advise", str(files["none"]), "--model", "tiny/judge", "--out", "trained"]
-    done = subprocess.run([sys.executable, "-c", KILLED, *words], capture_output=True, check=False)
-    assert done.returncode == -signal.SIGKILL
+    child = os.fork()
+    if not child:
+        original = HuggingFaceBackend._run
+
+        def killed(self: HuggingFaceBackend, jobs: Sequence[Any], shared: int) -> Any:
+            if len(asked) == 3:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return original(self, jobs, shared)
+
+        HuggingFaceBackend._run = killed  # type: ignore[method-assign]
+        main(words)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
     with CallStore.open(folder / "trained" / ANSWERS) as store:
         recorded = sum(1 for _ in store.calls())
     assert recorded > 0

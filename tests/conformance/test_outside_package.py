@@ -142,7 +142,7 @@ def metrics(run: Path) -> Any:
 
 def test_method_has_a_row_and_a_page_in_the_docs_and_is_part_of_all() -> None:
     page = generator().method_page("label-shift", "")
-    assert "`strength` | `1.0` | Share of the shift that is subtracted." in page
+    assert "`strength` | `1.0` |  | Share of the shift that is subtracted." in page
     assert "unswayed calibrate label-shift" in page
     names = {method.name for method in default_methods(Task.MCQ, {4})}
     assert EXAMPLE["method"] <= names

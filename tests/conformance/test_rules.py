@@ -108,11 +108,8 @@ def test_example_is_among_those_tested() -> None:
 
 
 @pytest.mark.parametrize("spec", SPECS)
-@pytest.mark.parametrize("rule", methods.RULES, ids=by_name)
-def test_method_keeps_rule(rule, spec) -> None:
-    method = parse_method(spec)
-    for n in judges.sizes(method):
-        rule(method, n)
+def test_method_keeps_its_rules(spec) -> None:
+    check_method(parse_method(spec))
 
 
 @pytest.mark.parametrize("spec", SPECS)
@@ -121,9 +118,8 @@ def test_method_is_displayed_as_it_was_asked_for(spec) -> None:
 
 
 @pytest.mark.parametrize("name", METRIC_NAMES)
-@pytest.mark.parametrize("rule", metrics.RULES, ids=by_name)
-def test_metric_keeps_rule(rule, name) -> None:
-    rule(METRICS.load(name))
+def test_metric_keeps_its_rules(name) -> None:
+    check_metric(METRICS.load(name))
 
 
 @pytest.mark.parametrize("name", TASK_NAMES)

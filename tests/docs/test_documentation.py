@@ -128,11 +128,21 @@ def test_every_metric_is_explained() -> None:
 
 def test_the_contract_names_everything_public() -> None:
     import unswayed
-    from unswayed.cli import COMMANDS
 
     text = (DOCS / "reference" / "formats.md").read_text(encoding="utf-8")
     assert [name for name in unswayed.__all__ if f"`{name}`" not in text] == []
-    assert [name for name in COMMANDS if f"\nunswayed {name} " not in text] == []
+
+
+def test_reference_of_commands_names_all_options(generate: ModuleType) -> None:
+    from unswayed.cli import COMMANDS
+
+    sections = re.split(r"(?m)^## ", generate.command_help())
+    told = {title: text for title, _, text in (part.partition("\n") for part in sections)}
+    assert set(told) == {"", "unswayed", "Exit codes", *(f"unswayed {name}" for name in COMMANDS)}
+    assert re.findall(r"(?m)^\| (\d+) \|", told["Exit codes"]) == ["0", "1", "2", "3", "130"]
+    assert "| `--max-connections <int range>` | " in told["unswayed judge"]
+    assert "| `judge` | " in told["unswayed"]
+    assert "..." not in told["unswayed"].partition("**Commands**")[2]  # no sentence is cut
 
 
 def test_the_contract_names_every_field_of_items_and_decisions() -> None:

@@ -33,7 +33,7 @@ def data() -> dict[str, Any]:
     table = {"command": "python x.py", "measured": "2026-11-22", "columns": columns, "rows": rows}
     return {
         "tables": {"drift": table},
-        "figures": {"worst": ["drift", 0, "rate"], "few": "3 of 4"},
+        "figures": {"worst": ["drift", "4 candidates", "rate"], "few": "3 of 4"},
         "views": {
             "alarms": {"table": "drift", "match": r"(?P<column>\w+ alarm) \| (?P<row>.*), 60"},
             "true": {"table": "drift", "match": "^true"},
@@ -49,7 +49,7 @@ def test_evidence_page_shows_its_data(evidence: ModuleType, name: str) -> None:
 
 def test_block_shows_table_figure_or_view(evidence: ModuleType, data: dict[str, Any]) -> None:
     assert evidence.block(data, "few") == "3 of 4"
-    assert evidence.block(data, "worst") == "5.8%"
+    assert evidence.block(data, "worst") == "3.8%"
     assert evidence.block(data, "drift").count("\n| ") == 4
     assert "`python x.py  # 2026-11-22`" in evidence.block(data, "drift")
     assert evidence.block(data, "true").count("\n| ") == 2

@@ -1,4 +1,4 @@
-"""The page of published figures is what its script writes, where the recorded files are."""
+"""The data of published judges are what their script writes, where the recorded files are."""
 
 import subprocess
 import sys
@@ -15,7 +15,7 @@ SHARED = ROOT / ".." / "shared"
     or not (SHARED / "papers" / "pa-grpo.txt").is_file(),
     reason="shared/data and shared/papers are not beside the checkout",
 )
-def test_the_page_of_published_figures_is_what_its_script_writes() -> None:
+def test_published_data_match_the_recorded_files() -> None:
     command = [sys.executable, str(ROOT / "docs" / "published.py"), "--check"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"run python docs/published.py\n{done.stderr[-2000:]}"

@@ -33,7 +33,8 @@ def test_icc_of_the_worked_rows() -> None:
 
 def test_icc_agrees_with_pingouin() -> None:
     pingouin = pytest.importorskip("pingouin")
-    pandas = pytest.importorskip("pandas")
+    import pandas
+
     made = simulated(80, 2, orders="swap", position=0.8, seed=2)
     scores = made.probs[:, :, 0]
     frame = pandas.DataFrame(

@@ -107,7 +107,8 @@ def test_items_all_alike_do_not_claim_certainty(value: float, low: float, high: 
 
 
 def test_a_rate_never_observed_has_the_exact_upper_bound() -> None:
-    scipy_stats = pytest.importorskip("scipy.stats")
+    import scipy.stats as scipy_stats
+
     cell = measure([outcomes([[0, 0]] * 25)], names=["unparsed_rate"])["unparsed_rate"]
     exact = scipy_stats.binomtest(0, 25).proportion_ci(0.95, method="exact")
     assert (cell.value, cell.low) == (0.0, 0.0)
@@ -197,7 +198,8 @@ def test_a_paired_interval_by_hand() -> None:
 
 
 def test_few_items_away_from_a_limit_have_the_exact_interval() -> None:
-    scipy_stats = pytest.importorskip("scipy.stats")
+    import scipy.stats as scipy_stats
+
     made = outcomes([[0, 0]] * 147 + [[0, 1]] * 3)
     cell = measure([made], names=["consistency"], resamples=4000)["consistency"]
     exact = scipy_stats.binomtest(147, 150).proportion_ci(0.95, method="exact")

@@ -193,7 +193,6 @@ def test_an_item_of_a_scale_tells_its_scores(audits: dict[Task, Path]) -> None:
 
 
 def test_papers_have_points_and_levels(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
     lists = {path.stem for path in write_figures([list_run()], tmp_path)}
     scales = {path.stem for path in write_figures([scale_run()], tmp_path)}
     assert "points" in lists

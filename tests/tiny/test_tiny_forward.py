@@ -54,8 +54,9 @@ def query_of(item: Item, ask: Ask, *, sample: int = 0, temperature: float = 0.0)
 def test_the_next_token_has_the_probability_that_transformers_gives_it(
     name: str, apart: float
 ) -> None:
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
+    import torch
+    import transformers
+
     torch.set_num_threads(1)
     folder, words = FORMATS[name].folder, len(FORMATS[name].vocabulary)
     theirs = transformers.LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
@@ -71,8 +72,6 @@ def test_the_next_token_has_the_probability_that_transformers_gives_it(
 
 
 def test_the_judge_answers_as_its_folder_does_through_transformers() -> None:
-    pytest.importorskip("torch")
-    pytest.importorskip("transformers")
     shown = [Ask(presentation) for presentation in (X0, X1, X2, X3)]
     free = Substitution(("N/A", "N/A"), prompt="[MASK]")
     queries = [query_of(item, ask) for item in judge_items(20) for ask in shown]

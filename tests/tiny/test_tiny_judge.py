@@ -35,9 +35,6 @@ from unswayed.tiny.answers import content_free_examples, examples
 from unswayed.tiny.backend import WEIGHTS
 from unswayed.tiny.items import VOCABULARY, judge_items, mcq_items
 
-pytest.importorskip("torch")
-pytest.importorskip("transformers")
-
 CPU = BackendSettings(device="cpu", threads=1)
 
 

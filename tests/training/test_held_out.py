@@ -101,8 +101,9 @@ def test_the_items_of_a_check_are_drawn_by_id(word_model):
 # --- what a check may not change --------------------------------------------------------------
 
 
-@pytest.mark.parametrize("objective", ["pa-grpo", "pif"])
-@pytest.mark.parametrize("changes", [{}, LORA], ids=["full", "lora"])
+@pytest.mark.parametrize(
+    ("objective", "changes"), [("pa-grpo", LORA), ("pif", {})], ids=["lora pa-grpo", "full pif"]
+)
 def test_checking_changes_no_bit_of_what_is_learned(word_model, tmp_path, objective, changes):
     name = "adapter_model.safetensors" if changes else "model.safetensors"
     saved = {}

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
-import pytest
-
 import unswayed
 
 SOURCE = Path(unswayed.__file__).parent
@@ -58,7 +56,6 @@ def test_an_audit_goes_the_ways_of_items_and_decisions(tmp_path: Path) -> None:
 
 
 def test_training_goes_the_way_of_a_recipe(word_model: Path, tmp_path: Path) -> None:
-    pytest.importorskip("trl")
     from small_models import colour_items, small_recipe, trained
 
     recipe = small_recipe(data_held_out="2", run_check_every="2")

@@ -5,7 +5,6 @@ import math
 import os
 from pathlib import Path
 
-import pytest
 from fake_vllm import FakeVllm
 from forks import FRESH
 from small_models import colour_items, small_recipe
@@ -14,7 +13,6 @@ from traced import largest_error
 
 from unswayed.training.planning import plan_training
 
-pytest.importorskip("requests", reason="trl's client of a vLLM server needs requests")
 STUB = Path(__file__).with_name("stub_of_vllm")
 LORA = "{rank = 4, alpha = 8}"
 
@@ -56,8 +54,8 @@ def check_layout(model, server, batches, n, n_samples):
         assert largest_error(batch, plan.groups, plan.settings, n_samples)[0] < 1e-5
 
 
-@pytest.mark.parametrize(("n", "n_samples"), [(2, 4), (4, 2)])
-def test_every_presentation_is_sampled_n_times_in_order(word_model, tmp_path, n, n_samples):
+def test_every_presentation_is_sampled_n_times_in_order(word_model, tmp_path):
+    n, n_samples = 4, 2
     settings = {"n": n, "items": 6, "optimiser_steps": "2", "run_micro_batch": "4"}
     ranks, server = served(word_model, tmp_path / "out", 1, settings)
     check_layout(word_model, server, gathered(ranks), n, n_samples)

@@ -3,11 +3,11 @@
 More kills: `python benchmarks/reliability/training_kills.py`.
 """
 
-import subprocess
-import sys
+import os
 from pathlib import Path
 
 import pytest
+from forks import ended
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "reliability" / "training_kills.py"
 
@@ -15,7 +15,6 @@ SCRIPT = Path(__file__).parents[2] / "benchmarks" / "reliability" / "training_ki
 @pytest.mark.parametrize(("objective", "save_every"), [("pa-grpo", 1), ("pif", 2), ("sft", 1)])
 def test_killed_runs_end_with_the_bytes_of_an_undisturbed_one(objective, save_every):
     options = ["--objective", objective, "--save-every", str(save_every), "--steps", "4"]
-    command = [sys.executable, str(SCRIPT), "--kills", "4", *options]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert f"| {objective} | 4 |" in done.stdout
+    (done,) = ended([SCRIPT, "--kills", "4", *options], [dict(os.environ)])
+    assert done.code == 0, done.err
+    assert f"| {objective} | 4 |" in done.out

@@ -243,21 +243,21 @@ def test_fewer_items_than_a_step_takes_are_refused():
 
 @pytest.mark.parametrize(
     ("changes", "items"),
-    [({}, 40), (LORA, 40), ({}, 6), ({"optimiser_inner_updates": "2"}, 40)],
-    ids=["full", "lora", "middle of the second epoch", "inner updates"],
+    [(LORA, 40), ({}, 6), ({"optimiser_inner_updates": "2"}, 40)],
+    ids=["lora", "full in the second epoch", "inner updates"],
 )
 def test_a_resumed_run_equals_an_uninterrupted_one_exactly(word_model, tmp_path, changes, items):
     # Six items are three steps an epoch: step 4 is the first of the second epoch.
     import torch
 
     data = colour_items(items)
-    recipe = small_recipe(optimiser_steps="8", run_save_every="4", run_keep="9", **changes)
+    recipe = small_recipe(optimiser_steps="6", run_save_every="4", run_keep="9", **changes)
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     trained("pa-grpo", data, model=str(word_model), recipe=recipe, out=whole)
     shutil.copytree(whole / "checkpoint-4", cut / "checkpoint-4")  # all that a crash leaves
     again = trained("pa-grpo", data, model=str(word_model), recipe=recipe, out=cut)
     assert again.resumed_from == 4
-    assert again.steps == 8
+    assert again.steps == 6
     from safetensors.torch import load_file
 
     name = "adapter_model.safetensors" if changes == LORA else "model.safetensors"
@@ -272,9 +272,9 @@ def test_a_longer_run_goes_on_from_a_shorter_one(word_model, tmp_path):
 
     data = colour_items(10)
     runs = {}
-    for out, steps in (("whole", ("6",)), ("parts", ("3", "6"))):
+    for out, steps in (("whole", ("4",)), ("parts", ("2", "4"))):
         for count in steps:
-            recipe = small_recipe(optimiser_steps=count, run_save_every="3")
+            recipe = small_recipe(optimiser_steps=count, run_save_every="2")
             trained("pa-grpo", data, model=str(word_model), recipe=recipe, out=tmp_path / out)
         runs[out] = load_file(tmp_path / out / "model.safetensors")
     assert all((runs["whole"][key] == runs["parts"][key]).all() for key in runs["whole"])

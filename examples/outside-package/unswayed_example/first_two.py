@@ -18,7 +18,7 @@ class FirstTwo(methods.Method):
         idea="Ask two rotations, and the others only where these disagree.",
         calls="2 to n",
         equation="z_1 if z_1 = z_2, else argmax_c #{t : z_t = c}",
-        helps="Two calls where the judge is sure.",
+        helps="the judge is often sure: then it makes two calls",
         cannot="The order it starts with decides when it stops.",
     )
 

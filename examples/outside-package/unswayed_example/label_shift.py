@@ -56,8 +56,8 @@ class LabelShift(Method):
         calls="1",
         estimation="n per estimation item",
         equation="argmax_c log p(c) - shift(label of c)",
-        helps="Removes a preference for a label.",
-        cannot="Anything else.",
+        helps="the judge prefers a label",
+        cannot="It removes no other bias.",
     )
 
     def asks(self, n: int) -> tuple[Ask, ...]:

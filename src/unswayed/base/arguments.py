@@ -125,8 +125,8 @@ def takes(
                 lines.append(
                     f"    {option.name}: {'False: ' if option.is_off_switch else ''}{option.help}"
                 )
-        told = [inspect.cleandoc(function.__doc__ or ""), "\n".join(["Options:", *lines])]
-        function.__doc__ = "\n\n".join(filter(None, told))
+        told = [inspect.cleandoc(function.__doc__ or ""), "\n".join(["Keyword Args:", *lines])]
+        function.__doc__ = "\n\n".join(told)
         vars(function)["__signature__"] = signature.replace(parameters=[*own, *more])
         function.__annotations__ = {p.name: p.annotation for p in (*own, *more)}
         return function

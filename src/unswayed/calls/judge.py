@@ -83,7 +83,8 @@ class Judge:
 
     Args:
         model: `provider/model`, or an open backend.
-        method: Name with parameters, a method, or a fitted file from `load_method`.
+        method: Name with parameters, a method, or a fitted file from `load_method`. Such a file
+            must have been made with the same prompt.
         shots: Items with gold to show as examples.
         budget: Most USD that all calls recorded in `calls` may cost together.
         calls: Directory of recorded calls to use and fill (that of an audit, too), or an open
@@ -93,8 +94,6 @@ class Judge:
         progress: Shown while calls are made.
         shadow: Share of the questions, drawn by a hash, whose items are asked again in every
             presentation the method was fitted on, for `drift_report`.
-        options: Those of `unswayed judge` by their names, as `help(Judge.__init__)` lists them. A
-            fitted file must have been made with the same prompt.
 
     Raises:
         MethodError: If a fitted file belongs to another model, prompt or label set.

@@ -108,14 +108,14 @@ class Additive(Method):
     """Subtraction of position and label effects.
 
     Attributes:
-        orders: Presentations judged: `identity` is one call; any other set averages the corrected
-            log probabilities of its calls.
-        layouts: What moves with `orders`.
-        design: Presentations of the estimation items: `decoupled` tells positions from labels,
-            `coupled` is what recorded data usually have.
+        orders: Presentations to judge: `identity` makes one call; any other set averages the
+            corrected log probabilities of its calls.
+        layouts: Parts that move with `orders`.
+        design: Presentations of the estimation items: `decoupled` separates positions from labels,
+            `coupled` is usual in recorded data.
         centre: Average of the items' residuals: `mean` is least squares, `median` resists a
             distorted scale and outliers.
-        resamples: Bootstrap resamples of items for the intervals, which need 60 items; 0 for none.
+        resamples: Bootstrap resamples for the intervals, which need 60 items; 0 skips them.
         seed: Seed of the bootstrap and of `random:K`.
         effects: What `fit` learned.
     """
@@ -136,13 +136,13 @@ class Additive(Method):
         source="ours",
         idea="Estimate what each position and each label adds to log p, and subtract both.",
         calls="1",
-        estimation="4 per estimation item for two candidates, n where a Graeco-Latin set exists, "
-        "else 2n - 1",
+        estimation="4 per estimation item for two candidates; for more, n if a Graeco-Latin set "
+        "exists, otherwise 2n - 1",
         equation="argmax_c log p(c) - alpha[position of c] - beta[label of c]",
-        helps="Says how much of the bias is position and how much is label, and corrects every "
-        "presentation: the gain over pride shows where labels and positions part ways.",
-        cannot="On coupled presentations alone it is no better than pride. It assumes that effects "
-        "add up on the log scale; under a saturating scale the cell median is safer.",
+        helps="you want to know how much of the bias is position and how much is label, or "
+        "presentations move them apart",
+        cannot="On coupled presentations it is no better than `pride`. It assumes that effects "
+        "add up on the log scale; `cell-median` is safer if the scale saturates.",
         per_layout="additive",
     )
 

@@ -97,8 +97,9 @@ class Apoc(Method):
     """Both orders, and a judge with a key of its own where they disagree.
 
     Attributes:
-        skip: Disagreements that are left to the item's own order: `estimation`, prompts that ask
-            for an estimate; `never`; or a name that a package registers (`unswayed.skips`).
+        skip: Prompts whose disagreements keep the verdict of the item's own order, without a keyed
+            call: `estimation` (they ask for an estimate), `never`, or a name that a package
+            registers (`unswayed.skips`).
     """
 
     skip: str = "estimation"
@@ -106,17 +107,17 @@ class Apoc(Method):
     name: ClassVar[str] = "apoc"
     about: ClassVar[About] = About(
         title="Order consensus with a keyed judge (APOCJudge, our reading)",
-        source="PCFJudge (arXiv 2603.20562), section 3.5, prose only; the rule is our reading",
-        idea="Ask both orders; where they disagree, take the swapped one only if a judge that first "
-        "solves the question itself confirms it.",
+        source="PCFJudge (arXiv 2603.20562), section 3.5; the rule is our reading of its prose",
+        idea="Ask in both orders, and where they disagree, take the swapped verdict only if a "
+        "judge that first solves the question confirms it.",
         calls="2, and 1 more where the two disagree",
         equation="verdict = b1 where b0 != b1 and k == b1, else b0  (b0: own order, b1: swapped, "
         "k: keyed; no k where `skip` says so)",
-        helps="Questions with a right answer that the judge can work out: the key breaks ties that a "
-        "vote over two orders leaves open.",
-        cannot="Where both orders name the same wrong answer nothing is asked, and a judge that "
-        "cannot solve the question keeps its first-order bias. The keyed call reasons at length, "
-        "and an audit asks it of every item in both orders.",
+        helps="questions have a right answer that the judge can work out: the key settles "
+        "disagreements that a vote over two orders leaves tied",
+        cannot="If both orders name the same wrong answer, the key is not asked. A judge that "
+        "cannot solve the question keeps its first-order bias. The keyed call reasons at"
+        " length, and an audit makes it for every item in both orders.",
         candidates=2,
         default=False,
     )

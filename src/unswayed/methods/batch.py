@@ -28,7 +28,7 @@ class Batch(PriorMethod):
     """Division by the batch's mean answer.
 
     Attributes:
-        layouts: Label sequences to estimate: the label set's own, or all rotations.
+        layouts: Label sequences to fit: the label set's own (`canonical`), or all rotations (`all`).
     """
 
     layouts: Layouts = "canonical"
@@ -45,9 +45,9 @@ class Batch(PriorMethod):
         calls="1",
         estimation="1 per estimation item, shared with the direct answer",
         equation="log q(c) = log p(c) - mean_batch log p(label of c)",
-        helps="Needs no extra call where the right answers are spread evenly over the labels.",
-        cannot="It cannot tell bias from truth: on data whose right answer usually carries the "
-        "same label it destroys accuracy. Prefer pride, which permutes each item.",
+        helps="right answers are spread evenly over the labels and you can afford no extra call",
+        cannot="It cannot separate bias from truth: if right answers usually carry the same "
+        "label, it destroys accuracy. Prefer `pride`, which permutes each item.",
         default=False,
     )
 

@@ -170,9 +170,9 @@ class BiasCost(Method):
     """One call in the order of levels that a probe found least biased.
 
     Attributes:
-        search: `balanced`: the best of the 2n orders that were probed; `all`: of all n!. An audit
-            asks everything that may be learned, so `all` is for at most 6 levels there.
-        resamples: Bootstrap resamples of items for the intervals, which need 60 items; 0 for none.
+        search: Orders to choose from: the 2n that were probed (`balanced`), or all n! (`all`). An
+            audit makes every call that a fit may lead to, so there `all` takes at most 6 levels.
+        resamples: Bootstrap resamples for the intervals, which need 60 items; 0 skips them.
         seed: Seed of the bootstrap.
         probes: What `fit` learned.
     """
@@ -188,16 +188,14 @@ class BiasCost(Method):
     about: ClassVar[About] = About(
         title="Order of least bias cost",
         source="rubric position bias (arXiv 2602.02219)",
-        idea="Probe which positions the judge prefers for each level, and ask from then on in the "
-        "one order of levels where that preference shows least.",
+        idea="Probe which positions the judge prefers for each level, then ask in the one "
+        "order of levels in which that preference is smallest.",
         calls="1",
         estimation="2n per estimation item",
         equation="argmin_order sum_p |P(p|level at p) - 1/n|; verdict = the answer in that order",
-        helps="One call per item; no human scores are needed to find the order.",
-        cannot="It chooses among biased orders and removes no bias: a judge that prefers a position "
-        "whatever stands there prefers it in every order.",
-        differs="The exact normaliser of P(p|s) could not be verified against the paper; 1/n "
-        "answers are added to each position of a level.",
+        helps="you can afford one call per item and have no human scores to choose an order by",
+        cannot="It chooses among biased orders and removes no bias: a judge that prefers a "
+        "position for every level prefers it in every order.",
     )
 
     def asks(self, n: int) -> tuple[Ask, ...]:

@@ -139,14 +139,17 @@ class CalibraEval(Method):
     """A learned monotone map of label probabilities.
 
     Attributes:
-        weight: lambda, how strongly g is kept from collapsing to 1/2.
-        objective: Eq. 10 or one of the paper's ablations.
-        solver: The exact monotone quadratic program, or the paper's descent with the true gradient.
-        starts: Starts of the exact solver, more where there are few items; the best is kept.
-        rate, batch, epochs: Step size, batch size and cap on epochs of `noa`.
-        resamples: Bootstrap resamples of items for the threshold's interval, which needs 60 items;
-            0 for none (each one is a fit of its own).
-        diagnose: Compute lambda* and warn if lambda is below 1.2 lambda*.
+        weight: λ, the force that keeps g from collapsing to 1/2.
+        objective: Loss: Eq. 10 (`both`), or one of the paper's ablations.
+        solver: Solver: the monotone quadratic program (`exact`), or the paper's descent with the
+            correct gradient (`noa`).
+        starts: Starts of the exact solver, more for few items; the best result is kept.
+        rate: Step size of `noa`.
+        batch: Batch size of `noa`.
+        epochs: Most epochs of `noa`.
+        resamples: Bootstrap resamples for the interval of the threshold, which needs 60 items; 0
+            skips it. Each resample is a fit.
+        diagnose: True computes λ* and warns if λ is below 1.2 λ*.
         seed: Seed of the bootstrap and of the batches.
         curves: What `fit` learned.
 
@@ -176,13 +179,12 @@ class CalibraEval(Method):
         calls="1",
         estimation="3 per estimation item (n for n > 2 candidates)",
         equation="min over nondecreasing g of mean a^2 + b^2 - lambda c^2; A wins if g(P(A)) > 1/2",
-        helps="Uses no labels and assumes no formula for the bias; the mapped probabilities are "
-        "comparable between presentations.",
-        cannot="A monotone map only moves one threshold on P(A): its verdicts cannot beat the best "
-        "single threshold, and a preference for the first position needs one threshold per label "
-        "sequence. For more than two candidates it is our extension, unvalidated.",
-        differs="The released code stops after one epoch near the rank transform; Eq. 14 has a "
-        "sign wrong. We solve the objective exactly.",
+        helps="you have no gold, assume no formula for the bias, and want probabilities that "
+        "are comparable between presentations",
+        cannot="A monotone map moves only one threshold on P(A), so its verdicts cannot beat "
+        "the best single threshold, and a first-position preference needs one threshold "
+        "per label sequence. For more than two candidates it is our extension, without "
+        "validation.",
     )
 
     def __post_init__(self) -> None:

@@ -31,7 +31,7 @@ class CellMedian(PriorMethod):
     """A median threshold per label sequence.
 
     Attributes:
-        layouts: Label sequences to estimate: the label set's own, or both.
+        layouts: Label sequences to fit: the label set's own (`canonical`), or both (`all`).
     """
 
     layouts: Layouts = "canonical"
@@ -40,14 +40,14 @@ class CellMedian(PriorMethod):
     about: ClassVar[About] = About(
         title="Cell median",
         source="ours",
-        idea="Put the threshold where permuted estimation items split half and half.",
+        idea="Set the threshold at which permuted estimation items split into halves.",
         calls="1",
-        estimation="2 per estimation item (4 with layouts=all)",
+        estimation="2 per estimation item; 4 with `layouts=all`",
         equation="A wins if logit P(A) > median of logit P(A) over X0 and X2 (A first)",
-        helps="The safest single-call correction for two candidates: exact under any monotone "
-        "distortion of the judge's scale and with unbalanced gold answers.",
-        cannot="Two candidates only; one threshold per label sequence, so a bias that changes "
-        "from item to item stays.",
+        helps="you want the safest one-call correction for two candidates: it is exact under "
+        "any monotone distortion of the judge's scale and with unbalanced gold",
+        cannot="It works for two candidates only. It has one threshold per label sequence, so a"
+        " bias that differs from item to item remains.",
         candidates=2,
         per_layout="cell-median:layouts=all",
     )

@@ -37,9 +37,9 @@ class Contextual(PriorMethod):
     """Division by the answer to content-free inputs.
 
     Attributes:
-        strings: The content-free texts.
-        per_item: Keep each item's own question and replace the candidates only.
-        layouts: Label sequences to estimate: the label set's own, or all rotations.
+        strings: Content-free texts, joined by `+`; one may be empty.
+        per_item: True keeps each item's question and replaces only the candidates.
+        layouts: Label sequences to fit: the label set's own (`canonical`), or all rotations (`all`).
     """
 
     strings: tuple[str, ...] = CONTENT_FREE
@@ -52,15 +52,14 @@ class Contextual(PriorMethod):
     about: ClassVar[About] = About(
         title="Contextual calibration",
         source="Zhao et al. 2021 (arXiv 2102.09690)",
-        idea="Ask about content-free text and divide every answer by what came back.",
+        idea="Learn label probabilities from content-free text and divide every answer by them.",
         calls="1",
         estimation="3 in all, per label sequence",
         equation="q(c) ~ p(c) / p_cf(label of c)",
-        helps="Almost free; removes a label preference that shows without any content.",
-        cannot="The answer to nothing need not be the bias on real content: it often over- or "
-        "under-corrects. For two candidates it moves one threshold, so it cannot undo a "
-        "preference for the first position when labels and positions part ways.",
-        differs="The CalibraEval study replaces only the candidates, by N/A alone.",
+        helps="the label preference shows without any content: the correction is almost free",
+        cannot="The answer to empty content need not be the bias on real content, so it often "
+        "over- or under-corrects. For two candidates it moves one threshold, so it "
+        "cannot undo a first-position preference where labels and positions move apart.",
     )
 
     def __post_init__(self) -> None:

@@ -56,7 +56,7 @@ class DomainContextual(PriorMethod):
 
     Attributes:
         samples: Number of random texts.
-        layouts: Label sequences to estimate: the label set's own, or all rotations.
+        layouts: Label sequences to fit: the label set's own (`canonical`), or all rotations (`all`).
         seed: Seed of the draw.
     """
 
@@ -70,13 +70,15 @@ class DomainContextual(PriorMethod):
     about: ClassVar[About] = About(
         title="Domain-context calibration",
         source="Fei et al. 2023 (arXiv 2305.19148)",
-        idea="Ask about random words of the task and divide every answer by what came back.",
+        idea="Learn label probabilities from random words of the task and divide every answer "
+        "by them.",
         calls="1",
         estimation="20 in all, per label sequence",
         equation="q(c) ~ p(c) / p_dc(label of c)",
-        helps="Closer to real content than a fixed string, still almost free.",
-        cannot="Random words are still not answers: the prior of nonsense may differ from the "
-        "prior on content. One threshold for two candidates, as in contextual calibration.",
+        helps="fixed content-free texts are too far from your content: it is still almost free",
+        cannot="Random words are not answers, so the prior from nonsense may differ from the "
+        "prior on content. For two candidates it moves one threshold, as `contextual` "
+        "does.",
     )
 
     def plan_fit(self, items: Sequence[Item]) -> list[tuple[Item, Ask]]:

@@ -43,10 +43,11 @@ class Vote(Method):
     """Majority over presentations.
 
     Attributes:
-        orders: Set of orders read; `auto` is swap for two candidates and cyclic for more.
-        layouts: What moves with the orders: coupled, label, order, or all three.
+        orders: Set of orders to read; `auto` is swap for two candidates and cyclic for more.
+        layouts: Parts that move: order and labels together (`coupled`), one of them, or `all`
+            three kinds of presentations.
         seed: Seed of `random:K` orders.
-        criteria: Of items with several: "rotate" turns their list by one place from call to call.
+        criteria: For items with several criteria: `rotate` shifts their list by one place per call.
     """
 
     orders: str = "auto"
@@ -59,11 +60,11 @@ class Vote(Method):
         title="Majority vote over orders",
         source="Wang et al. 2023 (arXiv 2305.17926)",
         idea="Ask in several orders and take the candidate named most often.",
-        calls="size of the set: 2 for two candidates, n for more",
+        calls="2 for two candidates, n for more (one per order)",
         equation="argmax_c #{t : z_t = c}; equal counts are a tie",
-        helps="Works without probabilities; removes any bias that the orders balance.",
-        cannot="With two orders every disagreement is a tie, and it throws away how sure each "
-        "answer was: where there are probabilities, averaging them is better.",
+        helps="your judge returns no probabilities: it removes any bias that the orders balance",
+        cannot="With two orders, every disagreement is a tie. It ignores how sure each answer "
+        "was: with probabilities, `average` is better.",
         points_variants=("vote:criteria=rotate",),
     )
 
@@ -82,7 +83,7 @@ class BalancedRubric(Vote):
     """Mean value over orders of the levels.
 
     Attributes:
-        orders: Set of orders read: balanced (2n), cyclic (n), full (n!) or `random:K`.
+        orders: Set of orders to read: `balanced` (2n), `cyclic` (n), `full` (n!) or `random:K`.
     """
 
     orders: str = "balanced"
@@ -95,10 +96,12 @@ class BalancedRubric(Vote):
         idea="Ask with the levels of the scale in 2n orders and average the scores.",
         calls="2n for n levels",
         equation="score = mean_t value(z_t); choice = the level whose value is nearest",
-        helps="Removes from the mean score what a preference for positions adds to it, without "
-        "probabilities; the standard deviation within an item shows how much the order moved it.",
-        cannot="A preference for positions is still noise within each order, and pulls the mean "
-        "towards the middle of the scale. Where there are probabilities `average` has less noise.",
+        helps="a scale judge returns no probabilities: the mean loses what a preference for "
+        "positions adds to it, and the standard deviation within an item shows how much "
+        "the order moved the score",
+        cannot="A preference for positions still adds noise within each order and pulls the "
+        "mean towards the middle of the scale. With probabilities, `average` has less "
+        "noise.",
         points_variants=("balanced-rubric:criteria=rotate",),
     )
 
@@ -113,9 +116,10 @@ class Average(Method):
     """Mean probability over presentations.
 
     Attributes:
-        orders: Set of orders read; `auto` is swap for two candidates and cyclic for more.
-        layouts: What moves with the orders: coupled, label, order, or all three.
-        space: Average probabilities, or their logarithms.
+        orders: Set of orders to read; `auto` is swap for two candidates and cyclic for more.
+        layouts: Parts that move: order and labels together (`coupled`), one of them, or `all`
+            three kinds of presentations.
+        space: Scale of the mean: probabilities, or their logarithms (`logit`).
         seed: Seed of `random:K` orders.
     """
 
@@ -132,10 +136,11 @@ class Average(Method):
         title="Average over orders",
         source="PriDe's estimator for its estimation items (Zheng et al. 2024, arXiv 2309.03882)",
         idea="Ask in several orders and average the probability of each candidate.",
-        calls="size of the set: 2 for two candidates, n for more",
+        calls="2 for two candidates, n for more (one per order)",
         equation="argmax_c mean_t p_t(c)",
-        helps="The strongest verdict where several calls per item can be paid for.",
-        cannot="Costs the whole set for every item; needs label probabilities, of lists the scores.",
+        helps="you can afford several calls per item and want the strongest verdict",
+        cannot="Every item costs the whole set of calls. It needs label probabilities, or "
+        "scores for lists.",
         variants=("average:layouts=all",),
     )
 

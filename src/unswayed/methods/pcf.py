@@ -50,11 +50,11 @@ class PCF(Method):
     """Consensus of several orders of one list.
 
     Attributes:
-        runs: Seeded orders read, the item's own among them; all n! where there are no more.
-        orders: The paper's seeded draws; or `cyclic` (n orders) or `balanced` (2n), which are even
-            and leave `runs` and `seed` aside.
+        runs: Number of seeded orders, the item's own included; all n! if there are no more.
+        orders: Orders to read: the paper's seeded draws, or even sets that ignore `runs` and
+            `seed`: `cyclic` (n orders) and `balanced` (2n).
         seed: Seed of the draws.
-        tolerance: Points of C, of 100, within which the highest are tied.
+        tolerance: Points of C, out of 100, within which the highest candidates tie.
     """
 
     runs: int = 7
@@ -67,16 +67,15 @@ class PCF(Method):
     about: ClassVar[About] = About(
         title="Permutation consensus (PCFJudge)",
         source="Huang et al. 2026 (arXiv 2603.20562)",
-        idea="Let the judge score and rank the whole list in several orders, and add up mean score, "
-        "ranks, first places and rightly voiced doubt.",
-        calls="7, or n! where that is less; n with `orders=cyclic`, 2n with `orders=balanced`",
+        idea="Score and rank the whole list in several orders, and combine mean scores, ranks,"
+        " first places and flags for calibrated uncertainty.",
+        calls="7, or n! if that is less; n with `orders=cyclic`, 2n with `orders=balanced`",
         equation="C = .50 mean score + .25 Borda + .20 top-set share + .05 caution share, each of "
         "100; argmax_c C",
-        helps="Picks the best of several answers where the order they are listed in moves scores.",
-        cannot="Seven drawn orders do not show every candidate equally often first, so part of a "
-        "bias for the first place stays; `orders=cyclic` and `orders=balanced` are even.",
-        differs="None was released: the seven orders, the tolerance and what happens to failed runs "
-        "are our choice.",
+        helps="you pick the best of several answers and their order in the list moves the scores",
+        cannot="Seven drawn orders do not show every candidate first equally often, so part of "
+        "a first-place preference remains. `orders=cyclic` and `orders=balanced` are "
+        "even.",
         variants=("pcf:orders=cyclic",),
     )
 

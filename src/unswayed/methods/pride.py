@@ -50,11 +50,11 @@ class PriDe(PriorMethod):
     """Division by a prior estimated on permuted items.
 
     Attributes:
-        prior: One prior for all items (`global`), one per label sequence (`cell`), or one per
-            group of items (`group`, with the global one for small or unknown groups).
-        mean: How the items' priors are averaged.
-        resamples: Bootstrap resamples of items for the prior's interval, which needs 60 items; 0
-            for none.
+        prior: Scope of a prior: all items (`global`), each label sequence (`cell`) or each group
+            of items (`group`; small and unknown groups use the global prior).
+        mean: Mean of the items' priors.
+        resamples: Bootstrap resamples for the interval of the prior, which needs 60 items; 0 skips
+            it.
         seed: Seed of the bootstrap.
     """
 
@@ -67,16 +67,15 @@ class PriDe(PriorMethod):
     about: ClassVar[About] = About(
         title="PriDe",
         source="Zheng et al. 2024 (arXiv 2309.03882)",
-        idea="Permute a few items to see the label prior alone, and divide it out of the rest.",
+        idea="Learn the judge's preference for each label from a few items shown in every "
+        "order, and divide it out of all other answers.",
         calls="1",
-        estimation="n per estimation item (n * n with prior=cell)",
+        estimation="n per estimation item; n * n with `prior=cell`",
         equation="argmax_c log p(c) - log prior(label of c)",
-        helps="The cheapest real correction: a few dozen items fix the prior for all others. A "
-        "prior per group helps where the bias depends on the topic.",
-        cannot="One prior per label sequence is one threshold for two candidates: it cannot follow "
-        "a bias that changes from item to item, and says nothing about other label sequences.",
-        differs="The released code answers the estimation items by averaging their calls; "
-        "CalibraEval's scripts apply one prior to all three presentations.",
+        helps="you have label probabilities and can afford one call per item; `prior=group` "
+        "helps if the bias depends on the topic",
+        cannot="For two candidates, a prior is one threshold: it cannot follow a bias that "
+        "differs from item to item, and it does not correct other label sequences.",
         group_variants=("pride:prior=group",),
         per_layout="pride:prior=cell",
     )

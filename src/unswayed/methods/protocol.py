@@ -45,11 +45,10 @@ class About:
         source: Paper with its arXiv number, or "ours".
         idea: One sentence.
         calls: Calls for one more item, as text.
-        estimation: Calls it spends on estimation, as text; empty if it learns nothing.
+        estimation: Calls for estimation, as text; empty if it learns nothing.
         equation: The rule in one line, plain text.
-        helps: When it helps.
-        cannot: What it cannot do.
-        differs: Where the authors' released code does something else; empty if it does not.
+        helps: End of a sentence that begins "Use it when".
+        cannot: Limits, as whole sentences.
         candidates: The only number of candidates it works for; None for any.
         default: Whether `--methods all` includes it.
         variants: What `all` includes beside it, as names with parameters.
@@ -70,7 +69,6 @@ class About:
     helps: str
     cannot: str
     estimation: str = ""
-    differs: str = ""
     candidates: int | None = None
     default: bool = True
     variants: tuple[str, ...] = ()

@@ -37,10 +37,11 @@ class Repeat(Method):
         title="Repeated sampling",
         source="control",
         idea="Ask the same presentation several times and take the majority.",
-        calls="the number of samples (3)",
+        calls="number of samples (3)",
         equation="argmax_c #{r : z_r = c}",
-        helps="Shows how much of a permutation method's gain is only the extra calls.",
-        cannot="It cannot remove bias: every sample carries the same order and labels.",
+        helps="you want to know how much of a permutation method's gain comes from the extra "
+        "calls alone",
+        cannot="It removes no bias: every sample has the same order and labels.",
         rank=2,
         control=True,
     )
@@ -67,11 +68,11 @@ class RepeatMean(Repeat):
         title="Repeated sampling, averaged",
         source="control",
         idea="Ask the same presentation several times and average the probabilities.",
-        calls="the number of samples (3)",
+        calls="number of samples (3)",
         equation="argmax_c mean_r p_r(c)",
-        helps="Shows how much of averaging over orders is only the extra calls.",
-        cannot="It cannot remove bias: every sample carries the same order and labels. Where the "
-        "answer is one token its probabilities are the same in every sample.",
+        helps="you want to know how much of the gain of `average` comes from the extra calls alone",
+        cannot="It removes no bias: every sample has the same order and labels. If the answer "
+        "is one token, its probabilities are the same in every sample.",
         default=False,
         control=True,
     )
@@ -86,8 +87,8 @@ class RepeatScore(Method):
     """Mean value over samples of one presentation of the levels.
 
     Attributes:
-        samples: Number of samples, at least 1; none for twice as many as there are levels, the
-            calls of `balanced-rubric`.
+        samples: Number of samples, at least 1; `None` takes twice the number of levels, as many
+            calls as `balanced-rubric`.
     """
 
     samples: int | None = None
@@ -98,10 +99,11 @@ class RepeatScore(Method):
         title="Repeated sampling, mean score",
         source="control of rubric position bias (arXiv 2602.02219)",
         idea="Ask with the levels in one order several times and average the scores.",
-        calls="the number of samples (2n for n levels)",
+        calls="number of samples (2n for n levels)",
         equation="score = mean_r value(z_r); choice = the level whose value is nearest",
-        helps="Shows how much of balanced-rubric is only the extra calls.",
-        cannot="It cannot remove bias: every sample carries the same order and labels.",
+        helps="you want to know how much of the gain of `balanced-rubric` comes from the extra "
+        "calls alone",
+        cannot="It removes no bias: every sample has the same order and labels.",
         rank=2,
         control=True,
     )

@@ -44,9 +44,10 @@ class Sequential(Method):
 
     Attributes:
         orders: Set of orders; `auto` is X0, X2, X1, X3 for two candidates and balanced for more.
-        rule: When to stop: `curtail` keeps the verdict; `lead` and `agree` may change it.
-        lead: Votes ahead at which `lead` stops.
-        samples: How often the set is asked; above 1 with sampling at a temperature above 0.
+        rule: Stopping rule: `curtail` keeps the verdict of the whole vote, `lead` and `agree` may
+            change it.
+        lead: Lead in votes at which `lead` stops.
+        samples: Passes through the set; more than 1 samples at a temperature above 0.
         seed: Seed of `random:K` orders.
     """
 
@@ -60,12 +61,13 @@ class Sequential(Method):
     about: ClassVar[About] = About(
         title="Sequential vote",
         source="ours (curtailed sampling)",
-        idea="Ask one presentation after the other and stop as soon as the vote is decided.",
+        idea="Ask one presentation after the other and stop once the vote is decided.",
         calls="at most 4 for two candidates, 2n for more",
         equation="stop when the leader's margin > calls left; verdict as in vote",
-        helps="The whole vote's verdict for about a fifth to a third fewer calls.",
-        cannot="Calls of one item wait for each other, so a run takes longer. The rules that save "
-        "more change some verdicts: measure how many on your own data.",
+        helps="you want the verdict of a whole vote for about a fifth to a third fewer calls",
+        cannot="Calls of one item wait for each other, so a run takes longer. `rule=lead` and "
+        "`rule=agree` save more but change some verdicts: measure how many on your own "
+        "data.",
     )
 
     def __post_init__(self) -> None:

@@ -46,8 +46,9 @@ class Direct(_SingleCall):
         idea="Ask once, in the item's own order, and take the answer.",
         calls="1",
         equation="verdict = the label the answer names",
-        helps="Nothing is corrected; it is what every other method is compared with.",
-        cannot="It carries the judge's whole position and label bias into the verdict.",
+        helps="you need the baseline: it corrects nothing, and every other method is compared "
+        "with it",
+        cannot="Its verdicts carry the judge's whole position and label bias.",
         rank=0,
     )
 
@@ -71,8 +72,9 @@ class Canonical(_SingleCall):
         idea="Ask once, with the candidates sorted by a hash of their text.",
         calls="1",
         equation="verdict = the label the answer names under sort_c(sha256(text_c))",
-        helps="Shows what consistency is worth by itself: it has all of it, for one call.",
-        cannot="It removes no bias: only accuracy shows whether a verdict is better.",
+        helps="you want to see what consistency is worth alone: this control has all of it, for"
+        " one call",
+        cannot="It removes no bias. Only accuracy shows whether a verdict is better.",
         rank=1,
         control=True,
     )
@@ -93,9 +95,10 @@ class DebiasPrompt(_SingleCall):
         idea="Add an instruction to the prompt: order, length and labels must not matter.",
         calls="1",
         equation="verdict = parsed label under the prompt `debias`",
-        helps="Costs nothing to try; a judge that follows instructions well may gain a little.",
-        cannot="The gain is unreliable and often negative: the bias is not in what the judge "
-        "believes it should do. It needs a judge that reads free-form instructions.",
+        helps="your judge follows instructions well: it costs nothing to try and may gain a little",
+        cannot="The gain is unreliable and often negative, because the bias is not a belief "
+        "that an instruction could change. It needs a judge that reads free-form "
+        "instructions.",
     )
 
     def asks(self, n: int) -> tuple[Ask, ...]:

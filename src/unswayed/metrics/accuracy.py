@@ -65,8 +65,8 @@ FRACTIONAL = replace(
 AGREEMENT = replace(
     ACCURACY,
     title="Agreement",
-    meaning="share of verdicts like those of the average over every presentation; stands in for "
-    "accuracy where there is no gold",
+    meaning="share of verdicts equal to those of the average over every presentation; replaces "
+    "accuracy if there is no gold",
     needs=(Need.YARDSTICK,),
     curve=False,
     optional=True,

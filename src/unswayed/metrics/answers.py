@@ -44,13 +44,13 @@ UNPARSED_RATE = Metric(
 TIE_RATE = replace(
     UNPARSED_RATE,
     title="Ties",
-    meaning="share of verdicts that name no winner",
+    meaning="share of verdicts that are ties",
     statistics=partial(_answers, code=TIE),
 )
 
 LABEL_MASS = Metric(
     title="Label mass",
-    meaning="probability that fell on the labels before it was renormalised",
+    meaning="probability on the labels before it is normalised",
     statistics=_masses,
     undefined="no label mass was recorded",
     needs=(Need.LABEL_MASS,),

@@ -47,8 +47,8 @@ def _modes(outcomes: Outcomes) -> tuple[BoolArray, BoolArray]:
 
 CONSISTENT_ACCURACY = Metric(
     title="Consistent accuracy",
-    meaning="two candidates: share of items judged rightly in every presentation; more: share of "
-    "items whose one most frequent verdict is right",
+    meaning="two candidates: share of items judged correctly in every presentation; more: share of "
+    "items whose only most frequent verdict is right",
     statistics=_right,
     undefined="no complete item has gold",
     needs=(Need.GOLD, Need.ORDERS, Need.PERMUTABLE, Need.COMPLETE),

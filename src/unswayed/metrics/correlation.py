@@ -247,7 +247,7 @@ PEARSON = replace(
 KENDALL = replace(
     PEARSON,
     title="Kendall τ-b",
-    meaning="pairs of items that scores and human scores put in the same order less those in the "
-    "opposite one, ties taken out; mean over the presentations",
+    meaning="pairs of items in the same order by scores and human scores minus pairs in opposite "
+    "order, ties removed; mean over the presentations",
     weighted=_over_presentations(kendall),
 )

@@ -37,7 +37,7 @@ def _means(sums: FloatArray) -> FloatArray:
 
 CRITERION_PLACE = Metric(
     title="Places of the criterion",
-    meaning="score of a criterion at each place in the list of criteria, the first one first, less "
+    meaning="score of a criterion at each place in the list of criteria, the first one first, minus "
     "its mean over the orders; 0 each without bias",
     statistics=_by_place,
     values=_means,

@@ -101,7 +101,7 @@ def _scores(outcomes: Outcomes) -> tuple[FloatArray, BoolArray]:
 
 ICC2K = Metric(
     title="ICC(2,k)",
-    meaning="agreement of probabilities between presentations, shifts counted as disagreement",
+    meaning="agreement of probabilities between presentations; shifts count as disagreement",
     statistics=_squares,
     values=absolute_agreement,
     undefined="fewer than two items with every probability (and, for more than two candidates, one "
@@ -115,7 +115,7 @@ ICC2K = Metric(
 ICC3K = replace(
     ICC2K,
     title="ICC(3,k)",
-    meaning="agreement of probabilities between presentations, shifts left out",
+    meaning="agreement of probabilities between presentations; shifts are ignored",
     values=shifted_agreement,
     interval=partial(of_agreement, shifted_agreement),
 )
@@ -123,7 +123,7 @@ ICC3K = replace(
 SCORE_SD = replace(
     ICC2K,
     title="Score sd",
-    meaning="standard deviation of the probabilities behind the ICC; near 0 the ICC says little",
+    meaning="standard deviation of the probabilities behind the ICC; near 0, the ICC means little",
     values=spread,
     undefined="no item has every probability",
     better=0,

@@ -31,8 +31,8 @@ def _by_position(outcomes: Outcomes) -> FloatArray:
 
 POSITION_SCORE = Metric(
     title="Points by position",
-    meaning="score of a candidate at each position, the first one first, less its own mean over the "
-    "presentations, mean over items; 0 each without bias",
+    meaning="score of a candidate at each position, the first one first, minus its own mean over the "
+    "presentations; mean over items; 0 each without bias",
     statistics=_by_position,
     undefined="no item has every score under every presentation",
     needs=(Need.SCORES, Need.ORDERS, Need.PERMUTABLE),

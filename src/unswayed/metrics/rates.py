@@ -57,8 +57,8 @@ def _effect(outcomes: Outcomes) -> FloatArray:
 
 POSITION_RATE = Metric(
     title="Positions",
-    meaning="share of parsed choices that fall on each position, the first one first, of complete "
-    "items where there are any; 1/n each without bias",
+    meaning="share of parsed choices on each position, the first one first, over complete items if "
+    "there are any; 1/n each without bias",
     statistics=lambda own: _with_total(own, own.positions_by_candidate),
     undefined="no answer could be read as a candidate",
     needs=(Need.PERMUTABLE, Need.PARSED),
@@ -71,15 +71,15 @@ POSITION_RATE = Metric(
 LABEL_RATE = replace(
     POSITION_RATE,
     title="Labels",
-    meaning="share of parsed choices that fall on each label, in the order of the label set, of "
-    "complete items where there are any; 1/n each without bias",
+    meaning="share of parsed choices on each label, in the order of the label set, over complete "
+    "items if there are any; 1/n each without bias",
     statistics=lambda own: _with_total(own, own.labels_by_candidate),
 )
 
 PRIMACY = replace(
     POSITION_RATE,
     title="Primacy",
-    meaning="share of the choices that fall on the first position, less the 1/n of no bias",
+    meaning="share of choices on the first position minus 1/n, the share without bias",
     values=excess_of_first,
     limits=lambda n: (-1.0 / n, 1.0 - 1.0 / n),
     interval=_excess_ends,
@@ -87,8 +87,8 @@ PRIMACY = replace(
 
 POSITION_EFFECT = Metric(
     title="Position effect",
-    meaning="share of comparisons that an answer wins when shown first, less that when shown last, a tie "
-    "half for each; mean over items read equally often with each first; 0 without bias (two candidates)",
+    meaning="share of comparisons that an answer wins when shown first minus its share when shown last, "
+    "with a tie as half; mean over items read equally often with each first; 0 without bias (two candidates)",
     statistics=_effect,
     undefined="no item was read equally often with each answer first",
     needs=(Need.PERMUTABLE,),

@@ -115,8 +115,8 @@ def _if_enough_differ(statistics: FloatArray, counts: NDArray[np.int64]) -> list
 
 RSTD = Metric(
     title="RStd",
-    meaning="spread (standard deviation) of recall over the labels; 0 when right answers are "
-    "recognised equally often under each",
+    meaning="standard deviation of recall over the labels; 0 if right answers are recognised equally "
+    "often under each",
     statistics=_gold_and_hits,
     values=recall_spread,
     undefined="fewer than two labels ever carried the right answer",
@@ -131,7 +131,7 @@ RSTD = Metric(
 
 RECALL_DIFFERENCE = Metric(
     title="Recall difference",
-    meaning="recall of right answers under the first label less that under the last, mean over the "
+    meaning="recall of right answers under the first label minus recall under the last; mean over "
     "items judged with the right answer under both; 0 without bias (two candidates)",
     statistics=_recall_difference,
     undefined="no item was judged with its right answer under both labels",
@@ -146,7 +146,7 @@ RECALL_DIFFERENCE = Metric(
 
 CKLD = Metric(
     title="CKLD",
-    meaning="Kullback-Leibler divergence from the gold labels to the chosen ones, smoothed; 0 when "
+    meaning="Kullback-Leibler divergence from the gold labels to the chosen ones, smoothed; 0 if "
     "labels are chosen as often as they are right",
     statistics=_gold_and_choices,
     values=divergence,
@@ -161,6 +161,6 @@ CKLD = Metric(
 CKLD_RAW = replace(
     CKLD,
     title="CKLD, unsmoothed",
-    meaning="CKLD without smoothing; infinite where a label that is right is never chosen",
+    meaning="CKLD without smoothing; infinite if a label that is right is never chosen",
     values=partial(divergence, smoothing=0.0),
 )

@@ -56,7 +56,7 @@ WITHIN_ITEM_SD = Metric(
 SCORE_SHIFT = replace(
     WITHIN_ITEM_SD,
     title="Score shift",
-    meaning="score of an item in its own order less its mean over the presentations, mean over items",
+    meaning="score of an item in its own order minus its mean over the presentations; mean over items",
     statistics=_shifts,
     undefined="no item has a score under every presentation, its own order among them",
     better=0,

@@ -56,7 +56,7 @@ def _balanced(places: NDArray[np.intp]) -> bool:
 
 POSITION_BIAS = Metric(
     title="Position bias",
-    meaning="what each position adds to the log-probability of a candidate, in nats",
+    meaning="amount that each position adds to the log-probability of a candidate, in nats",
     statistics=lambda own: _centred_means(own, own.positions_by_candidate),
     undefined="the presentations do not show every candidate equally often everywhere, or no item "
     "has every probability",
@@ -68,6 +68,6 @@ POSITION_BIAS = Metric(
 LABEL_BIAS = replace(
     POSITION_BIAS,
     title="Label bias",
-    meaning="what each label adds to the log-probability of a candidate, in nats",
+    meaning="amount that each label adds to the log-probability of a candidate, in nats",
     statistics=lambda own: _centred_means(own, own.labels_by_candidate),
 )

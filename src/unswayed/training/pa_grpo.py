@@ -125,7 +125,7 @@ GRPO = GroupObjective(
     preset="grpo",
 )
 RL = GroupObjective(
-    card_text="GRPO with a reward and an advantage of the user's choice (none with group: EIS-GRPO, "
+    card_text="GRPO with a chosen reward and advantage (none with group: EIS-GRPO, "
     "arXiv 2505.13346; joint: the reward of J1, arXiv 2505.10320)",
     consistency="con",
     advantage="group",

@@ -284,14 +284,13 @@ def repetition(judge: str, k: int) -> list[Path]:
 
 
 @pytest.mark.parametrize(
-    ("judge", "k"), [(judge, k) for judge in sorted(REPEATED) for k in (1, 2, 3)]
+    ("judge", "k"),
+    [(judge, k) for judge in sorted(REPEATED) for k in (1, 2, 3) if repetition(judge, k)],
 )
 def test_repetitions(
     judge: str, k: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     files = repetition(judge, k)
-    if not files:
-        pytest.skip(f"no rows of repetition {k} of {judge} are in shared/data")
     made = import_files("auto", files)
     got = figures(made.items, made.decisions)
     if k == 1:

@@ -141,7 +141,8 @@ def test_a_log_that_was_cut_off_still_says_its_model(tmp_path: Path) -> None:
 
 def zstandard(path: Path, sample: dict[str, Any], *, size: int | None = None) -> Path:
     """A log whose sample is Zstandard (method 93), which zipfile cannot write before Python 3.14."""
-    pyarrow = pytest.importorskip("pyarrow")
+    import pyarrow
+
     text = json.dumps(sample).encode()
     packed = pyarrow.compress(text, codec="zstd", asbytes=True)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:

@@ -490,7 +490,6 @@ def test_a_file_that_is_one_object_and_no_format_names_its_fields(tmp_path: Path
 
 
 def test_parquet_is_read_row_by_row(tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow")
     import pyarrow as pa
     import pyarrow.parquet as pq
 

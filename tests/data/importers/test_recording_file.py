@@ -90,7 +90,6 @@ def test_a_number_that_is_no_count_is_refused_by_both_readers(
 def test_compressed_piped_and_parquet_files_are_the_same(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("pyarrow")
     plain = tmp_path / "d.jsonl"
     plain.write_bytes(random_file(seed))
     expected, _ = read_plainly(plain, "skip")
@@ -107,7 +106,6 @@ def test_compressed_piped_and_parquet_files_are_the_same(
 
 
 def test_a_table_that_is_no_parquet_is_an_error(tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow")
     path = tmp_path / "d.parquet"
     path.write_bytes(b"item_id,order\n")
     with pytest.raises(UsageError, match=r"cannot read .*d\.parquet"):
@@ -115,7 +113,6 @@ def test_a_table_that_is_no_parquet_is_an_error(tmp_path: Path) -> None:
 
 
 def test_parquet_says_which_row_is_bad(tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow")
     path = tmp_path / "d.parquet"
     export_decisions([decision("a"), decision("b", choice=5)], path, "parquet")
     with pytest.raises(ItemError, match=r"d\.parquet:2: decision: b: choice: 5 is out of range"):
@@ -195,7 +192,7 @@ def test_processes_that_are_forked_read_the_same_decisions(tmp_path: Path) -> No
 def test_odd_cells_of_parquet_are_no_tracebacks(
     column: str, value: object, said: str | None, tmp_path: Path
 ) -> None:
-    pa = pytest.importorskip("pyarrow")
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     path = tmp_path / "x.parquet"

@@ -217,7 +217,9 @@ def test_small_or_piped_gzip_may_expand_far(
 
 
 def test_parquet_bombs_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     count = 3000
     columns = {
         "id": [f"q{number}" for number in range(count)],
@@ -241,7 +243,9 @@ def test_parquet_bombs_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_parquet_batch_is_small_if_values_may_be_large(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     path = tmp_path / "f.parquet"
     pq.write_table(pa.table({"prompt": ["p" * 100_000] * 200}), path)
     sizes = []

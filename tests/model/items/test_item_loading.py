@@ -305,7 +305,7 @@ def test_a_table_damaged_in_its_middle_is_refused(tmp_path: Path) -> None:
 
 
 def parquet(path: Path, **columns: Any) -> Path:
-    pa = pytest.importorskip("pyarrow")
+    import pyarrow as pa
     from pyarrow import parquet as pq
 
     given = {"id": ["a"], "prompt": ["p"], "candidates": [["x", "y"]], **columns}
@@ -314,7 +314,8 @@ def parquet(path: Path, **columns: Any) -> Path:
 
 
 def test_parquet_that_holds_what_python_cannot_is_refused(tmp_path: Path) -> None:
-    pa = pytest.importorskip("pyarrow")
+    import pyarrow as pa
+
     offsets, text = (pa.py_buffer(part) for part in (b"\0\0\0\0\1\0\0\0", b"\xff"))
     for column in (
         pa.Array.from_buffers(pa.string(), 1, [None, offsets, text]),  # no UTF-8

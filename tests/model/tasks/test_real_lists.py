@@ -9,9 +9,8 @@ import pytest
 from unswayed.api import audit
 from unswayed.model.items import Item, ItemSet, Task
 
-FILE = (
-    Path(__file__).parents[4].parent / "shared" / "data" / "arc" / "ARC-Challenge-Dev_dev.jsonl.gz"
-)
+SHARED = Path(__file__).parents[3].parent / "shared" / "data"
+FILE = SHARED / "arc" / "ARC-Challenge-Dev_dev.jsonl.gz"
 pytestmark = pytest.mark.skipif(not FILE.is_file(), reason="the folder shared is not beside")
 QUIET = "simulated/judge?slot=1.5,0,0,0&label=0&noise=0&content=1"
 

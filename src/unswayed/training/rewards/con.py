@@ -32,7 +32,7 @@ def _expected(p: FloatArray, right: BoolArray) -> FloatArray:
 
 
 CON = Reward(
-    "r_con, as the paper defines it: +1 for agreement across presentations, else -1.",
+    "r_con as the paper defines it: +1 for agreement across presentations, otherwise -1.",
     sampled=lambda choices, right: consistency_reward(choices, right.shape[-1]),
     expected=_expected,
 )

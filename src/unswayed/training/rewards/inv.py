@@ -37,8 +37,8 @@ def invariance_reward(choices: ArrayLike, n: int) -> FloatArray:
 
 
 INV = Reward(
-    "Rewards invariance only, not confidence: agreement with other presentations, less that with "
-    "the own one (not part of PA-GRPO).",
+    "Invariance without confidence: agreement with other presentations, less agreement within the "
+    "same one (not part of PA-GRPO).",
     sampled=lambda choices, right: invariance_reward(choices, right.shape[-1]),
     expected=lambda p, right: 2.0 * (elsewhere(p) - p),
     unparsed=0.0,

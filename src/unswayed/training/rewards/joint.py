@@ -29,7 +29,7 @@ def _expected(p: FloatArray, right: BoolArray) -> FloatArray:
 
 
 JOINT = Reward(
-    "+1 where the answer is right in every presentation, else -1 (J1, arXiv 2505.10320).",
+    "+1 if the answer is right in every presentation, otherwise -1 (J1, arXiv 2505.10320).",
     sampled=joint_reward,
     expected=_expected,
 )

@@ -34,7 +34,7 @@ def _expected(p: FloatArray, right: BoolArray) -> FloatArray:
 
 
 MODE = Reward(
-    "+1 for the candidate that the group names most often over all its samples, else -1.",
+    "+1 for the candidate that the group names most often in all its samples, otherwise -1.",
     sampled=lambda choices, right: mode_reward(choices, right.shape[-1]),
     expected=_expected,
 )

@@ -36,7 +36,7 @@ def agreement(p: FloatArray) -> FloatArray:
 
 
 PAIR = Reward(
-    "How many of the other presentations agree, sample by sample: from -1 for none to +1 for all.",
+    "Share of the other presentations that agree, sample by sample: -1 for none, +1 for all.",
     sampled=lambda choices, right: pair_reward(choices, right.shape[-1]),
     expected=lambda p, right: agreement(p),
 )

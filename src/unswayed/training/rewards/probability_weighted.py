@@ -31,7 +31,7 @@ def probability_weighted_reward(choices: ArrayLike, n: int) -> FloatArray:
 
 
 PROBABILITY_WEIGHTED = Reward(
-    "Which share of all other presentations' samples agrees: pair with less noise.",
+    "Share of the samples of all other presentations that agree: `pair` with less noise.",
     sampled=lambda choices, right: probability_weighted_reward(choices, right.shape[-1]),
     expected=lambda p, right: agreement(p),
 )
