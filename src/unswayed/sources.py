@@ -14,7 +14,7 @@ from unswayed.base.digests import drawn
 from unswayed.base.errors import ItemError, UnknownNameError, UsageError
 from unswayed.base.registry import did_you_mean
 from unswayed.data.benchmarks import BENCHMARKS, is_benchmark, load_benchmark
-from unswayed.model.items import TASKS, Item, ItemSet, items_of, load_items
+from unswayed.model.items import TASKS, Item, ItemSet, encoded, items_of, load_items
 from unswayed.tiny import SETS, is_built_in, judge_of
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class DataOptions(Settings):
         elif isinstance(source, ItemSet):
             loaded = source
         else:
-            records = list(_records(source))
+            records = list(records_of(source))
             if not all(isinstance(record, Item) for record in records):
                 plain = [encoded(record) for record in records]
                 return items_of(plain, limit=limit, task=task, on_bad_item=self.on_bad_item)
@@ -139,25 +139,13 @@ def _sample(items: ItemSet, count: int, seed: int) -> ItemSet:
     return _subset(items, [place for place, item_id in enumerate(ids) if item_id in chosen])
 
 
-def _records(source: Iterable[Any]) -> Iterable[Any]:
+def records_of(source: Iterable[Any]) -> Iterable[Any]:
     """Yield the items or records of a list, a data frame or a dataset."""
     if hasattr(source, "columns") and hasattr(source, "to_dict"):
         return source.to_dict("records")  # type: ignore[no-any-return]  # a data frame
     if isinstance(source, Mapping):
         raise UsageError("items: one mapping is one item; give a list of them.")
     return source
-
-
-def encoded(record: object) -> Mapping[str, object]:
-    """Return a record as plain values: cells may be arrays."""
-    if isinstance(record, Item):
-        return {name: getattr(record, name) for name in Item.__struct_fields__}
-    if not isinstance(record, Mapping):
-        raise ItemError(f"{record!r:.60} is neither an item nor a mapping with its fields.")
-    return {
-        str(name): value.tolist() if hasattr(value, "tolist") else value
-        for name, value in record.items()
-    }
 
 
 def _existing(source: str) -> str:

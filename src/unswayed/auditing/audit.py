@@ -27,6 +27,7 @@ from unswayed.auditing.run_directory import json_text, write_bytes, write_text
 from unswayed.auditing.settings import AuditSettings
 from unswayed.backends import Backend
 from unswayed.base.counts import agrees, plural
+from unswayed.base.errors import UsageError
 from unswayed.base.visible import one_line
 from unswayed.calls import (
     Caller,
@@ -98,6 +99,10 @@ def plan_for(
     items: ItemSet, settings: AuditSettings, backend: Backend, directory: Path | None = None
 ) -> AuditPlan:
     """Return the plan for a model: what it gives decides which methods run; `all` keeps those of a directory."""
+    if not backend.reads_prompt and settings.protocol not in (None, "coupled", "order"):
+        raise UsageError(
+            f"protocol {settings.protocol!r}: {backend.model} sees no labels. Choose coupled or order."
+        )
     prompts = prompts_for(backend, settings.prompts)
     items = expanded(items)
     plan = plan_audit(

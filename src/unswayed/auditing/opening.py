@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from unswayed.backends import Backend, BackendSettings, open_backend
+from unswayed.backends import Backend, BackendSettings, backend_of, open_backend
 from unswayed.base.counts import agrees, plural
 from unswayed.base.errors import MissingKeyError, UnswayedError
 from unswayed.calls import CallPlan
@@ -12,15 +12,15 @@ from unswayed.store import CallStore, Memory, Pool
 
 
 def open_or_replay(
-    model: str, settings: BackendSettings | None, directory: Path | None
+    model: str | Backend, settings: BackendSettings, directory: Path | None
 ) -> tuple[Backend, MissingKeyError | None]:
     """Open the model; without its key, replay its calls in a run directory, and tell what is missing to
     ask the model itself (see `check_recorded`).
     """
     try:
-        return open_backend(model, settings), None
+        return backend_of(model, settings, keeps_calls=directory is not None), None
     except MissingKeyError as missing:
-        if directory is None or not _holds_calls_of(model, directory):
+        if not isinstance(model, str) or directory is None or not _holds_calls_of(model, directory):
             raise
         return open_backend(f"replay/{directory}", settings), missing
 

@@ -243,7 +243,7 @@ def choose_methods(
         if reason is None and unknown_words:
             asks = itertools.chain.from_iterable(map(method.asks, sizes))
             if any(ask.prompt_id != "default" for ask in asks):
-                reason = "this model's vocabulary has no words for another instruction"
+                reason = "this judge has its own prompt"
         if reason is None and recorded is not None and method.name != BASE:
             reason = _not_recorded(method, strata, recorded)
         if reason is None:

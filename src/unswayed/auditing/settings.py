@@ -32,7 +32,7 @@ class AuditSettings(Settings):
         tuple[str, ...],
         Meta(
             description="Methods, separated by commas, or all; see `unswayed list methods`.",
-            extra={"text": str, "typed": ",".join(AUDITED), "value": str | Sequence[str]},
+            extra={"text": str, "typed": ",".join(AUDITED), "value": str | Sequence[object]},
         ),
     ] = AUDITED
     orders: Annotated[
@@ -97,6 +97,10 @@ class AuditSettings(Settings):
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         if isinstance(self.methods, str):
             values["methods"] = [part.strip() for part in self.methods.split(",") if part.strip()]
+        elif not all(isinstance(method, str) for method in self.methods):
+            from unswayed.methods.names import named
+
+            values["methods"] = list(map(named, self.methods))
         if isinstance(self.estimation_sizes, str):
             values["estimation_sizes"] = _numbers(self.estimation_sizes)
         try:

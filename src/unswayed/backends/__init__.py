@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Final, Self
+from typing import Annotated, Any, Final, Self
 
 import msgspec
 from msgspec import Meta
@@ -20,7 +20,15 @@ from unswayed.base.arguments import Settings
 from unswayed.base.errors import UnknownNameError, UsageError
 from unswayed.base.registry import Registry, did_you_mean
 
-__all__ = ["BACKENDS", "LOCAL", "Backend", "BackendSettings", "local_options", "open_backend"]
+__all__ = [
+    "BACKENDS",
+    "LOCAL",
+    "Backend",
+    "BackendSettings",
+    "backend_of",
+    "local_options",
+    "open_backend",
+]
 
 
 Rate = Annotated[float, Meta(gt=0)]
@@ -174,3 +182,32 @@ def open_backend(name: str, settings: BackendSettings | None = None) -> Backend:
     if provider not in BACKENDS:
         raise UnknownNameError(f"unknown provider {provider!r}. {did_you_mean(provider, BACKENDS)}")
     return BACKENDS.load(provider)(model, settings or BackendSettings())
+
+
+def backend_of(
+    judge: str | Backend | Callable[..., Any],
+    settings: BackendSettings | None = None,
+    *,
+    keeps_calls: bool = False,
+) -> Backend:
+    """Return the backend of a judge, opened or wrapped if need be; `keeps_calls` if a folder keeps its calls.
+
+    Raises:
+        UsageError: If settings are given to an open backend, or calls of a nameless function are kept.
+        UnswayedError: As `open_backend`.
+    """
+    if isinstance(judge, str):
+        return open_backend(judge, settings)
+    from unswayed.backends.function import FunctionJudge
+
+    if settings not in (None, BackendSettings()):
+        raise UsageError(
+            "how to reach a model goes with its name, not with an open backend or a function."
+        )
+    backend = judge if isinstance(judge, Backend) else FunctionJudge(judge)
+    if keeps_calls and isinstance(backend, FunctionJudge) and not backend.is_named:
+        raise UsageError(
+            f"{backend.model}: calls in a folder outlive the code of a function. Name it and its version, "
+            "such as us.FunctionJudge(judge, name='judge-v3'), and change the name with the code."
+        )
+    return backend

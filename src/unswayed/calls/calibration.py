@@ -41,7 +41,14 @@ class Calibration:
 
 
 def prompts_for(backend: Backend, prompts: PromptSettings) -> PromptSettings:
-    """Return the prompts a model is asked with: those given, over the model's own."""
+    """Return the prompts a model is asked with: those given, over the model's own.
+
+    Raises:
+        UsageError: If prompts are given to a judge that reads none.
+    """
+    reworded = prompts.style != PromptSettings().style or prompts.template or prompts.shots
+    if reworded and not backend.reads_prompt:
+        raise UsageError(f"{backend.model} reads no prompt: leave out prompt, template and shots.")
     return backend.own_prompt.settings(prompts)
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, count
 from typing import Final
 
 from unswayed.backends import Backend
@@ -17,7 +17,7 @@ from unswayed.methods.fitted_file import FittedFile
 from unswayed.methods.names import parse_method, spec_name
 from unswayed.methods.protocol import is_fitted, learned_fields, learned_sizes, why_not
 from unswayed.model.decisions import Decision, DecisionTable, Evidence, Verdict
-from unswayed.model.items import Item, Task, by_criterion
+from unswayed.model.items import Item, Task, as_item, by_criterion
 from unswayed.model.parsing import ending
 from unswayed.model.presentation import Ask
 from unswayed.model.tasks import task_of
@@ -217,14 +217,16 @@ def _remedies(item: Item | None) -> list[str]:
     return own or [name for name in audited if name != BASE]
 
 
-def windows(items: Iterable[Item], size: int = 64) -> Iterator[list[Item]]:
+def windows(
+    items: Iterable[Item] | Iterable[Mapping[str, object]], size: int = 64
+) -> Iterator[list[Item]]:
     """Items in lists of about `size` with distinct ids (a stream may repeat them).
 
     Criteria are taken apart; those of an item, which are asked by the same calls, are in one list.
     """
     window: dict[str, Item] = {}
     last = ""
-    for item in by_criterion(items):
+    for item in by_criterion(map(as_item, items, count(1))):
         if item.id in window or (len(window) >= size and item.asked_as != last):
             yield list(window.values())
             window = {}
