@@ -18,6 +18,7 @@ import inspect
 import io
 import json
 import re
+import sys
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -172,6 +173,47 @@ def short_table() -> str:
     return table(("method", "idea", "calls per item", "needs probabilities"), rows)
 
 
+QUESTIONS = (  # the answer shows figures of an evidence page
+    (
+        "Does random gold lead to a recommendation?",
+        "in {} of audits whose gold is random where the orders disagree",
+        "claims",
+        "contested",
+    ),
+    (
+        "Are real judges biased?",
+        "Claude 3 Haiku keeps {} of its verdicts on JudgeBench after a swap",
+        "published",
+        "haiku",
+    ),
+    (
+        "Is work lost when a run is killed?",
+        "after {} kills, every resumed run equals an undisturbed one",
+        "reliability",
+        "kills-sum",
+    ),
+    (
+        "Does training remove the bias?",
+        "built-in judge right in both orders: {}% untrained, {}% trained",
+        "study",
+        "base",
+        "permuted-sft",
+    ),
+)
+
+
+def evidence_table() -> str:
+    """A few questions, each with the measured figures of an evidence page."""
+    sys.path.insert(0, str(DOCS))
+    from evidence import block, load
+
+    lines = ["| question | measured | page |", "|---|---|---|"]
+    for question, answer, page, *figures in QUESTIONS:
+        told = answer.format(*(block(load(page), figure) for figure in figures))
+        lines.append(f"| {question} | {told} | [{page}](docs/evidence/{page}.md) |")
+    return "\n".join(lines)
+
+
 def picture_line(docs: Path) -> str:
     """The picture of the README, with the description in its file as alternative text."""
     drawn = (docs / "before-after.svg").read_text(encoding="utf-8")
@@ -299,7 +341,8 @@ class MarkdownHelp(CONTEXT.formatter_class):  # type: ignore[misc, name-defined]
 
     def write_dl(self, rows: Sequence[tuple[str, str]], *_: object, **__: object) -> None:
         """Write names with their meanings."""
-        cells = ((f"`{name}`", " ".join(text.split())) for name, text in rows)
+        texts = (" ".join(text.split()).replace("] [", r"] \[") for _, text in rows)  # not a link
+        cells = ((f"`{name}`", text) for (name, _), text in zip(rows, texts, strict=True))
         self.write(table(("", ""), ([c.replace("|", r"\|") for c in row] for row in cells)) + "\n")
 
 
@@ -369,6 +412,7 @@ def pages(docs: Path = DOCS) -> dict[Path, str]:
         docs.parent / "README.md": {
             "methods": short_table(),
             "picture": picture_line(docs),
+            "evidence": evidence_table(),
         },
         docs / "reference" / "metrics.md": {"metrics": metric_table()},
         docs / "train.md": {"objectives": objective_table(), "rewards": reward_table()},

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from unswayed import methods as methods
     from unswayed.api import audit as audit
     from unswayed.api import calibrate as calibrate
+    from unswayed.backends.function import FunctionJudge as FunctionJudge
     from unswayed.base.errors import UnswayedError as UnswayedError
     from unswayed.calls.judge import Judge as Judge
     from unswayed.methods.fitted_file import load_method as load_method
@@ -36,6 +37,7 @@ __version__ = VERSION
 _WHERE = {
     "AuditResult": "unswayed.result:AuditResult",
     "Decision": "unswayed.model.decisions:Decision",
+    "FunctionJudge": "unswayed.backends.function:FunctionJudge",
     "Item": "unswayed.model.items:Item",
     "Judge": "unswayed.calls.judge:Judge",
     "Presentation": "unswayed.model.presentation:Presentation",
@@ -53,6 +55,7 @@ _WHERE = {
 __all__ = [
     "AuditResult",
     "Decision",
+    "FunctionJudge",
     "Item",
     "Judge",
     "Presentation",

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from unswayed.auditing.planning import left_out
 from unswayed.auditing.settings import AuditSettings
 from unswayed.audits import audit_data
-from unswayed.backends import Backend, BackendSettings, open_backend
+from unswayed.backends import Backend, BackendSettings, backend_of
 from unswayed.base.arguments import checked, takes
 from unswayed.base.errors import BackendError
 from unswayed.base.sync import run_sync
@@ -20,10 +21,11 @@ from unswayed.calls.calibration import calibrate as fit
 from unswayed.methods import Method
 from unswayed.methods.fitted_file import save_method
 from unswayed.methods.names import parse_method
+from unswayed.model.decisions import Decision
 from unswayed.model.items import ItemSet
 from unswayed.prompts import AskOptions, prompt_fingerprint
 from unswayed.result import AuditResult
-from unswayed.sources import DataOptions, Source, examples_of
+from unswayed.sources import DataOptions, Source, examples_of, records_of
 from unswayed.store import CallStore
 
 if TYPE_CHECKING:
@@ -33,24 +35,26 @@ if TYPE_CHECKING:
 @checked
 @takes(AuditSettings, AskOptions, DataOptions, over=BackendSettings)
 def audit(
-    model: str | None = None,
+    model: str | Backend | Callable[..., Any] | None = None,
     items: Source | None = None,
     *,
-    decisions: str | Path | None = None,
+    decisions: str | Path | Iterable[Decision] | Iterable[Mapping[str, object]] | None = None,
     shots: Source = (),
     out: str | Path | None = None,
     budget: float | None = None,
     backend: BackendSettings | None = None,
     **options: Unpack[AuditKeywords],
 ) -> AuditResult:
-    """Audit a model on items; calls already recorded in `out` are not made again.
+    """Audit a judge on items; calls already recorded in `out` are not made again.
 
     Args:
-        model: `provider/model`; None for the tiny judge of a built-in set. With `decisions`: whose,
-            where they are of several models.
+        model: `provider/model`, an open backend, or a function as `FunctionJudge` takes it; None for the
+            tiny judge of a built-in set. With `decisions`: the model whose decisions count, where several
+            models made them.
         items: Items or mappings with their fields (a list, a data frame, a dataset), a path, or the
             name of a built-in set or a benchmark; None for `tiny-judge`.
-        decisions: File of recorded decisions to audit instead of calling a model.
+        decisions: Recorded decisions to audit instead of calling a model: a file, or decisions or mappings
+            with their fields in memory (a list, a data frame).
         shots: Items with gold to show as examples.
         out: Run directory; None keeps the calls in memory only.
         budget: Spend no more USD than this.
@@ -64,32 +68,37 @@ def audit(
         UnswayedError: For input that cannot be audited, or if no call can succeed.
         KeyboardInterrupt: After Ctrl-C; what was done is kept in `out`.
     """
+    reach = BackendSettings.of(options, backend)
+    if model is not None and not isinstance(model, str):
+        model, reach = backend_of(model, reach, keeps_calls=out is not None), BackendSettings()
+    if decisions is not None and not isinstance(decisions, str | Path):
+        decisions = list(records_of(decisions))
     result = audit_data(
         model,
         items,
         AuditSettings.of(options),
         AskOptions.of(options),
         DataOptions.of(options),
-        BackendSettings.of(options, backend),
+        reach,
         shots=shots,
-        decisions=None if decisions is None else Path(decisions),
+        decisions=decisions,
         directory=None if out is None else Path(out),
         budget=budget,
     )
     run = result.record.run
     if run.interrupted:
         raise KeyboardInterrupt
-    if run.fatal and not run.calls.answered:
-        raise BackendError(run.fatal)
+    if not run.calls.answered and (run.fatal or run.failures):
+        raise BackendError(run.fatal or run.failures[0])
     return result
 
 
 @checked
 @takes(AskOptions, DataOptions, over=BackendSettings)
 def calibrate(
-    method: str,
+    method: str | Method,
     items: Source,
-    model: str,
+    model: str | Backend | Callable[..., Any],
     *,
     out: str | Path,
     shots: Source = (),
@@ -101,9 +110,9 @@ def calibrate(
     """Fit a method on unlabelled items and write the file that `load_method` reads.
 
     Args:
-        method: A method that learns, such as "pride".
+        method: A method that learns, such as "pride" or `PriDe()`.
         items: As for `audit`; gold is not looked at.
-        model: `provider/model`.
+        model: As for `audit`.
         out: JSON file to write.
         shots: Items with gold to show as examples.
         calls: Directory of recorded calls to use and fill; None for one beside `out`.
@@ -116,17 +125,16 @@ def calibrate(
     Raises:
         UnswayedError: If the method cannot be fitted on these items.
     """
-    chosen = parse_method(method)
+    chosen = parse_method(method) if isinstance(method, str) else method
     data = DataOptions.of(options).load(items)
     asked = AskOptions.of(options)
-    opened = open_backend(model, BackendSettings.of(options, backend))
+    opened = backend_of(model, BackendSettings.of(options, backend), keeps_calls=True)
     prompts = prompts_for(opened, asked.prompts(examples_of(shots)))
     check_calibration(chosen, data, opened, prompts)
     path = Path(out)
     directory = path.with_name(f"{path.stem}.calls") if calls is None else Path(calls)
-    fitted = run_sync(
-        _fit(chosen, data, opened, directory, RunSettings(prompts=prompts, reask=asked.reask))
-    )
+    settings = RunSettings(prompts=prompts, reask=asked.reask)
+    fitted = run_sync(_fit(chosen, data, opened, directory, settings, closes=opened is not model))
     left = [left_out(data.bad_lines)] if data.bad_lines else []
     save_method(
         path,
@@ -144,7 +152,13 @@ def calibrate(
 
 
 async def _fit(
-    method: Method, items: ItemSet, backend: Backend, directory: Path, settings: RunSettings
+    method: Method,
+    items: ItemSet,
+    backend: Backend,
+    directory: Path,
+    settings: RunSettings,
+    *,
+    closes: bool,
 ) -> Calibration:
     with CallStore.open(directory) as store, stop_on_interrupt() as stop:
         try:
@@ -155,4 +169,5 @@ async def _fit(
                 raise KeyboardInterrupt from None
             raise
         finally:
-            await backend.close()
+            if closes:
+                await backend.close()

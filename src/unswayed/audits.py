@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -48,7 +48,7 @@ from unswayed.tiny import DEFAULT_SET, is_built_in
 
 
 def audit_data(
-    model: str | None,
+    model: str | Backend | None,
     source: Source | None,
     measured: AuditSettings,
     asking: AskOptions,
@@ -56,13 +56,15 @@ def audit_data(
     reach: BackendSettings,
     *,
     shots: Source | None = None,
-    decisions: Path | None = None,
+    decisions: str | Path | Sequence[object] | None = None,
     directory: Path | None = None,
     budget: float | None = None,
     command: str | None = None,
 ) -> AuditResult:
     """Run the audit of `unswayed audit` and `unswayed.audit`; a command always writes a run directory."""
     if decisions is not None:
+        if isinstance(model, Backend):
+            raise UsageError(f"{model.model}: recorded decisions need no judge.")
         settings = replace(measured, prompts=asking.prompts(examples_of(shots)))
         return audit_recorded(
             decisions,
@@ -75,15 +77,23 @@ def audit_data(
             on_bad_item=selection.on_bad_item,
             command=command,
         )
+    if isinstance(model, Backend):
+        measured = replace(measured, protocol=measured.protocol or "coupled")
     items, settings, name = settled(
-        model, source, measured, asking, selection, shots, typed=command is not None
+        model.model if isinstance(model, Backend) else model,
+        source,
+        measured,
+        asking,
+        selection,
+        shots,
+        typed=command is not None,
     )
     if command is not None:
         directory = directory or default_directory(items.name, name, settings.prompts)
     return audit_calls(
         items,
         settings,
-        name,
+        model if isinstance(model, Backend) else name,
         reach,
         directory=directory,
         budget=budget,
@@ -132,7 +142,7 @@ def _name_of(source: Source | None) -> str | None:
 def audit_calls(
     items: ItemSet,
     settings: AuditSettings,
-    model: str,
+    model: str | Backend,
     reach: BackendSettings,
     *,
     directory: Path | None,
@@ -144,11 +154,12 @@ def audit_calls(
 
     Without a directory the calls are kept in memory; what cannot be audited leaves no directory behind.
     `command` reproduces the run, without keys; `given` are the data, limit, task and examples as they were
-    named, for `run.json`.
+    named, for `run.json`. A backend that the caller opened stays open.
     """
+    title = model.model if isinstance(model, Backend) else model
     backend, missing = open_or_replay(model, reach, directory)
     with ExitStack() as at_end:
-        with _closed_if_refused(backend):
+        with _closed_if_refused(None if backend is model else backend):
             plan = plan_for(items, settings, backend, directory)
             run_settings = run_settings_for(settings, backend, budget_usd=budget)
             if directory is None:
@@ -167,10 +178,10 @@ def audit_calls(
             for words in said(changes, priced, reask=settings.reask):
                 print(f"unswayed: {words}", file=sys.stderr, flush=True)
             check_recorded(priced, missing)
-        asked = run_sync(_ask(audit, priced))
+        asked = run_sync(_ask(audit, priced, closes=backend is not model))
         # measured outside the event loop, so that Ctrl-C stops it at once
-        record = audit.measure(asked, command=command or f"unswayed.audit({model!r}, ...)")
-        named = asked_for(model, reach, settings.prompts, directory, given or {})
+        record = audit.measure(asked, command=command or f"unswayed.audit({title!r}, ...)")
+        named = asked_for(title, reach, settings.prompts, directory, given or {})
         record = replace(record, run=msgspec.structs.replace(record.run, asked=named))
         if directory is None:
             return AuditResult(record)
@@ -179,12 +190,13 @@ def audit_calls(
 
 
 @contextmanager
-def _closed_if_refused(backend: Backend) -> Iterator[None]:
+def _closed_if_refused(backend: Backend | None) -> Iterator[None]:
     """Close a backend that will not be asked; one that is, is closed in the loop that asks it."""
     try:
         yield
     except BaseException:
-        run_sync(backend.close())
+        if backend is not None:
+            run_sync(backend.close())
         raise
 
 
@@ -196,12 +208,13 @@ def _write(directory: Path, record: AuditRecord) -> None:
     write_sums(directory)
 
 
-async def _ask(audit: Audit, priced: CallPlan) -> AuditedCalls:
+async def _ask(audit: Audit, priced: CallPlan, *, closes: bool) -> AuditedCalls:
     with stop_on_interrupt() as stop:
         try:
             return await audit.ask(priced=priced, progress=Progress(priced.n_distinct), stop=stop)
         finally:
-            await audit.caller.backend.close()
+            if closes:
+                await audit.caller.backend.close()
 
 
 def _reopening(audit: Audit, directory: Path, record: AuditRecord) -> AuditRecord:
@@ -226,7 +239,7 @@ def _reopening(audit: Audit, directory: Path, record: AuditRecord) -> AuditRecor
 def price_calls(
     items: ItemSet,
     settings: AuditSettings,
-    model: str,
+    model: str | Backend,
     reach: BackendSettings,
     *,
     directory: Path | None,
@@ -255,7 +268,7 @@ def price_calls(
 
 
 def audit_recorded(
-    path: Path,
+    source: str | Path | Sequence[object],
     items: ItemSet | None,
     settings: AuditSettings,
     *,
@@ -266,18 +279,21 @@ def audit_recorded(
     on_bad_item: Literal["stop", "skip"] = "stop",
     command: str | None = None,
 ) -> AuditResult:
-    """Audit a file of decisions; without items these are made out from it.
+    """Audit a file of decisions, or decisions in memory; without items these are made out from them.
 
     Nothing is asked, so of `reach` and `budget` only the defaults are taken. `model`: whose decisions, where
     the file has several models'.
     """
     _check_no_calls(settings, reach, budget)
-    name = path.name.removesuffix(".gz").removesuffix(".jsonl").removesuffix(".parquet")
+    name, shown = "decisions", "..."
+    if isinstance(source, str | Path):
+        name = Path(source).name.removesuffix(".gz").removesuffix(".jsonl").removesuffix(".parquet")
+        shown = repr(str(source))
     record = audit_decisions(
-        read_recording(path, on_bad_item=on_bad_item),
+        read_recording(source, on_bad_item=on_bad_item),
         items,
         settings,
-        command=command or f"unswayed.audit(decisions={str(path)!r}, ...)",
+        command=command or f"unswayed.audit(decisions={shown}, ...)",
         name=name,
         model=model,
     )

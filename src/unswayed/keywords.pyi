@@ -36,7 +36,7 @@ class DataKeywords(TypedDict, total=False):
     data_dir: str | Path | None
 
 class MeasureKeywords(TypedDict, total=False):
-    methods: str | Sequence[str]
+    methods: str | Sequence[object]
     orders: str | None
     protocol: str | None
     probs: str

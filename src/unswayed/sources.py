@@ -14,7 +14,7 @@ from unswayed.base.digests import drawn
 from unswayed.base.errors import ItemError, UnknownNameError, UsageError
 from unswayed.base.registry import did_you_mean
 from unswayed.data.benchmarks import BENCHMARKS, is_benchmark, load_benchmark
-from unswayed.model.items import TASKS, Item, ItemSet, items_of, load_items
+from unswayed.model.items import TASKS, Item, ItemSet, encoded, items_of, load_items
 from unswayed.tiny import SETS, is_built_in, judge_of
 
 if TYPE_CHECKING:
@@ -28,20 +28,21 @@ Source = str | Path | ItemSet | Iterable[Item] | Iterable[Mapping[str, object]]
 class DataOptions(Settings):
     """Options that select items, for commands and functions."""
 
-    task: Annotated[
-        str | None, Meta(description="Take the items of this task from a mixed file.")
-    ] = None
+    task: Annotated[str | None, Meta(description="Use only the items of this task.")] = None
     on_bad_item: Annotated[
-        Literal["stop", "skip"], Meta(description="stop at a bad line, or skip and count it.")
+        Literal["stop", "skip"], Meta(description="At an invalid line: stop, or skip and count it.")
     ] = "stop"
     limit: Annotated[int, Meta(ge=1, description="Use the first N items.")] | None = None
     sample: (
-        Annotated[int, Meta(ge=1, description="Use N items, drawn by the seed and their ids.")]
+        Annotated[int, Meta(ge=1, description="Use N items, drawn at random by seed and item id.")]
         | None
     ) = None
     data_dir: Annotated[
         str | Path | None,
-        Meta(description="Folder with a copy of the files of a benchmark.", extra={"text": Path}),
+        Meta(
+            description="Read a benchmark from this folder instead of downloading it.",
+            extra={"text": Path},
+        ),
     ] = None
     seed: int = 0  # of the sample
 
@@ -54,7 +55,9 @@ class DataOptions(Settings):
             if count is not None and count < 1:
                 raise UsageError(f"{name} {count!r}: give a number of items, at least 1.")
         if self.data_dir is not None and not is_benchmark(source):
-            raise UsageError(f"--data-dir goes with a benchmark; {source!s:.60} is none.")
+            raise UsageError(
+                f"--data-dir works only with a benchmark, and {source!s:.60} is not one."
+            )
         if self.sample is not None:
             whole = replace(self, sample=None, limit=None).load(source)
             part = _sample(whole, self.sample, self.seed)
@@ -73,7 +76,7 @@ class DataOptions(Settings):
         elif isinstance(source, ItemSet):
             loaded = source
         else:
-            records = list(_records(source))
+            records = list(records_of(source))
             if not all(isinstance(record, Item) for record in records):
                 plain = [encoded(record) for record in records]
                 return items_of(plain, limit=limit, task=task, on_bad_item=self.on_bad_item)
@@ -114,10 +117,10 @@ def model_for(model: str | None, source: Source | None, *, typed: bool = True) -
     if is_built_in(source):
         return judge_of(source)
     if not typed:
-        raise UsageError('which model should judge the items? Give model="provider/model".')
+        raise UsageError('no model to judge the items. Give model="provider/model".')
     raise UsageError(
-        f"which model should judge {source}? Give --model provider/model, such as "
-        "--model openai/gpt-4.1-mini or --model hf/PATH."
+        f"no model to judge {source}. Add --model, such as --model openai/gpt-4.1-mini or "
+        "--model hf/PATH."
     )
 
 
@@ -136,7 +139,7 @@ def _sample(items: ItemSet, count: int, seed: int) -> ItemSet:
     return _subset(items, [place for place, item_id in enumerate(ids) if item_id in chosen])
 
 
-def _records(source: Iterable[Any]) -> Iterable[Any]:
+def records_of(source: Iterable[Any]) -> Iterable[Any]:
     """Yield the items or records of a list, a data frame or a dataset."""
     if hasattr(source, "columns") and hasattr(source, "to_dict"):
         return source.to_dict("records")  # type: ignore[no-any-return]  # a data frame
@@ -145,23 +148,11 @@ def _records(source: Iterable[Any]) -> Iterable[Any]:
     return source
 
 
-def encoded(record: object) -> Mapping[str, object]:
-    """Return a record as plain values: cells may be arrays."""
-    if isinstance(record, Item):
-        return {name: getattr(record, name) for name in Item.__struct_fields__}
-    if not isinstance(record, Mapping):
-        raise ItemError(f"{record!r:.60} is neither an item nor a mapping with its fields.")
-    return {
-        str(name): value.tolist() if hasattr(value, "tolist") else value
-        for name, value in record.items()
-    }
-
-
 def _existing(source: str) -> str:
     looks_like_a_file = source == "-" or "." in source or "/" in source
     if not source or not (looks_like_a_file or Path(source).exists()):
         raise UsageError(
-            f"no file, no built-in set and no benchmark is called {source!r}. "
+            f"{source!r} is not a file, a built-in set or a benchmark. "
             f"{did_you_mean(source, (*SETS, *BENCHMARKS))}"
         )
     return source

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from unswayed.backends import Backend, BackendSettings, open_backend
+from unswayed.backends import Backend, BackendSettings, backend_of, open_backend
+from unswayed.base.counts import agrees, plural
 from unswayed.base.errors import MissingKeyError, UnswayedError
 from unswayed.calls import CallPlan
 from unswayed.store import CallStore, Memory, Pool
 
 
 def open_or_replay(
-    model: str, settings: BackendSettings | None, directory: Path | None
+    model: str | Backend, settings: BackendSettings, directory: Path | None
 ) -> tuple[Backend, MissingKeyError | None]:
     """Open the model; without its key, replay its calls in a run directory, and tell what is missing to
     ask the model itself (see `check_recorded`).
     """
     try:
-        return open_backend(model, settings), None
+        return backend_of(model, settings, keeps_calls=directory is not None), None
     except MissingKeyError as missing:
-        if directory is None or not _holds_calls_of(model, directory):
+        if not isinstance(model, str) or directory is None or not _holds_calls_of(model, directory):
             raise
         return open_backend(f"replay/{directory}", settings), missing
 
@@ -36,7 +37,8 @@ def check_recorded(plan: CallPlan, missing: MissingKeyError | None) -> None:
     """Check that nothing has to be asked where the model cannot be."""
     if missing is not None and plan.n_to_make:
         raise MissingKeyError(
-            f"{missing} {plan.n_to_make:,} of {plan.n_distinct:,} calls are not recorded yet."
+            f"{missing} {plan.n_to_make:,} of {plural(plan.n_distinct, 'call')} "
+            f"{agrees(plan.n_to_make, 'is', 'are')} not recorded yet."
         )
 
 

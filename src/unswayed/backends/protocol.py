@@ -65,6 +65,7 @@ class Backend:
         hands_over: True if a cancelled `answer` first hands over the calls under way. A stopped run
             then waits for these calls, however long they take, and for nothing else.
         planted: Whether the bias was planted, which a report must say.
+        reads_prompt: Whether it is given the rendered prompt with its labels; a function gets the texts.
         own_prompt: How it is asked unless its user says otherwise: as it was trained to be, or as
             everybody is.
         server: The address calls go to, without anything secret; None for local models.
@@ -78,6 +79,7 @@ class Backend:
     keyed_by_item: bool = False
     hands_over: bool = False
     planted: bool = False
+    reads_prompt: bool = True
     own_prompt: OwnPrompt = OwnPrompt()
     server: str | None = None
     remarks: tuple[str, ...] = ()

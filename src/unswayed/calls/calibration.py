@@ -41,7 +41,14 @@ class Calibration:
 
 
 def prompts_for(backend: Backend, prompts: PromptSettings) -> PromptSettings:
-    """Return the prompts a model is asked with: those given, over the model's own."""
+    """Return the prompts a model is asked with: those given, over the model's own.
+
+    Raises:
+        UsageError: If prompts are given to a judge that reads none.
+    """
+    reworded = prompts.style != PromptSettings().style or prompts.template or prompts.shots
+    if reworded and not backend.reads_prompt:
+        raise UsageError(f"{backend.model} reads no prompt: leave out prompt, template and shots.")
     return backend.own_prompt.settings(prompts)
 
 
@@ -91,7 +98,7 @@ async def calibrate(
         why = counts.fatal or (f"such as {counts.last_failure}" if counts.last_failure else "")
         raise BackendError(
             f"{wanted - len(decisions)} of {wanted} answers are missing{f', {why}' if why else ''}"
-            f"{'' if why.endswith('.') else '.'} The same command continues: finished calls are "
+            f"{'' if why.endswith('.') else '.'} Run the same command again: finished calls are "
             "kept."
         )
     with warnings.catch_warnings(record=True) as caught:

@@ -13,14 +13,16 @@ from collections.abc import (
     Coroutine,
     Iterable,
     Iterator,
+    Mapping,
     Sequence,
 )
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeVar, Unpack
 
-from unswayed.backends import Backend, BackendSettings, open_backend
+from unswayed.backends import Backend, BackendSettings, backend_of
 from unswayed.base.arguments import checked, takes
 from unswayed.base.errors import BackendError, UsageError
 from unswayed.base.sync import LoopThread
@@ -33,7 +35,7 @@ from unswayed.methods import JUDGING, Method
 from unswayed.methods.fitted_file import FittedFile
 from unswayed.model import faces
 from unswayed.model.decisions import Verdict
-from unswayed.model.items import Item, blind, by_criterion
+from unswayed.model.items import Item, as_item, blind, by_criterion
 from unswayed.model.presentation import askable
 from unswayed.prompts import AskOptions
 from unswayed.store import CallStore, Memory, Pool
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 P = ParamSpec("P")
+
+Given = Iterable[Item] | Iterable[Mapping[str, object]]
 
 MOST_IN_MEMORY: Final = 64 << 20
 """Bytes of answers kept without a store: about 85 000 calls with 20 logprobs each."""
@@ -82,7 +86,7 @@ class Judge:
     store where they are recorded, and read exactly as an audit reads them.
 
     Args:
-        model: `provider/model`, or an open backend.
+        model: `provider/model`, an open backend, or a function as `FunctionJudge` takes it.
         method: Name with parameters, a method, or a fitted file from `load_method`. Such a file
             must have been made with the same prompt.
         shots: Items with gold to show as examples.
@@ -104,7 +108,7 @@ class Judge:
     @takes(AskOptions, over=BackendSettings)
     def __init__(
         self,
-        model: str | Backend,
+        model: str | Backend | Callable[..., Any],
         *,
         method: str | Method | FittedFile = JUDGING,
         shots: Sequence[Item] = (),
@@ -116,7 +120,7 @@ class Judge:
         **options: Unpack[JudgeKeywords],
     ) -> None:
         reach, asked = BackendSettings.of(options, backend), AskOptions.of(options)
-        self._backend = open_backend(model, reach) if isinstance(model, str) else model
+        self._backend = backend_of(model, reach, keeps_calls=isinstance(calls, str | Path))
         self.prompts = prompts_for(self._backend, asked.prompts(shots))
         judging = Judging.by(method, self._backend, self.prompts)
         self._judging = judging
@@ -135,7 +139,7 @@ class Judge:
 
     def _check_usable(self) -> None:
         if self._closed:
-            raise UsageError("this judge was closed; make another one.")
+            raise UsageError("this judge is closed. Create another one.")
         if self._process != os.getpid():
             raise UsageError(
                 "this judge was made before a fork, which its thread and connections do not "
@@ -173,14 +177,15 @@ class Judge:
     rank, arank = _asking("rank", faces.listing)
     score, ascore = _asking("score", faces.rating)
 
-    async def ajudge(self, item: Item) -> Verdict:
-        """Judge one item, or one criterion of it.
+    async def ajudge(self, item: Item | Mapping[str, object]) -> Verdict:
+        """Judge one item, or one criterion of it; items may be mappings with their fields.
 
         Raises:
             BackendError: If a call failed.
             UsageError: If the item has several criteria, each with a verdict of its own.
         """
         self._check_usable()
+        item = as_item(item)
         if item.criteria and item.criterion is None:
             raise UsageError(
                 f"{item.id}: has {len(item.criteria)} criteria, each with a verdict of its own. Use "
@@ -191,7 +196,7 @@ class Judge:
             raise BackendError(str(verdict))
         return verdict
 
-    def verdicts(self, items: Iterable[Item]) -> Iterator[Verdict | JudgeFailure]:
+    def verdicts(self, items: Given) -> Iterator[Verdict | JudgeFailure]:
         """Judge many items, verdicts in the items' order; criteria of an item one by one."""
 
         async def collect(window: Sequence[Item]) -> list[Verdict | JudgeFailure]:
@@ -200,14 +205,14 @@ class Judge:
         for window in windows(items):
             yield from self._run(partial(collect, window))
 
-    async def averdicts(self, items: Iterable[Item]) -> AsyncIterator[Verdict | JudgeFailure]:
+    async def averdicts(self, items: Given) -> AsyncIterator[Verdict | JudgeFailure]:
         """`verdicts` in async code."""
         for window in windows(items):
             self._check_usable()
             for verdict in await self._rounds.judge(window):
                 yield verdict
 
-    def price(self, items: Iterable[Item]) -> CallPlan:
+    def price(self, items: Given) -> CallPlan:
         """Price the calls that judging items can make at most; none is made.
 
         Methods that stop early make fewer.
@@ -217,15 +222,15 @@ class Judge:
         """
         return self._caller.price(self._every(items))
 
-    def _every(self, items: Iterable[Item]) -> Iterator[Question]:
-        for item in map(blind, by_criterion(items)):
+    def _every(self, items: Given) -> Iterator[Question]:
+        for item in map(blind, by_criterion(map(as_item, items, count(1)))):
             self._judging.check(item)
             asks = self._judging.method_for(item).asks(item.n)
             yield from (Question(item, ask) for ask in askable(item, asks))
             if self._shadow.draws(item):
                 yield from self._shadow.questions([item])
 
-    def budget_for(self, items: Iterable[Item]) -> float:
+    def budget_for(self, items: Given) -> float:
         """Return a budget that reaches for the rest of the items, and for one more call than now."""
         spent = max(self._caller.flights.spent, self._caller.settings.budget_usd or 0.0)
         plan = self.price(items)

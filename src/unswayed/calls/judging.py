@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, count
 from typing import Final
 
 from unswayed.backends import Backend
+from unswayed.base.counts import plural
 from unswayed.base.errors import UsageError
 from unswayed.calls.calibration import evidence_of
 from unswayed.methods import AUDITED, BASE, METHODS, Method
@@ -16,7 +17,7 @@ from unswayed.methods.fitted_file import FittedFile
 from unswayed.methods.names import parse_method, spec_name
 from unswayed.methods.protocol import is_fitted, learned_fields, learned_sizes, why_not
 from unswayed.model.decisions import Decision, DecisionTable, Evidence, Verdict
-from unswayed.model.items import Item, Task, by_criterion
+from unswayed.model.items import Item, Task, as_item, by_criterion
 from unswayed.model.parsing import ending
 from unswayed.model.presentation import Ask
 from unswayed.model.tasks import task_of
@@ -41,9 +42,8 @@ class JudgeFailure:
     fatal: bool = False
 
     def __str__(self) -> str:
-        calls = "1 call" if self.missing == 1 else f"{self.missing} calls"
         lost = "missing" if self.fatal else "failed"
-        return f"{self.item_id}: no verdict, {calls} {lost}: {self.reason}"
+        return f"{self.item_id}: no verdict, {plural(self.missing, 'call')} {lost}: {self.reason}"
 
 
 @dataclass(slots=True, eq=False)
@@ -106,8 +106,8 @@ class Judging:
         if not is_fitted(chosen):
             name = spec_name(chosen)
             raise UsageError(
-                f"{name} has learned nothing yet: fit it with `unswayed calibrate {name} ...` and "
-                "give the file that it writes."
+                f"{name} has not been fitted. Run `unswayed calibrate {name} ...` and use the "
+                "file it writes as the method."
             )
         if Evidence.PROBS in chosen.reads and not chosen.or_reads and not backend.gives_logprobs:
             raise _no_logprobs(chosen, backend.model)
@@ -217,14 +217,16 @@ def _remedies(item: Item | None) -> list[str]:
     return own or [name for name in audited if name != BASE]
 
 
-def windows(items: Iterable[Item], size: int = 64) -> Iterator[list[Item]]:
+def windows(
+    items: Iterable[Item] | Iterable[Mapping[str, object]], size: int = 64
+) -> Iterator[list[Item]]:
     """Items in lists of about `size` with distinct ids (a stream may repeat them).
 
     Criteria are taken apart; those of an item, which are asked by the same calls, are in one list.
     """
     window: dict[str, Item] = {}
     last = ""
-    for item in by_criterion(items):
+    for item in by_criterion(map(as_item, items, count(1))):
         if item.id in window or (len(window) >= size and item.asked_as != last):
             yield list(window.values())
             window = {}

@@ -90,6 +90,22 @@ def spec_name(method: Method) -> str:
     return ":".join(parts)
 
 
+def named(method: object) -> object:
+    """Return the name of a method with its parameters, and anything else as it is.
+
+    Raises:
+        UsageError: If the method has learned something, which no name tells.
+    """
+    if not isinstance(method, Method):
+        return method
+    name = spec_name(method)
+    if parse_method(name) != method:
+        raise UsageError(
+            f"{name} is fitted already. An audit fits each method itself: give its name."
+        )
+    return name
+
+
 def default_methods(
     task: Task, candidates: Collection[int], *, groups: bool = False
 ) -> tuple[Method, ...]:

@@ -87,7 +87,7 @@ def _application(asked: Asked, name: str, word: str, finding: Finding) -> Applic
 
 
 def _shell(asked: Asked, method: str, fitted: str | None, verdicts: str) -> tuple[str, ...]:
-    if "data" not in asked:
+    if "data" not in asked or _is_function(asked):
         return ()
     options = _flags(asked, "model", *PROMPTS, *WHICH, *LOCAL)
     pool = ["--calls", str(asked["directory"])] if "directory" in asked else []
@@ -98,6 +98,11 @@ def _shell(asked: Asked, method: str, fitted: str | None, verdicts: str) -> tupl
     return tuple(
         shlex.join(command) for command in [*commands, [*second, "--out", verdicts, *pool]]
     )
+
+
+def _is_function(asked: Asked) -> bool:
+    """Return True if the judge is a function, which has no name to open it by."""
+    return str(asked["model"]).startswith("function/")
 
 
 def _flags(asked: Asked, *names: str) -> list[str]:
@@ -112,7 +117,7 @@ def _flags(asked: Asked, *names: str) -> list[str]:
 def _python(asked: Asked, method: str, fitted: str | None, *, task: str) -> tuple[str, ...]:
     options = [f"{name}={asked[name]!r}" for name in PROMPTS if name in asked]
     pool = [f"calls={asked['directory']!r}"] if "directory" in asked else []
-    model = repr(asked["model"])
+    model = "function" if _is_function(asked) else repr(asked["model"])
     lines = ["import unswayed as us", ""]
     if fitted is not None:
         which = [f"{name}={asked[name]!r}" for name in (*WHICH, "limit") if name in asked]

@@ -1,20 +1,23 @@
-"""The layouts and commands of docs/own-logs.md, run as they are printed."""
+"""Logs of any layout, read through a map; the commands of docs/your-data.md run as they are printed."""
 
 import json
+import os
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from unswayed.base.errors import ItemError, UsageError
-from unswayed.cli import main
 from unswayed.data.importers import import_files, parse_map
 from unswayed.model.items import Task
 
-PAGE = Path(__file__).parents[3] / "docs" / "own-logs.md"
+PAGE = Path(__file__).parents[3] / "docs" / "your-data.md"
 SECTION = re.compile(
-    r"^`([\w.]+)`:\n\n```\n(.*?)^```\n\n```\n(unswayed import .*?)\n```", re.M | re.S
+    r"^[^\n]*`([\w.]+)`:\n\n```\w+\n([^`]*)```\n\n```\n(unswayed import [^\n]*)\n", re.M
 )
 SECTIONS = {
     name: (content, command)
@@ -48,26 +51,25 @@ EXPECTED: dict[str, dict[str, tuple[object, dict[tuple[int, ...], object]]]] = {
 }
 
 
-@pytest.mark.parametrize("name", sorted(EXPECTED))
-def test_the_page_s_commands_read_the_page_s_logs(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    content, command = SECTIONS[name]
-    Path(name).write_text(content, encoding="utf-8")
-    assert main(shlex.split(command)[1:]) == 0
-    items = [json.loads(line) for line in Path("items.jsonl").read_text().splitlines()]
-    decisions = [json.loads(line) for line in Path("decisions.jsonl").read_text().splitlines()]
-    made: dict[str, tuple[object, dict[tuple[int, ...], object]]] = {
-        item["id"]: (item.get("gold"), {}) for item in items
-    }
-    for decision in decisions:
-        made[decision["item_id"]][1][tuple(decision["order"])] = decision["choice"]
-    assert made == EXPECTED[name]
-    assert (
-        main(["audit", "items.jsonl", "--decisions", "decisions.jsonl", "--resamples", "100"]) == 0
-    )
-    capsys.readouterr()
+def test_documented_maps_read_documented_logs(tmp_path: Path) -> None:
+    for name, (content, _) in SECTIONS.items():
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    script = "\n".join(command for _, command in SECTIONS.values())
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    command = ["bash", "-euo", "pipefail", "-c", script]
+    subprocess.run(command, cwd=tmp_path, check=True, env={**os.environ, "PATH": path})
+    for name, expected in EXPECTED.items():
+        stem = name.partition(".")[0]
+        made: dict[str, tuple[object, dict[tuple[int, ...], object]]] = {
+            item["id"]: (item.get("gold"), {}) for item in rows(tmp_path / f"{stem}-items.jsonl")
+        }
+        for decision in rows(tmp_path / f"{stem}-decisions.jsonl"):
+            made[decision["item_id"]][1][tuple(decision["order"])] = decision["choice"]
+        assert made == expected, name
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def test_a_scale_s_numbers_move_with_their_levels(tmp_path: Path) -> None:
@@ -149,7 +151,7 @@ def test_a_raw_reply_is_read_as_a_live_one(tmp_path: Path) -> None:
             "id=id,verdict=v,task=ranking",
             "task=ranking: write criteria, listwise, mcq, pairwise, rubric",
         ),
-        ("id=id,verdict=v,values=1|high", "'high' is no number"),
+        ("id=id,verdict=v,values=1|high", "'high' is not a number"),
     ],
 )
 def test_a_map_that_makes_no_scale_or_list_is_refused(text: str, message: str) -> None:

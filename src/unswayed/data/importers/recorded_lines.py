@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any, Final
@@ -14,13 +14,14 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from unswayed.base.errors import UsageError
+from unswayed.base.errors import ItemError, UsageError
 from unswayed.base.files import bytes_at, no_room, unnamed_file
-from unswayed.data.importers.decisions_file import without_marks
+from unswayed.data.importers.decisions_file import line_of, without_marks
 from unswayed.model.decisions import Decision
 from unswayed.model.items import (
     BOM,
     batches_of,
+    encoded,
     is_packed,
     is_parquet,
     open_parquet,
@@ -138,6 +139,49 @@ class RecordedLines:
 
     def _changed(self) -> UsageError:
         return UsageError(f"{self.path} has changed since it was read. Run it again.")
+
+    def read(self, places: Sequence[int]) -> Iterator[Decision]:
+        """Yield the decisions at some places."""
+        return map(self._decode, self.lines(places))
+
+
+class GivenLines:
+    """Decisions in memory as the lines of a file, by place from 0.
+
+    Args:
+        decisions: Decisions, or mappings with their fields.
+        decode: Makes a decision of a line.
+
+    Raises:
+        ItemError: If one is neither, naming its place.
+    """
+
+    path = "decisions"
+
+    def __init__(self, decisions: Sequence[object], decode: Callable[[bytes], Decision]) -> None:
+        self._decode = decode
+        self._lines: list[bytes] = []
+        for place, given in enumerate(decisions, start=1):
+            if isinstance(given, Decision):
+                self._lines.append(line_of(given))
+                continue
+            try:
+                if not isinstance(given, Mapping):
+                    raise TypeError(
+                        f"{given!r:.60} is neither a decision nor a mapping with its fields"
+                    )
+                self._lines.append(msgspec.json.encode(encoded(given)))
+            except (TypeError, ValueError) as error:
+                raise ItemError(f"decisions:{place}: {error}.") from None
+
+    def blocks(self) -> Iterator[tuple[int, list[bytes]]]:
+        """Yield all lines, with the place of the first."""
+        if self._lines:
+            yield 0, self._lines
+
+    def lines(self, places: Sequence[int]) -> list[bytes]:
+        """Return the lines at some places."""
+        return [self._lines[place] for place in places]
 
     def read(self, places: Sequence[int]) -> Iterator[Decision]:
         """Yield the decisions at some places."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -18,18 +19,21 @@ from unswayed.data.importers.decisions_file import (
     refusal,
     repeated,
 )
-from unswayed.data.importers.recorded_lines import RecordedLines
+from unswayed.data.importers.recorded_lines import GivenLines, RecordedLines
 from unswayed.model.decisions import Decision, Recorder, Recording, are_usual
 from unswayed.model.items import BadFieldError, BadLine, suffix
 
 
-def read_recording(path: str | Path, on_bad_item: Literal["stop", "skip"] = "stop") -> Recording:
+def read_recording(
+    source: str | Path | Sequence[object], on_bad_item: Literal["stop", "skip"] = "stop"
+) -> Recording:
     """Read a decisions file, or the Parquet that `unswayed export` writes, into columns.
 
     A decision about one of several criteria gets the id of that criterion (`items.criteria`).
 
     Args:
-        path: `.jsonl`, `.jsonl.gz`, `.parquet`, or `-` for standard input.
+        source: `.jsonl`, `.jsonl.gz`, `.parquet`, `-` for standard input, or decisions and mappings with
+            their fields in memory.
         on_bad_item: "stop" at the first bad line, or "skip" and keep the bad lines apart
             (`Recording.bad_lines`). A question answered twice by one model is a bad line; the first
             answer is kept.
@@ -39,17 +43,22 @@ def read_recording(path: str | Path, on_bad_item: Literal["stop", "skip"] = "sto
         MissingExtraError: If it is Parquet and pyarrow is not installed.
         UsageError: If the file cannot be read.
     """
-    lines, recorder = RecordedLines(path, decode_decision), Recorder()
+    recorder = Recorder()
+    if isinstance(source, str | Path):
+        lines: RecordedLines | GivenLines = RecordedLines(source, decode_decision)
+    else:
+        lines = GivenLines(source, decode_decision)
+    path = str(lines.path)
     bad: list[BadLine] = []
     for first, block in lines.blocks():
         if _take_quickly(recorder, first, block):
             continue
-        bad.extend(_take_one_by_one(recorder, first, block, str(path)))
+        bad.extend(_take_one_by_one(recorder, first, block, path))
         if bad and on_bad_item == "stop":
             break
     recording = recorder.recording(lines)
     again = _repeated(recording)
-    bad.extend(_repeated_lines(recording, again, str(path)))
+    bad.extend(_repeated_lines(recording, again, path))
     bad.sort(key=lambda problem: problem.line)
     if bad and on_bad_item == "stop":
         raise refusal(bad[0], is_first=not (recording.places < bad[0].line - 1).any())

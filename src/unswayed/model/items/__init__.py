@@ -42,7 +42,7 @@ from unswayed.model.items.lines import (
     text_begun,
     together,
 )
-from unswayed.model.items.loading import items_of, load_items
+from unswayed.model.items.loading import as_item, encoded, items_of, load_items
 from unswayed.model.items.sets import ItemSet
 from unswayed.model.items.tables import BadFieldError, is_table
 
@@ -58,12 +58,14 @@ __all__ = [
     "Message",
     "Task",
     "Text",
+    "as_item",
     "batches_of",
     "blind",
     "by_criterion",
     "check_item",
     "decode_item",
     "encode_item",
+    "encoded",
     "expanded",
     "expands",
     "fingerprint",

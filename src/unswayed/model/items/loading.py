@@ -88,6 +88,28 @@ def items_of(
     )
 
 
+def encoded(record: object) -> Mapping[str, object]:
+    """Return a record as plain values: cells may be arrays."""
+    if isinstance(record, Item):
+        return {name: getattr(record, name) for name in Item.__struct_fields__}
+    if not isinstance(record, Mapping):
+        raise ItemError(f"{record!r:.60} is neither an item nor a mapping with its fields.")
+    return {
+        str(name): value.tolist() if hasattr(value, "tolist") else value
+        for name, value in record.items()
+    }
+
+
+def as_item(given: object, place: int = 1) -> Item:
+    """Return an item as it is, or the item of a mapping; `place` is for its error."""
+    if isinstance(given, Item):
+        return given
+    try:
+        return item_of(encoded(given))
+    except BadFieldError as error:
+        raise ItemError(str(BadLine("items", place, error.field, error.reason))) from None
+
+
 def _item_of_row(row: Mapping[str, str] | BadFieldError) -> Item:
     if isinstance(row, BadFieldError):
         raise row
@@ -140,9 +162,9 @@ def _collect(
 
 
 def _refusal(source: str, bad: Sequence[BadLine]) -> str:
-    way_out = "or leave bad lines out with --on-bad-item skip."
+    way_out = "or skip invalid lines with --on-bad-item skip."
     if len(bad) == 1:
-        return f"{bad[0]}. Mend the line, {way_out}"
+        return f"{bad[0]}. Fix the line, {way_out}"
     faults: dict[tuple[str, str], list[BadLine]] = {}
     for problem in bad:
         faults.setdefault((problem.field, problem.reason), []).append(problem)

@@ -1,0 +1,279 @@
+"""Functions as judges, through `us.audit`, `us.Judge` and `us.calibrate`."""
+
+import asyncio
+import hashlib
+import math
+import threading
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import unswayed as us
+from unswayed.backends.simulated import SimulatedBackend, SimulatedJudge, simulated_items
+from unswayed.base.errors import BackendError, UsageError
+
+FAST = {"resamples": 100}
+
+
+def worth(text: object) -> float:
+    return int.from_bytes(hashlib.sha256(str(text).encode()).digest()[:4], "big") / 2**32
+
+
+def rows(count: int = 60) -> list[dict[str, object]]:
+    return [
+        {
+            "id": f"q{i}",
+            "prompt": f"Q{i}",
+            "candidates": [f"a{i}", f"b{i}"],
+            "gold": int(worth(f"b{i}") > worth(f"a{i}")),
+        }
+        for i in range(count)
+    ]
+
+
+def place(prompt: str, answers: list[str]) -> int:
+    return int(worth(answers[1]) > worth(answers[0]) + 0.2)
+
+
+def label(prompt: str, first: str, second: str) -> str:
+    return " b " if worth(second) > worth(first) + 0.2 else "A"
+
+
+async def later(prompt: str, answers: list[str]) -> int:
+    await asyncio.sleep(0)
+    return place(prompt, answers)
+
+
+class Called:
+    def __call__(self, prompt: str, answers: list[str], *, strict: bool = True) -> np.int64:
+        return np.int64(place(prompt, answers))
+
+
+def shares(prompt: str, answers: list[str]) -> list[float]:
+    first = 1 / (1 + math.exp(-6 * (worth(answers[0]) + 0.2 - worth(answers[1]))))
+    return [first, 1 - first]
+
+
+def decisions(judged: list[dict[str, object]]) -> list[dict[str, object]]:
+    return [
+        {
+            "item_id": row["id"],
+            "order": order,
+            "labels": ("A", "B"),
+            "choice": order[place("", [row["candidates"][c] for c in order])],  # type: ignore[index]
+        }
+        for row in judged
+        for order in ((0, 1), (1, 0))
+    ]
+
+
+def measured(result: us.AuditResult) -> dict[str, Any]:
+    row = result.metrics["methods"]["direct"]
+    return {name: row[name] for name in ("consistency", "position_rate", "accuracy")}
+
+
+@pytest.mark.parametrize(
+    "judge",
+    [place, label, later, Called(), lambda p, a: later(p, a), lambda *given: place(*given)],
+    ids=["place", "label", "async", "object", "lambda around async", "any arguments"],
+)
+def test_forms_of_a_function_measure_what_its_decisions_measure(judge: Any) -> None:
+    wanted = us.audit(items=rows(), decisions=decisions(rows()), **FAST)
+    assert measured(us.audit(judge, rows(), **FAST)) == measured(wanted)
+
+
+def test_probabilities_make_every_method_run() -> None:
+    judge = us.FunctionJudge(shares, probabilities=True)
+    result = us.audit(judge, rows(200), methods="all", **FAST)
+    assert result.metrics["methods"]["direct"]["accuracy"]["value"] < 0.9
+    for name in ("average", "pride", "contextual", "cell-median"):
+        assert result.metrics["methods"][name]["accuracy"]["value"] > 0.95
+    assert result.metrics["skipped"]["debias-prompt"] == "this judge has its own prompt"
+
+
+def test_open_backend_is_audited_and_left_open() -> None:
+    class Kept(SimulatedBackend):
+        closed = False
+
+        async def close(self) -> None:
+            self.closed = True
+
+    items, judge = simulated_items(40), Kept(SimulatedJudge(slot=(0.6,)))
+    result = us.audit(judge, items, protocol="coupled", **FAST)
+    assert not judge.closed
+    by_name = us.audit(judge.model, items, protocol="coupled", **FAST)
+    assert measured(result) == measured(by_name)
+
+
+def test_none_is_unparsed_and_tie_is_a_tie() -> None:
+    result = us.audit(lambda p, a: None if p.endswith("7") else "TIE", rows(20), **FAST)
+    row = result.metrics["methods"]["direct"]
+    assert row["unparsed_rate"]["value"] == pytest.approx(0.1)
+    assert row["tie_rate"]["value"] == pytest.approx(0.9)
+
+
+def test_equally_probable_best_places_are_a_tie() -> None:
+    judge = us.FunctionJudge(lambda p, a: (0.4, 0.4, 0.2), probabilities=True)
+    three = [{"id": "x", "task": "mcq", "prompt": "p", "candidates": ["a", "b", "c"]}]
+    (verdict,) = us.Judge(judge, method="direct").verdicts(three)
+    assert isinstance(verdict, us.Verdict)
+    assert verdict.choice == "tie"
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [True, 2, -1, 0.0, "The first.", {"A": 1.0}, [3, 4], [math.nan, 1], [0.2, 0.3, 0.5], b"A", []],
+    ids=repr,
+)
+def test_anything_else_ends_the_run(returned: object) -> None:
+    for judge in (
+        lambda p, a: returned,
+        us.FunctionJudge(lambda p, a: returned, probabilities=True),
+    ):
+        with pytest.raises(
+            UsageError, match=r"q\d+: function/lambda returned .*from 0 to 1, one of A, B"
+        ):
+            us.audit(judge, rows(5), **FAST)
+
+
+def test_undeclared_probabilities_are_rejected() -> None:
+    with pytest.raises(UsageError, match="probabilities=True"):
+        us.audit(shares, rows(5), **FAST)
+
+
+def test_exception_is_a_failed_call_and_is_not_repeated() -> None:
+    calls: list[str] = []
+
+    def judge(prompt: str, answers: list[str]) -> int:
+        calls.append(prompt)
+        if prompt.endswith("7"):
+            raise TimeoutError("the upstream service")
+        return 0
+
+    result = us.audit(judge, rows(20), **FAST)
+    assert result.metrics["calls"]["failed"] == 4
+    assert len(calls) == 40
+    assert "function/judge raised TimeoutError: the upstream service" in result.run["warnings"][0]
+
+
+def test_only_exceptions_are_an_error() -> None:
+    with pytest.raises(BackendError, match="raised ZeroDivisionError: integer division"):
+        us.audit(lambda p, a: 1 // 0, rows(5), **FAST)
+    with us.Judge(lambda p, a: 1 // 0, method="vote") as judge, pytest.raises(BackendError):
+        judge.compare("q", "a", "b")
+
+
+@pytest.mark.parametrize(
+    "function",
+    [lambda a: 0, lambda p, a, b, c: 0, lambda *, prompt, answers: 0, lambda p, a, *, level: 0],
+)
+def test_other_arguments_are_rejected(function: Any) -> None:
+    with pytest.raises(UsageError, match="a judge is a function of"):
+        us.audit(function, rows(5))
+
+
+def test_function_of_a_pair_rejects_more_candidates() -> None:
+    three = [{"id": "x", "task": "mcq", "prompt": "p", "candidates": ["a", "b", "c"]}]
+    with pytest.raises(UsageError, match="takes two answers, and the item has 3"):
+        us.audit(label, three)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"protocol": "all"}, "sees no labels"),
+        ({"protocol": "label"}, "sees no labels"),
+        ({"prompt": "reasoning"}, "reads no prompt"),
+        ({"base_url": "http://127.0.0.1:1"}, "goes with its name"),
+        ({"out": "calls"}, "name='judge-v3'"),
+    ],
+)
+def test_options_without_meaning_are_rejected(options: dict[str, Any], reason: str) -> None:
+    with pytest.raises(UsageError, match=reason):
+        us.audit(place, rows(5), **options)
+    assert not Path("calls").exists()
+
+
+def test_listwise_and_rubric_items_are_rejected() -> None:
+    item = {"id": "x", "task": "listwise", "prompt": "p", "candidates": ["a", "b", "c"]}
+    with pytest.raises(UsageError, match="judges pairwise and mcq items"):
+        us.audit(place, [item])
+
+
+def test_named_function_resumes_from_its_folder(tmp_path: Path) -> None:
+    calls: list[str] = []
+
+    def judge(prompt: str, answers: list[str]) -> int:
+        calls.append(prompt)
+        return place(prompt, answers)
+
+    named = us.FunctionJudge(judge, name="mine-v1")
+    first = us.audit(named, rows(10), out=tmp_path / "run", **FAST)
+    again = us.audit(named, rows(10), out=tmp_path / "run", **FAST)
+    assert len(calls) == 20
+    assert again.metrics["calls"]["cached"] == 20
+    assert measured(first) == measured(again)
+    assert first.metrics["model"] == "function/mine-v1"
+
+
+def test_calibrate_fits_on_a_function(tmp_path: Path) -> None:
+    judge = us.FunctionJudge(shares, name="shares-v1", probabilities=True)
+    us.calibrate(us.methods.PriDe(), rows(100), judge, out=tmp_path / "pride.json")
+    fitted = us.load_method(tmp_path / "pride.json")
+    with us.Judge(judge, method=fitted) as corrected:
+        right = [
+            verdict.choice == row["gold"]
+            for verdict, row in zip(
+                corrected.verdicts(rows(200)[100:]), rows(200)[100:], strict=True
+            )
+            if isinstance(verdict, us.Verdict)
+        ]
+    assert sum(right) > 95
+    with pytest.raises(UsageError, match="outlive the code"):
+        us.calibrate("pride", rows(20), shares, out=tmp_path / "other.json")
+
+
+def test_judge_gives_the_same_verdict_in_both_orders() -> None:
+    with us.Judge(us.FunctionJudge(shares, probabilities=True)) as judge:
+        one = judge.compare("q", "x1", "x2")
+        other = judge.compare("q", "x2", "x1")
+    assert one.scores is not None
+    assert other.scores is not None
+    assert one.scores == pytest.approx(other.scores[::-1])
+
+
+def test_plain_functions_run_at_once_up_to_the_limit() -> None:
+    busy, most, lock = 0, 0, threading.Lock()
+    full = threading.Barrier(4, timeout=20)
+
+    def judge(prompt: str, answers: list[str]) -> int:
+        nonlocal busy, most
+        with lock:
+            busy += 1
+            most = max(most, busy)
+        full.wait()  # passed by four together, or never
+        with lock:
+            busy -= 1
+        return 0
+
+    us.audit(us.FunctionJudge(judge, at_once=4), rows(8), **FAST)
+    assert most == 4
+
+
+def test_conversation_reaches_the_function_as_it_is() -> None:
+    seen: list[object] = []
+    talk = [{"role": "user", "content": "hello"}]
+    item = {"id": "x", "task": "pairwise", "prompt": talk, "candidates": ["a", "b"]}
+    us.audit(lambda p, a: seen.append(p) or 0, [item], **FAST)
+    assert [turn.content for turn in seen[0]] == ["hello"]  # type: ignore[attr-defined]
+
+
+def test_probabilities_of_any_number_type_count() -> None:
+    judge = us.FunctionJudge(lambda p, a: (Fraction(1, 4), Fraction(3, 4)), probabilities=True)
+    with us.Judge(judge, method="direct") as opened:
+        verdict = opened.compare("q", "a", "b")
+    assert verdict.choice == 1
+    assert verdict.scores == pytest.approx((0.25, 0.75))
