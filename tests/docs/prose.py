@@ -13,7 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 ANYWHERE = {
-    "percent-space": r"\d[ \u00a0\u202f]%|&#8239;%",
+    "percent-space": r"\d[ \u00a0\u202f]%(?!\})|&#8239;%",
     "retired-word": r"(?i)\b(mends?|mended|seldom|besides|whereof|hence|likewise|anew|for want of)\b",
     "told-from": r"(?i)\b(cannot|can|could|be) (be )?told (from|apart)\b",
     "those-of": r"(?:^|[.:;] )(Those|That|The one|The ones) of\b",

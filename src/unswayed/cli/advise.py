@@ -46,7 +46,7 @@ def advise(
         list[str] | None,
         typer.Option("--set", help="Set a recipe field, such as prompt.style=direct; repeatable."),
     ] = None,
-    selection: Annotated[DataOptions, "limit", "data_dir", "on_bad_item"],
+    selection: Annotated[DataOptions, "limit", "data_dir", "columns", "on_bad_item"],
     json: Annotated[
         bool, typer.Option("--json", help="Print the advice as JSON and nothing else.")
     ] = False,

@@ -31,7 +31,7 @@ def export(
     what: Annotated[
         Literal["decisions", "items"], typer.Option(help="What to write.")
     ] = "decisions",
-    selection: Annotated[DataOptions, "data_dir"],
+    selection: Annotated[DataOptions, "data_dir", "columns"],
 ) -> None:
     """Write decisions or items to a file."""
     of_run = what == "decisions" or Path(run).is_dir()

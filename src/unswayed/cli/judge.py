@@ -27,7 +27,15 @@ from unswayed.data.benchmarks import is_benchmark
 from unswayed.methods import BASE, JUDGING, Method
 from unswayed.methods.fitted_file import FittedFile, load_method
 from unswayed.model.decisions import Verdict
-from unswayed.model.items import Item, by_criterion, decode_item, is_parquet, is_table, open_text
+from unswayed.model.items import (
+    Item,
+    by_criterion,
+    decode_item,
+    is_foreign,
+    is_parquet,
+    is_table,
+    open_text,
+)
 from unswayed.prompts import AskOptions
 from unswayed.sources import DataOptions, examples_of, model_for
 from unswayed.store import CallStore
@@ -61,7 +69,7 @@ def judge(
     ] = 0.0,
     asking: AskOptions,
     shots: Shots = None,
-    selection: Annotated[DataOptions, "task", "on_bad_item", "data_dir"],
+    selection: Annotated[DataOptions, "task", "on_bad_item", "data_dir", "columns"],
     reach: BackendSettings,
     budget: Budget = None,
     dry_run: DryRun = False,
@@ -144,8 +152,9 @@ def _method(text: str | None, order: Literal["given", "canonical"]) -> str | Met
 def _items(data: str, selection: DataOptions) -> Iterator[list[Item]]:
     """Items in lists of those that have arrived."""
     whole = is_built_in(data) or is_benchmark(data)
-    whole = whole or is_table(data) or is_parquet(data)
-    if whole or data.lower().removesuffix(".gz").endswith(".json"):
+    whole = whole or is_table(data) or is_parquet(data) or selection.columns is not None
+    whole = whole or data.lower().removesuffix(".gz").endswith(".json")
+    if whole or (data != "-" and is_foreign(data)):
         loaded = selection.load(data)
         for bad in loaded.bad_lines:
             note(f"{bad} (left out)")

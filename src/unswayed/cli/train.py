@@ -88,7 +88,7 @@ def train(
         typer.Option("--set", help="Set a recipe field, such as reward.lam=0.5; repeatable."),
     ] = None,
     engine: Annotated[EngineName, typer.Option(help="Training engine.")] = "trl",
-    selection: Annotated[DataOptions, "limit", "data_dir", "on_bad_item"],
+    selection: Annotated[DataOptions, "limit", "data_dir", "columns", "on_bad_item"],
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check data and settings without loading weights.")
     ] = False,

@@ -11,6 +11,7 @@ import pytest
 
 import unswayed as us
 from unswayed.base.errors import ItemError, UsageError
+from unswayed.cli import main
 from unswayed.model.items import ItemSet, items_of, load_items, parse_columns
 
 
@@ -313,3 +314,34 @@ def test_audit_reports_how_columns_were_read(capsys: pytest.CaptureFixture[str])
     assert result.run["data"]["read_as"].startswith(sentence)
     given = us.audit("simulated/judge", rows, columns={"group": "answer"}, resamples=100)
     assert "answer as group" in given.run["data"]["read_as"]
+
+
+def test_judge_command_reads_other_columns(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, out = tmp_path / "x.jsonl", tmp_path / "verdicts.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in GOOD["mmlu"][0]))
+    assert (
+        main(
+            [
+                "judge",
+                str(path),
+                "--model",
+                "simulated/judge",
+                "--method",
+                "vote",
+                "--out",
+                str(out),
+            ]
+        )
+        == 0
+    )
+    assert "took choices as candidates" in capsys.readouterr().err
+    assert len(out.read_text().splitlines()) == 4
+    given = [
+        "--columns",
+        "gold=answer,prompt=question,group=subject",
+        "--out",
+        str(tmp_path / "v.jsonl"),
+    ]
+    assert main(["judge", str(path), "--model", "simulated/judge", "--method", "vote", *given]) == 0

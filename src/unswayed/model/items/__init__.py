@@ -43,7 +43,7 @@ from unswayed.model.items.lines import (
     text_begun,
     together,
 )
-from unswayed.model.items.loading import as_item, encoded, items_of, load_items
+from unswayed.model.items.loading import as_item, encoded, is_foreign, items_of, load_items
 from unswayed.model.items.sets import ItemSet
 from unswayed.model.items.tables import BadFieldError, is_table
 
@@ -70,6 +70,7 @@ __all__ = [
     "expanded",
     "expands",
     "fingerprint",
+    "is_foreign",
     "is_packed",
     "is_parquet",
     "is_table",

@@ -16,7 +16,13 @@ import msgspec
 from unswayed.base.errors import ItemError
 from unswayed.model.items.foreign import is_ours, our_record, reading_of
 from unswayed.model.items.item import BadLine, Item, Task, decode_item, item_of
-from unswayed.model.items.lines import is_parquet, iter_objects, read_parquet, read_table
+from unswayed.model.items.lines import (
+    is_parquet,
+    iter_lines,
+    iter_objects,
+    read_parquet,
+    read_table,
+)
 from unswayed.model.items.sets import ItemSet
 from unswayed.model.items.tables import BadFieldError, is_table, typed_cells, typed_values
 
@@ -139,6 +145,13 @@ def _record(entry: Entry) -> Entry:
         return msgspec.json.decode(entry, type=dict[str, Any])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return entry
+
+
+def is_foreign(path: str | Path) -> bool:
+    """Return True if the first line of a JSON Lines file is a record in other people's columns."""
+    first = next(iter_lines(path), None)
+    record = None if first is None else _record(first[1])
+    return isinstance(record, Mapping) and not is_ours(record)
 
 
 def _collect(
