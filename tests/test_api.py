@@ -144,13 +144,13 @@ def test_the_data_can_be_cut_and_chosen(items: ItemSet) -> None:
     ("model", "options", "error", "said"),
     [
         (MODEL, {"ordres": "swap"}, UsageError, "no option 'ordres'. Did you mean 'orders'"),
-        (None, {}, UsageError, "which model should judge the items"),
+        (None, {}, UsageError, "no model to judge the items"),
         (MODEL, {"items": 5}, UsageError, "items 5: expected Source"),
         (MODEL, {"items": [1, 2]}, ItemError, "1 is neither an item nor a mapping"),
         (MODEL, {"items": [{}]}, ItemError, "items:1: .*id"),
         (MODEL, {"items": [{"id": "a", "prompt": "p", "candidates": ["x"]}]}, ItemError, "least 2"),
         (MODEL, {"items": {"id": "a"}}, UsageError, "one mapping is one item"),
-        (MODEL, {"items": ""}, UsageError, "no benchmark is called ''"),
+        (MODEL, {"items": ""}, UsageError, "'' is not a file, a built-in set or a benchmark"),
         (MODEL, {"methods": 3}, UsageError, "methods 3: expected str | Sequence"),
         (MODEL, {"methods": []}, UsageError, "names no method"),
         (MODEL, {"methods": [1]}, UsageError, "methods.*: Expected `str`, got `int`"),
@@ -320,7 +320,7 @@ def test_notebooks_show_results_and_verdicts_escaped() -> None:
     ]
     result = us.audit(MODEL, rows, resamples=100)
     page = result._repr_html_()
-    assert page.startswith("<div><p><b>Shown first")
+    assert page.startswith("<div><p><b>An answer wins")
     assert page.count("<table>") == page.count("<th><bdi>direct</bdi>") == 1
     assert "<script" not in page
     with us.Judge(MODEL, method="vote") as judge:

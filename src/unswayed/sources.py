@@ -28,20 +28,21 @@ Source = str | Path | ItemSet | Iterable[Item] | Iterable[Mapping[str, object]]
 class DataOptions(Settings):
     """Options that select items, for commands and functions."""
 
-    task: Annotated[
-        str | None, Meta(description="Take the items of this task from a mixed file.")
-    ] = None
+    task: Annotated[str | None, Meta(description="Use only the items of this task.")] = None
     on_bad_item: Annotated[
-        Literal["stop", "skip"], Meta(description="stop at a bad line, or skip and count it.")
+        Literal["stop", "skip"], Meta(description="At an invalid line: stop, or skip and count it.")
     ] = "stop"
     limit: Annotated[int, Meta(ge=1, description="Use the first N items.")] | None = None
     sample: (
-        Annotated[int, Meta(ge=1, description="Use N items, drawn by the seed and their ids.")]
+        Annotated[int, Meta(ge=1, description="Use N items, drawn at random by seed and item id.")]
         | None
     ) = None
     data_dir: Annotated[
         str | Path | None,
-        Meta(description="Folder with a copy of the files of a benchmark.", extra={"text": Path}),
+        Meta(
+            description="Read a benchmark from this folder instead of downloading it.",
+            extra={"text": Path},
+        ),
     ] = None
     seed: int = 0  # of the sample
 
@@ -54,7 +55,9 @@ class DataOptions(Settings):
             if count is not None and count < 1:
                 raise UsageError(f"{name} {count!r}: give a number of items, at least 1.")
         if self.data_dir is not None and not is_benchmark(source):
-            raise UsageError(f"--data-dir goes with a benchmark; {source!s:.60} is none.")
+            raise UsageError(
+                f"--data-dir works only with a benchmark, and {source!s:.60} is not one."
+            )
         if self.sample is not None:
             whole = replace(self, sample=None, limit=None).load(source)
             part = _sample(whole, self.sample, self.seed)
@@ -114,10 +117,10 @@ def model_for(model: str | None, source: Source | None, *, typed: bool = True) -
     if is_built_in(source):
         return judge_of(source)
     if not typed:
-        raise UsageError('which model should judge the items? Give model="provider/model".')
+        raise UsageError('no model to judge the items. Give model="provider/model".')
     raise UsageError(
-        f"which model should judge {source}? Give --model provider/model, such as "
-        "--model openai/gpt-4.1-mini or --model hf/PATH."
+        f"no model to judge {source}. Add --model, such as --model openai/gpt-4.1-mini or "
+        "--model hf/PATH."
     )
 
 
@@ -149,7 +152,7 @@ def _existing(source: str) -> str:
     looks_like_a_file = source == "-" or "." in source or "/" in source
     if not source or not (looks_like_a_file or Path(source).exists()):
         raise UsageError(
-            f"no file, no built-in set and no benchmark is called {source!r}. "
+            f"{source!r} is not a file, a built-in set or a benchmark. "
             f"{did_you_mean(source, (*SETS, *BENCHMARKS))}"
         )
     return source

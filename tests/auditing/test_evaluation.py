@@ -131,7 +131,7 @@ def test_items_of_another_size_without_decisions_are_counted_and_stop_nothing(
     accuracy = record.metrics["methods"]["vote"]["accuracy"]
     assert (accuracy["value"], accuracy["n"]) == (1.0, 3)
     assert ("label" in record.metrics["protocols"]) is with_labels
-    assert any("1 of 4 items have no decision" in warning for warning in record.run["warnings"])
+    assert any("1 of 4 items has no decision" in warning for warning in record.run["warnings"])
 
 
 def test_recorded_samples_alone_are_said_to_have_no_single_answer() -> None:

@@ -69,7 +69,7 @@ def test_all_asks_three_calls_per_candidate_at_most(n: int) -> None:
     assert per_item(plan) <= 3 * n
     assert {"direct", "canonical", "pride", "average", "vote", "debias-prompt"} <= set(plan.methods)
     assert plan.skipped["average:layouts=all"] == (
-        f"not part of all for {n} candidates, as it adds {n * (n - 1)} calls per item; "
+        f"not part of all for {n} candidates, because it adds {n * (n - 1)} calls per item; "
         "name it to run it"
     )
     assert f"adds {3 * n} calls per item" in plan.skipped["repeat"]
@@ -109,7 +109,10 @@ def test_a_dry_run_says_what_each_method_asks(
     assert main(command) == 0
     said = capsys.readouterr().out
     assert "without fitting: direct 5, canonical 1, " in said
-    assert "skipped repeat: not part of all for 5 candidates, as it adds 15 calls per item" in said
+    assert (
+        "skipped repeat: not part of all for 5 candidates, because it adds 15 calls per item"
+        in said
+    )
     assert main([*command[:-1], "--probs", "sampled:5", "--dry-run", "--json"]) == 0
     priced = json.loads(capsys.readouterr().out)
     assert (priced["per_item"]["direct"], priced["per_item"]["vote"]) == (30, 30)
@@ -131,8 +134,8 @@ def test_an_audit_that_no_named_method_fits_is_refused(
         command = ["audit", str(data), *source, "--out", str(run)]
         assert main([*command, "--methods", "pcf,bias-cost"]) == 2
         assert capsys.readouterr().err == (
-            "unswayed: pcf: it needs a score for every candidate and there are none; bias-cost: it "
-            "needs levels that have values and there are none. Name another method, or all that can "
+            "unswayed: pcf: it needs a score for every candidate, and these answers have none; bias-cost: it "
+            "needs levels that have values, and these answers have none. Name another method, or all that can "
             "run: --methods all.\n"
         )
         assert not run.exists()

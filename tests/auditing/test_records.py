@@ -121,7 +121,7 @@ def test_recorded_decisions_say_nothing_about_calls() -> None:
 def test_a_directory_of_another_kind_is_refused(run: Path) -> None:
     with pytest.raises(RunDirectoryError, match="holds an audit of a model's calls"):
         check_kind(run, recorded=True, model="m", data="d")
-    with pytest.raises(RunDirectoryError, match="another prompt"):
+    with pytest.raises(RunDirectoryError, match="different prompt"):
         check_kind(run, recorded=False, model="m", data="d", prompt="sha256:other")
 
 

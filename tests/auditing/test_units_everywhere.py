@@ -133,7 +133,7 @@ def test_runs_are_compared_by_question_and_old_ones_say_so(tmp_path: Path) -> No
             [{k: v for k, v in one.items() if k != "units"} for one in answers]
         )
         (path / "answers.json").write_bytes(text)
-    assert any("before questions were counted" in text for text in load_runs(paths)[1].caveats)
+    assert any("did not count distinct questions" in text for text in load_runs(paths)[1].caveats)
 
 
 def test_the_order_of_items_changes_no_comparison(tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_an_old_file_gives_no_verdict_on_copies() -> None:
     old = replace(fitted, priors=tuple(replace(prior, units=None) for prior in fitted.priors))
     today = estimation_answers(method, 30, seed=2)
     assert drift(old, today)
-    with pytest.raises(MethodError, match="fitted before questions were counted: fit again"):
+    with pytest.raises(MethodError, match="fitted without counting questions"):
         drift(old, copied(today))
     assert drift(fitted, copied(today))
 
@@ -202,7 +202,7 @@ def test_a_shadow_asks_all_items_of_a_question() -> None:
     assert 0 < len(drawn) < len(items)
     assert len(drawn) == 4 * len(set(units_of(drawn)[0]))
     shadow.add(drawn[:40], [])
-    assert shadow.report()[0].startswith("drift not checked: 10 questions were asked again")
+    assert shadow.report()[0].startswith("drift not checked: 10 questions asked again")
 
 
 def test_held_out_items_leave_no_copy_in_training() -> None:
@@ -243,7 +243,7 @@ def test_runs_that_count_questions_differently_say_so(tmp_path: Path) -> None:
         ]
         data = ItemSet.of(data, name="set")
         us.audit("simulated/judge", data, methods="direct", resamples=100, out=path)
-    told = "The runs count different items as one question: the first run decides."
+    told = "The runs group items into questions differently; the first run decides."
     assert [told in load_runs([paths[0], path])[1].caveats for path in paths[1:]] == [
         False,
         True,
@@ -257,5 +257,5 @@ def test_runs_without_a_common_item_say_so(tmp_path: Path) -> None:
         data = ItemSet.of(simulated_items(60, 2)[first : first + 30], name="set")
         us.audit("simulated/judge", data, methods="direct", resamples=100, out=path)
     page = render_report(load_runs(paths))
-    assert "the runs have no item in common that was asked in the same presentations" in page
+    assert "the runs share no item that was asked in the same presentations" in page
     assert "no item in common" not in render_report(load_runs([paths[0], paths[0]]))

@@ -10,7 +10,7 @@ import pytest
 from example_package import on_path
 from unswayed.cli import main
 
-MEND = "Mend or uninstall the package that registers it."
+MEND = "Fix or uninstall the package that registers it."
 
 Run = Callable[..., str]
 

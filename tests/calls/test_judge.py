@@ -325,7 +325,7 @@ def test_a_closed_judge_says_so() -> None:
     judge = Judge("simulated/judge")
     judge.compare("q", "a", "b")
     judge.close()
-    with pytest.raises(UsageError, match="this judge was closed"):
+    with pytest.raises(UsageError, match="this judge is closed"):
         judge.compare("q", "a", "b")
     judge.close()
 
@@ -364,7 +364,9 @@ def test_items_the_method_is_not_for_are_refused_before_any_call(tmp_path: Path)
     pride = replace(parse_method("pride"), priors=(prior,))
     with (
         Judge(MODEL, method=pride, calls=tmp_path) as judge,
-        pytest.raises(UsageError, match=r"needs label probabilities and there are none\. Use aver"),
+        pytest.raises(
+            UsageError, match=r"needs label probabilities, and these answers have none\. Use aver"
+        ),
     ):
         list(judge.verdicts([listwise]))
     reasoning = PromptSettings(prompt="reasoning")
@@ -474,14 +476,14 @@ def test_a_judge_that_changed_is_reported_and_the_same_judge_is_not(
     with Judge(model, method=file, shadow=0.5) as judge:
         judged(judge, new)
         (said,) = judge.drift_report()
-    assert said.startswith("no drift: the judge answers as when it was calibrated (92")
-    assert said.endswith("questions asked again, one test at 5% of 2 numbers).")
+    assert said.startswith("no drift found: 92")
+    assert said.endswith("questions asked again, 2 numbers compared in one test at the 5% level.")
     changed = Changed(model, "simulated/judge?slot=2&noise=0.2")
     with Judge(changed, method=file, shadow=0.5) as judge:
         judged(judge, new)
         said = judge.drift_report()
-    assert "the judge has changed since it was calibrated (92" in said[0]
-    assert said[0].endswith("of 2 numbers): calibrate again.")
+    assert "the judge has changed since it was calibrated: 92" in said[0]
+    assert said[0].endswith("at the 5% level. Calibrate again.")
     assert {line.split(" moved: ")[0] for line in said[1:]} == {
         "prior of label A under A B",
         "prior of label B under A B",
@@ -510,7 +512,7 @@ def test_too_few_shadowed_items_and_judged_estimation_items_are_said(
         judged(judge, pairs.items[:5])
         overlap, few = judge.drift_report()
     assert overlap.startswith(f"5 judged items (such as {pairs[0].id}) were used to fit")
-    assert few.startswith("drift not checked: 5 questions were asked again, 20 are needed")
+    assert few.startswith("drift not checked: 5 questions asked again, 20 needed")
 
 
 def test_a_drift_that_cannot_be_compared_is_said_after_the_verdicts(

@@ -421,7 +421,7 @@ def test_a_budget_holds_over_all_that_is_asked_at_once() -> None:
             assert len(failed) == 16
             assert judge.counts.made == 4  # of 0.01 each, while the most that one can cost is left
             assert judge.counts.budget_spent
-            assert all("does not reach for the next call" in said for said in failed)
+            assert all("does not cover the next call" in said for said in failed)
 
     asyncio.run(work())
 

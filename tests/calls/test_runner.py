@@ -207,7 +207,7 @@ def test_what_was_priced_as_recorded_is_not_looked_at_again(store: CallStore) ->
     shown = Progress(60, stream=stream)
     counts = asyncio.run(caller.ask(never, priced=priced, progress=shown))
     assert counts == asyncio.run(caller.ask(asked))
-    assert stream.getvalue().startswith("60/60 calls · 60 recorded before")
+    assert stream.getvalue().startswith("60/60 calls · 60 reused")
 
 
 def test_what_was_priced_is_asked_where_anything_is_missing(store: CallStore) -> None:
@@ -415,7 +415,7 @@ def test_refusals_and_answers_without_usage_or_price_are_counted(store: CallStor
 
 def test_a_budget_without_a_price_is_refused_before_any_call(store: CallStore) -> None:
     backend = FakeBackend(per_token=None)
-    with pytest.raises(UsageError, match="no price is known for fake/one"):
+    with pytest.raises(UsageError, match="the price of fake/one is unknown"):
         run(questions(1), backend, store, RunSettings(prompts=PromptSettings(), budget_usd=1.0))
     assert backend.asked == []
 
@@ -658,7 +658,7 @@ def test_ctrl_c_once_stops_flushes_and_reports(tmp_path: Path) -> None:
     assert process.returncode == 130
     made, recorded = map(int, said.split())
     assert made == recorded >= 290
-    assert "the same command goes on from here" in complaints
+    assert "run the same command again to resume" in complaints
 
 
 def test_ctrl_c_twice_leaves_at_once_and_loses_nothing_committed(tmp_path: Path) -> None:
@@ -757,7 +757,7 @@ def test_the_line_says_everything() -> None:
         input_tokens=409_000, output_tokens=1_500, cost_usd=1.25,
     )  # fmt: skip
     assert describe(counts, total=4800, per_s=10.0) == (
-        "703/4,800 calls · 200 recorded before · 10/s · 410k tokens · $1.25 · 7 retries · "
+        "703/4,800 calls · 200 reused · 10/s · 410k tokens · $1.25 · 7 retries · "
         "2 unparsed · 3 failed · 7 min left"  # 4097 calls at 10/s: 409.7 s = 6.8 min
     )
     assert "2 unparsed · 1 refused · 3 failed" in describe(

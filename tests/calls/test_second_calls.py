@@ -308,7 +308,7 @@ def test_judge_over_budget_gives_no_verdict_before_second_call(
 
     backend = Talker()
     judge = Judge(backend, method="direct", budget=one_call())
-    with pytest.raises(BackendError, match="does not reach for the next call"):
+    with pytest.raises(BackendError, match="does not cover the next call"):
         verdict(judge)
     assert judge.counts.budget_spent
     assert len(backend.asked) == 1

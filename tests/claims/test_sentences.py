@@ -71,41 +71,41 @@ class Case(NamedTuple):
 
 # fmt: off
 ROWS: tuple[Row, ...] = (
-    Row("Use @: …over a single call. Cheaper: @, # calls per item, # points … it (# to #)",
+    Row("Use @: …over a single call. Cheaper: @, # calls per item. It measures # points … the recommended method (# to #)",
         lambda t, method, name, calls, _, low, high:
         within(low, gain(t, name) - gain(t, method), high), ODDS),
-    Row("#% of gold items are not judged right under @", lambda t, share, name:
+    Row("#% of items with gold are not judged right under @", lambda t, share, name:
         t.law.ties > 0 or name == "vote" or about(t, share, 1 - t.exact - gain(t, name))),
-    Row("This judge calls a tie in #% of its answers. What it prefers otherwise cannot be measured",
+    Row("This judge calls a tie in #% of its answers. Its other preferences cannot be measured",
         lambda t, ties: near(ties, t.law.ties, 3) and t.law.ties > 0.9),
-    Row("Shown first, an answer wins #% of its comparisons…; shown last, #% (# points; # to #)",
+    Row("An answer wins #% of its comparisons when shown first and #% when shown last… (# points, # to #)",
         lambda t, wins, loses, points, low, high: biased(t) and within(low, joint(t), high) and
         (abs(wins - loses - points) <= 2), ODDS),
-    Row("of its comparisons, a tie counted as half", lambda t: t.law.ties > 0),
-    Row("The option shown @ takes #% of the choices; #% would be even (# points; # to #)",
+    Row("when shown last, a tie counted as half", lambda t: t.law.ties > 0),
+    Row("The option shown @ takes #% of the choices instead of an even #% (# points, # to #)",
         lambda t, name, share, even, points, low, high: within(low, t.law.shares[place(name)] - 1 /
         t.judge.n, high) and near(even, 1 / t.judge.n), ODDS),
-    Row("Place and label moved together; they show no joint effect, yet #% of verdicts change",
+    Row("Position and label moved together and show no joint effect, yet #% of verdicts change",
         lambda t, share: not t.judge.apart and (not biased(t)) and near(share, t.changed /
         t.whole)),
-    Row("too few items to tell whether a position is favoured: with # items",
+    Row("Too few items show whether a position is favoured: with # items",
         lambda t, items: half_width(t) > 0.024 and items == t.judge.items),
-    Row("the @-position rate lies anywhere between # and #%",
+    Row("the @-position rate may be anything from #% to #%",
         lambda t, name, low, high: within(low, t.law.shares[place(name)], high) and high - low < 90,
         ODDS),
-    Row("About #… would settle ±3 points",
+    Row("About #… give ±3 points",
         lambda t, items: 0.6 < items / (1.96 * t.law.spread / 0.03) ** 2 < 1.8),
-    Row("No joint effect of place and label in # items… (moved together: opposed effects would "
-        "not show",
+    Row("No joint effect of position and label in # items…. They moved together, so opposed "
+        "effects would not show",
         lambda t, items: not t.judge.apart and (not biased(t)) and (items == t.judge.items)),
     Row("No position or label bias found in # items", lambda t, _: t.judge.apart and no_effect(t)),
-    Row(": the answer shown first takes #% of the choices (# to #), and #% of verdicts change.",
+    Row(". The answer shown first takes #% of the choices (#–#), and #% of verdicts change.",
         lambda t, _, low, high, share: within(low, t.law.shares[0], high, 0.1) and near(share,
         t.changed / t.whole), ODDS),
-    Row("an item keeps its most frequent answer #% of the time; # of # items change their answer "
-        "at least once",
+    Row("on average #% of an item's answers are its most frequent one. The answer changes at least "
+        "once on # of # items",
         lambda t, kept, changed, items: near(kept, steady(t)) and (changed, items) == counts(t)),
-    Row("An effect of # points or more on the share of choices would very likely have shown",
+    Row("An effect of # points or more on the share of choices would very likely show",
         lambda t, points: points / 100 > 1.7 * half_width(t) - 0.001),
     Row("The judge is right in both orders on #% of", lambda t, share: near(share, t.right)),
     Row("# items, # distinct questions. ",
@@ -114,41 +114,41 @@ ROWS: tuple[Row, ...] = (
         lambda t, changed, items, share: (changed, items) == counts(t) and near(share, changed /
         items)),
     Row("None of # verdicts changes with the order", lambda t, items: counts(t) == (0, items)),
-    Row("# stayed with the first place", lambda t, items: items == t.stayed(0)),
+    Row("# stayed with the first position", lambda t, items: items == t.stayed(0)),
     Row("# stayed with the last", lambda t, items: items == t.stayed(1)),
     Row("# involve a tie", lambda t, items: items == t.touched(TIE)),
     Row("# have an unread answer", lambda t, items: items == t.touched(UNREAD)),
     Row("Asked again…, #% of verdicts change in the same order and #% in another, so",
         lambda t, again, across: about(t, again, t.law.again) and about(t, across, change(t))),
-    Row("# points are due to the order (# to #)",
+    Row("# points come from the order (# to #)",
         lambda t, _, low, high: change(t) > t.law.again + 0.005 and within(low, change(t) -
         t.law.again, high), ODDS),
-    Row("no more are shown to change in another order (# points; # to #)",
+    Row("another order shows no further change (# points, # to #)",
         lambda t, _, low, high: within(low, change(t) - t.law.again, high), ODDS),
-    Row("Nothing was asked twice in the same order, so this includes any that would change"
+    Row("No item was asked twice in the same order, so this includes verdicts that would change"
         " anyway",
         lambda t: t.judge.samples == 1),
-    Row("Noise alone would leave as many with the last place as with the first", biased, ODDS),
-    Row("# of # answers could not be read; they count as wrong and as disagreement",
+    Row("Noise alone would leave as many with the last position as with the first", biased, ODDS),
+    Row("# of # answers could not be read. They count as wrong and as inconsistent",
         lambda t, unread, heard: (unread, heard) == t.unread),
     Row("No shares by position were measured", lambda t: t.law.ties == 1),
-    Row("No position can be named", lambda t: half_width(t) > 0.024 or t.law.ties > 0.9),
+    Row("No favoured position can be named", lambda t: half_width(t) > 0.024 or t.law.ties > 0.9),
     Row("The @ shown first wins.", first_wins, ODDS),
     Row("No position wins", lambda t: not biased(t)),
     Row("Neither a position nor a label wins", no_effect),
     Row("The first position wins", lambda t: t.judge.place > 0),
-    Row("position wins; no label does", lambda t: t.judge.label == 0, ODDS),
+    Row("position wins, and no label does", lambda t: t.judge.label == 0, ODDS),
     Row("With labels balanced out, the first position … of the choices. With positions balanced"
         " out, the label @ takes",
         lambda t, _: t.judge.apart),
     Row("The first interval excludes #%, the second contains it",
         lambda t, _: t.judge.place != 0 == t.judge.label, ODDS),
     Row("Both intervals contain", no_effect, ODDS),
-    Row("The first position takes #% of the choices; the interval excludes #%",
+    Row("The first position takes #% of the choices, and the interval excludes #%",
         lambda t, share, even: biased(t) and about(t, share, t.law.shares[0]), ODDS),
-    Row("The first position takes #% of the choices; the interval contains #%",
+    Row("The first position takes #% of the choices, and the interval contains #%",
         lambda t, share, even: not biased(t) and about(t, share, t.law.shares[0]), ODDS),
-    Row("Positions and labels were moved together, so this is their sum",
+    Row("Positions and labels moved together, so this is their sum",
         lambda t: not t.judge.apart),
     Row("Position matters more than the letter",
         lambda t: t.law.kept['order'] < t.law.kept['label']),
@@ -160,7 +160,7 @@ ROWS: tuple[Row, ...] = (
     Row("When both change together, as in everyday use, #% survive", moved('coupled')),
     Row("share of # items with the same verdict before and after the change",
         lambda t, items: items == t.judge.items),
-    Row("Every item was asked in four layouts: both orders of the answers, with both "
+    Row("Every item was asked in four presentations: both orders of the answers with both "
         "assignments of the letters",
         lambda t: t.judge.apart and (not t.judge.gaps)),
     Row("# of # items were asked in both orders",
@@ -169,12 +169,12 @@ ROWS: tuple[Row, ...] = (
         lambda t: pairs(t) and (not t.judge.gaps)),
     Row("Every item was asked in four orders", lambda t: not pairs(t)),
     Row("# recorded decisions, no call made", lambda t, asked: asked == t.unread[1]),
-    Row("# items with a missing presentation: left out of consistency and consistent accuracy",
+    Row("# items lack a presentation: excluded from consistency and consistent accuracy",
         lambda t, items: items == t.judge.gaps),
     Row("No group differs measurably from the others in consistency",
         lambda t: t.judge.opposed),
-    Row("The @ position does not take the same share of choices in every group: one correction for"
-        " all groups will leave some of the bias in place", lambda t, _: t.judge.opposed),
+    Row("The @ position does not take the same share of choices in every group, so one correction for"
+        " all groups leaves some of the bias", lambda t, _: t.judge.opposed),
     Row("Consistency runs from #% (@, # items) to #% (@, # items)", lambda t, *_: t.judge.opposed),
     Row("No verdict changed with the order", lambda t: counts(t)[0] == 0),
     Row("# of # items change their answer with the order",
@@ -189,22 +189,22 @@ ROWS: tuple[Row, ...] = (
         lambda t, _, low, high: within(low, -gain(t, 'vote'), high), ODDS),
     Row("Single verdicts are not reliable here: #% change with the order",
         lambda t, share: biased(t) and near(share, t.changed / t.whole), ODDS),
-    Row("No remedy can be shown from one answer in each of two orders: taking a disagreement as"
+    Row("One answer in each of two orders cannot show a better method: counting a disagreement as"
         " a tie is exactly as accurate as a single call",
         lambda t: pairs(t) and (not t.judge.probs) and (t.law.accuracy['vote'] == t.exact)),
-    Row("Not decided on # items: @ measures # points (# to #)",
+    Row("Undecided after # items: @ measures # points (# to #)",
         lambda t, items, name, _, low, high: items == t.whole and within(low, gain(t, name), high),
         ODDS),
     Row("No recommendation:", lambda t: t.law.ties > 0.9 or t.judge.coin),
     Row("no method is shown to be better than guessing (#%, # to #)",
         lambda t, _, low, high: within(low, max(t.law.accuracy.values()), high), ODDS),
     Row("this judge calls a tie in #% of its answers", lambda t, ties: near(ties, t.law.ties)),
-    Row("what it prefers otherwise cannot be measured", lambda t: t.law.ties > 0.9),
+    Row("its other preferences cannot be measured", lambda t: t.law.ties > 0.9),
     Row("Ask both orders and report a disagreement as a tie (--method vote). Both orders agree on #% of "
         "items; those verdicts are right #% of the time",
         lambda t, agree, right: near(agree, 1 - t.changed / t.whole) and near(right, t.right *
         t.whole / (t.whole - t.changed))),
-    Row("What could help: probabilities or several samples",
+    Row("Probabilities or several samples could help",
         lambda t: not t.judge.probs),
     Row("Cheapest: direct, 1 call per item. Most accurate: @", lambda t, name: name != 'canonical'),
     Row("About # more items would decide it",  # gains are of half points, where orders disagree
@@ -213,11 +213,11 @@ ROWS: tuple[Row, ...] = (
         lambda t: t.judge.unread > 0),
     Row("Compared on # of # items",
         lambda t, whole, items: (whole, items) == (t.whole, t.judge.items)),
-    Row("Asking once, sorted by content (canonical), is consistent by construction; compare "
-        "its accuracy (#%)",
+    Row("Asking once, sorted by content (canonical), is consistent by construction. Compare "
+        "its accuracy instead (#%)",
         lambda t, share: about(t, share, t.exact)),
-    Row("points: more comparisons won shown first than shown last", pairs),
-    Row("points: more choices for the option shown first than an even share", lambda t: not pairs(t)),
+    Row("points more comparisons won when shown first than when shown last", pairs),
+    Row("points more choices for the option shown first than an even share", lambda t: not pairs(t)),
     Row("of verdicts change with the order beyond those that change when asked again", again),
     Row("of verdicts change when the answers change places", lambda t: not t.judge.unread),
     Row("of verdicts change or cannot be read when the answers change places",
@@ -235,62 +235,63 @@ ROWS: tuple[Row, ...] = (
     Row("that agree, mean over items", lambda t: not pairs(t)),
     Row(" @ on @ |", lambda t, *_: not biased(t) or t.units < 20),
     Row("@ favours the answer shown first", lambda t, _: biased(t), ODDS),
-    Row("Same verdict after changing: order and labels #%", lambda t, _: t.judge.apart),
+    Row("Unchanged verdicts: #% (#–#) if order and labels change", lambda t, *_: t.judge.apart),
 )
 
 SCORES: tuple[Row, ...] = (
-    Row("The @ place is worth # points (# to #)",
+    Row("The @ position is worth # points (# to #)",
         lambda t, name, _, low, high: low - 0.1 <= slots(t, name) <= high + 0.1, ODDS),
-    Row("and the @ place is worth # points (# to #)",
+    Row("and the @ position is worth # points (# to #)",
         lambda t, name, _, low, high: low - 0.1 <= slots(t, name) <= high + 0.1, ODDS),
-    Row("Two orders rank the answers of a list alike at Kendall's τ # (1: always the same ranking)",
+    Row("Rankings of a list under two orders agree at Kendall's τ # (1: always the same ranking)",
         lambda t, tau: 0 < tau < 1),
-    Row("The @ place gains # points", lambda t, name, _: slots(t, name) > 0),
-    Row("An answer that is shown in the first place scores # points (# to #)",
+    Row("The @ position gains # points", lambda t, name, _: slots(t, name) > 0),
+    Row("An answer shown in the first position scores # points (# to #)",
         lambda t, _, low, high: low - 0.1 <= slots(t, 'first') <= high + 0.1, ODDS),
     Row("Rankings of a list under two orders agree at τ #", lambda t, tau: 0 < tau < 1),
-    Row("Single scores rank the responses as people do at ρ #", lambda t, rho: 0 < rho < 1),
+    Row("The rank correlation of single scores with human scores is #", lambda t, rho: 0 < rho < 1),
     Row("The scores of @ are closer to human scores", lambda t, _: t.slot != 0),
-    Row("the order they are listed in adds # points to their mean", lambda t, _: t.slot != 0),
+    Row("The listed order adds # points to their mean", lambda t, _: t.slot != 0),
 )
 # fmt: on
 
 NAMING = """
 Share of choices by position and by label
-dashed lines the share without bias. Blue: the whole interval lies above it
+dashed lines the share without bias. Blue: the whole interval lies above that share
 A judge without order effects or noise would be at 100%
-All methods were scored from this one pool of calls
+All methods were scored on the same calls
 # presentations of an item in each
 Consistency is not correctness: a judge can be wrong in every order
-Intervals speak about more items of this kind, not about other prompts, other
-Intervals between methods hold for all of them together, except the planned comparison
-of every order with a single call and those of consistent accuracy
+Intervals apply to more items of this kind, not to other prompts, model versions
+Intervals of differences between methods hold for all differences together, except
+the planned comparison of every order with a single call and those of consistent accuracy
 percentile bootstrap over items
 Consistency is #% in every group
 Blue marks an interval that excludes the dashed line
 groups, chance alone marks one in about
 Groups sorted by consistency, method @, bands are 95% intervals
 Macro average of consistency over groups
-Depending on the order it chose
-It said @ both times, so its
+Depending on the order, the judge chose
+The judge said @ both times, so its
 choice went from
 The gold label is answer
 The judge said @, which is
-orders say this
-Each is beside its own mean over all places
-lists whatever answer came first won, in every order
-Score of an answer at each place less its own mean over the places, mean over lists
+; same answer in
+Each is compared with its own mean over all positions
+lists the answer shown first won in every order
+Score of an answer at each position minus its own mean over the positions, averaged over lists
+Blue: an interval for all positions together excludes 0
 Two of its rankings agree at τ
-points against its mean in other places
-How close the scores are to human scores
-What each method costs, and what it buys
-not shown to be within # point
-Compared with it, @ has more items right in both orders
-Compared with it, @ has more items right most often
-What each method buys per call. Filled dots lie on the frontier: nothing cheaper
-measured higher. Vertical lines are 95% intervals
-; the ringed dot is the recommendation
-† Asks the same whatever the order, so its consistency holds by construction and
+points compared with its mean in other positions
+Agreement with human scores
+Cost and gain of each method
+which does not show that it is within # point
+@ gets more items right in both orders than @
+@ gets more items right most often than @
+Results of each method against its calls per item. Filled dots lie on the frontier:
+no cheaper method measured higher. Vertical lines are 95% intervals
+. The ringed dot is the recommendation
+† Asks the same in every order, so its consistency holds by construction and
 is left off the frontier
 Methods that learn are scored on items they were not fitted on
 orders agree with its most frequent answer
@@ -298,28 +299,27 @@ accuracy of single verdicts, ties shared
 As the judge is normally asked
 first position carries the label A
 share of items with the same verdict in both orders; unparsed never agrees, two ties do
-orders that agree with its most frequent answer, mean over items; few orders push
+orders that agree with its most frequent answer, mean over items; few orders raise
 share of items judged right in every order (consistent accuracy)
 share of items whose one most frequent answer is right (consistent accuracy)
 share of parsed choices that fall on the first position; #% without bias
 share of right answers, averaged over the presentations of each item; a tie between
 candidates, one of them right, earns 1/k, unparsed answers nothing
-† Holds by construction, because the method asks the same whatever the order; not
+† Holds by construction, because the method asks the same in every order, and
 A tie between two candidates counts one half
-Left out:
-No room for …: see the report
-Values in %, except calls; 95% intervals below; bold: highest measured, or lowest where less is better
-† holds by construction; not compared
+Skipped:
+Not shown here: …. See the report
+Values are percentages, except calls. The second line gives 95% intervals. Bold: best measured value
+† Holds by construction, so not compared
 Skip to the results unswayed audit of
-All methods, all metrics. Values in %, except calls
+All methods, all metrics. Values are percentages, except calls
 Select a heading to sort
-Highest measured value in the column, or lowest where less is better
+Best measured value in the column
 Filter by id, group or text
 Browsing the items needs JavaScript. The surest one is shown; `unswayed export`
 How it was measured
 model calls a method reads, its fitting calls spread over the items
-range made so that about 95 of 100 such ranges, from fresh items of this kind, hold
-What this does not show
+range built so that about 95 of 100 such ranges, each from new items of this kind, hold
 One file, no network: everything on this page, its data and its code are inside it
 calls per item, log scale
 """.strip().split("\n")
@@ -328,85 +328,86 @@ calls per item, log scale
 CALLED = """
 Right where it was wrong
 Wrong where it was right
-, each candidate shown equally often in each place
---protocol all separates them
-: --protocol all separates them
+, each candidate shown equally often in each position
+(--protocol all separates them)
+To measure them separately, use --protocol all
 Every item was asked in three orders
-# planned, # made, # from cache, # failed
-whose human score is no level: left out of accuracy
-Pick an item to see one prompt for each answer it gave, with every @ marked
-95% intervals that hold for all @ places together
-Scores of one response lie # points apart over the orders (standard deviation)
+# planned, # made, # reused, # failed
+a human score that is not a level: excluded from accuracy
+Pick an item to see one prompt for each answer it got, with every @ marked
+These 95% intervals hold for all @ positions together
+The scores of one response vary by # points over the orders (standard deviation)
 Single scores and human scores: Spearman
-how far the choices of each level at its place lie from
+the distance of each level's choices at its position from
 with the lowest level first, # with the highest first
-would be the least of all. It is above 0 without any bias, too
+The lowest of all is #. An unbiased judge has a bias cost above 0, too
 Correlation of the scores with human scores, mean over the orders
-of the single calls that chose a level, the share at each position, in %; every row is even without bias
-Where each level is chosen
-Depending on the order its score was
+of the single calls that chose a level, the share at each position, in %. Without bias, every row is even
+Positions at which each level is chosen
+Depending on the order, its score was
 Use @: # calls per item, +# in rank correlation (# to #) over a single call
 rank correlation (ρ) of single scores with human scores
 rank correlation with human scores, mean of every order
-Lists in their own order, a tie is wrong; p of the exact sign test, each method by
+Lists in their own order; a tie counts as wrong. p: exact sign test of each method by
 """.strip().split("\n")
 """Only where a model was called."""
 
 RECORDED = """
-decisions recorded in other layouts would separate them
+Decisions recorded in other presentations would separate them
 Pick an item to see what was shown in each order. Its prompt was not recorded
 """.strip().split("\n")
 """Only of recorded decisions."""
 
 UNSEEN = """
 This judge favours no position, yet #% of verdicts change
-Too few items to tell
+Too few items. 1 distinct question
 distinct question: no interval
-such intervals one can miss by chance: that is no finding
+because of the position, of the @s shown there, or both
+such intervals can miss by chance, so this is not a finding
 Both intervals exclude
 Position and label are not statistically distinguishable
 The answer could not be read
 The judge called it a tie
-No place is shown to gain or lose points
-no gain shown (
+No position is shown to gain or lose points
+shows no gain (
 in at most
 levels counted from the lowest
-compare its rank correlation
+Compare its rank correlation
 None of # call… was answered: nothing was measured
 answers could be read, so there is nothing to describe
-answers could not be read, so this report describes the other
-No item was judged, so there is nothing to tell
+answers could not be read, so this report describes only the other
+No item was judged; nothing to report
 do not show whether verdicts change with the order
 This item does not show whether verdicts change with the order
-Shown last, an answer wins #% of its comparisons
-With the labels balanced out, the @ position takes #% of the choices; #% would be even
-With the positions balanced out, the label @ takes #% of the choices; #% would be even
+of its comparisons when shown last and #% when shown first
+The @ position takes #% of the choices instead of an even #%
+The label @ takes #% of the choices instead of an even #%
 there is no interval to rely on
-the share of the label @ lies anywhere between
-missing; the same command continues
-that could not be read still await
-Items have @ to @ candidates; positions are described for those with
-There are no gold labels, so this report says how steady the verdicts are
-The only gold labels are ties, so this report says how steady the verdicts are
+the share of the label @ may be anything from
+missing. Run the same command again to make
+unreadable replies still await
+Items have @ to @ candidates. Positions are described for items with
+There are no gold labels, so this report shows how steady the verdicts are
+The only gold labels are ties, so this report shows how steady the verdicts are
 Without gold labels no method is shown to beat a single call
 No method is measurably closer to the human scores than a single call
-of them refused); they count as wrong and as disagreement
+were refusals). They count as wrong and as inconsistent
 No call was answered.
 No answer could be read.
 The @ shown last wins.
 is avoided.
-The label @ wins, wherever it stands
+The label @ wins in every position
 position wins, and the label @ helps it
 position wins, and the label @ works against it
 position wins, and so do
 The first interval contains #%, the second excludes it
-Most of what follows rests on the answers that could be read
+Most figures below cover only the answers that could be read
 Too many answers could not be read
 #% of the answers could not be read
-are unread for their finish reason, whatever they say: look for tools and filters
-Look at them before anything else: a prompt that asks for the label alone, or room
-What changing the order alone does
-What changing the labels alone does
+are unread because of the finish reason, whatever the text. Check tools and filters
+Look at them first. A prompt that asks for the label alone, or a higher token limit
+Effect of changing only the order
+Effect of changing only the labels
 The letter matters more than the position
 while each keeps its letter leaves #% of an item's verdicts the same
 mean share of an item's presentations that agree with its most frequent answer
@@ -416,57 +417,54 @@ Word the prompt more clearly
 On the # items without such a reply
 the text states a label other than the likeliest. The likeliest label decides
 Newer reading rules changed
-whose candidates refer to each other: asked in their own order only, left out
-left out of what compares orders
-whose gold label is a tie: left out of accuracy unless ties are scored as a class
-# items without a gold label: left out of accuracy
-Every group has one item: groups are not compared
-Worst on @, best on @.
-Where it is lowest, the @ position takes more of the choices: one correction
+candidates that refer to each other: asked in
+excluded from comparisons of orders
+a tie as gold label: excluded from accuracy unless ties are scored as a class
+no gold label: excluded from accuracy
+Every group has one item, so groups are not compared
+Least consistent on @, most consistent on @.
+The @ position takes more of the choices in the least consistent groups, so one correction
 groups, chance alone marks about # in each column
 in the middle are left out; metrics.json has all
-Pick an item to see the two prompts the judge was given, with both
-so that you can see each one move
+Pick an item to see the two prompts that the judge read, with both
 This item has no gold label
-No item with gold has a single answer
+No gold label names a single answer
 The gold label is a tie
-Right are
+Right answers:
 all: unswayed export
-The @ place loses # points
-How steady rankings are
+The @ position loses # points
+Steadiness of the rankings
 Accuracy and consistency with the first 1, 2, … orders of a set
-Shaded: how often a set of orders shows each candidate at each place; what differs
+Shaded: how often a set of orders shows each candidate at each position. Differences
 how often its # orders show each of
-which put the candidates first … times: a liking for the first place does not
-Right and wrong beside the single call
-The rank correlation of single scores with human scores is
-no correlation shown
-There are no human scores, so this report says how steady the scores are
+which put them first … times, so part of a first-place preference stays
+Right and wrong compared with the single call
+which shows no correlation
+Without human scores, this report shows how steady the scores are
 It changes the rank correlation with human scores by
-How steady the scores are
+Steadiness of the scores
 It has no human score
-Asking the same order @ times (repeat) gains
-Asking the same order again (repeat)
-is consistent by construction, which is no evidence
+Asking @ times in the same order (repeat) gains
+Asking again in the same order (repeat)
+is consistent by construction, which is not evidence
 of choices fall on the @ position with the labels balanced out
 of choices fall on the label @ with the positions balanced out
 labels stay with the positions
 ties count as wrong
 % of verdicts like those of the average over every order
 runs side by side
-of the choices of @ and #% of those of @
+of the choices in @ and #% in @
 #% to #% of the choices in
 Compared item by item with
-; the intervals hold for all differences of this report together
-What position and label do
-What moves the verdict
-What a place is worth
-How close the scores are to human scores.
-What each method buys.
-How groups differ
-Where verdicts changed with the order
+; intervals hold for all differences of this report together
+Position and label bias
+Effects of order and labels
+Points for each position.
+Differences between groups
+Verdicts that changed with the order
 Fewer or more estimation items
-Methods that learn, fitted on so many items of the other folds
+Single calls (@), in %, with 95% intervals on the second line
+Fitted methods, by the number of items of the other folds that they were fitted on
 """.strip().split("\n")
 """No state here has it: tests of the parts of the report look at it."""
 

@@ -72,7 +72,7 @@ def test_files_that_are_no_text_are_reported(
 
 def test_a_directory_or_an_absent_file_is_reported(run: Run, folder: Path) -> None:
     assert "cannot read absent.jsonl: No such file" in audit(run, "absent.jsonl").err
-    assert "it is a directory" in audit(run, folder).err
+    assert "is a directory" in audit(run, folder).err
 
 
 def test_half_a_character_names_the_item(run: Run, folder: Path) -> None:
@@ -169,7 +169,7 @@ def test_models_that_cannot_be_reached_say_what_to_give(
 def test_data_of_one_s_own_without_a_model_is_an_error(run: Run, pairs: Path) -> None:
     ran = run("audit", pairs)
     assert ran.code == 2
-    assert "Give --model provider/model" in ran.err
+    assert "Add --model, such as --model" in ran.err
 
 
 def test_an_unknown_built_in_set_is_suggested(run: Run) -> None:
@@ -237,7 +237,7 @@ def test_methods_that_cannot_run_are_named_with_the_reason(run: Run, pairs: Path
     ran = audit(run, pairs, model="simulated/judge?logprobs=0")
     assert ran.code == 0
     assert ran.said == [
-        "unswayed: skipped average: it needs label probabilities and there are none."
+        "unswayed: skipped average: it needs label probabilities, and these answers have none."
     ]
 
 
@@ -271,14 +271,14 @@ def test_the_gate_fails_with_1_when_more_verdicts_flip(
 def test_a_gate_that_cannot_be_judged_fails(run: Run, pairs: Path) -> None:
     ran = audit(run, pairs, "--orders", "identity", "--methods", "direct", "--max-flip-rate", "1")
     assert ran.code == 1
-    assert "the flip rate is not known" in ran.err
+    assert "the flip rate is unknown" in ran.err
 
 
 def test_a_gate_on_answers_that_all_are_unread_fails(run: Run, pairs: Path) -> None:
     model = "simulated/judge?unparsed=1"
     ran = audit(run, pairs, "--max-flip-rate", "1", model=model)
     assert ran.code == 1
-    assert "the flip rate is not known: no answer could be read" in ran.err
+    assert "the flip rate is unknown: no answer could be read" in ran.err
 
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic"])
@@ -309,7 +309,7 @@ def test_a_dry_run_refuses_the_template_that_the_run_would_refuse(
 def test_a_dry_run_prices_and_leaves_nothing(run: Run, pairs: Path, folder: Path) -> None:
     ran = audit(run, pairs, "--dry-run")
     assert ran.code == 0
-    assert ran.out.startswith("60 distinct calls (60 questions), 0 recorded already, 60 to make\n")
+    assert ran.out.startswith("60 calls for 60 questions: 0 recorded, 60 to make\n")
     assert [path.name for path in folder.iterdir()] == ["pairs.jsonl"]
     assert audit(run, pairs, "--dry-run", "--json").json["n_to_make"] == 60
 

@@ -54,7 +54,7 @@ def test_a_passing_fault_is_tried_again_and_changes_no_figure(
     server.start({**fault, "on": [3]})
     ran = audit(run, few)
     assert ran.code == 0
-    assert "1 retries" in ran.err
+    assert "1 retry" in ran.err
     assert server.received == N_CALLS + 1
     calls = metrics()["calls"]
     assert (calls["made"], calls["failed"]) == (N_CALLS, 0)
@@ -197,7 +197,7 @@ def test_a_budget_needs_a_price(
     monkeypatch.setenv("LOCAL_API_KEY", "")
     ran = audit(run, few, "--budget", "1")
     assert ran.code == 2
-    assert "no price is known" in ran.err
+    assert "is unknown, so a budget" in ran.err
 
 
 # --- offline -----------------------------------------------------------------------------------
@@ -226,7 +226,7 @@ def test_a_recorded_run_needs_no_key_and_no_server(
     assert figures() == first
     calls = metrics()["calls"]
     assert (calls["made"], calls["cached"]) == (0, N_CALLS)
-    assert "24 recorded already, 0 to make" in audit(run, few, "--dry-run", model="openai/m").out
+    assert "24 recorded, 0 to make" in audit(run, few, "--dry-run", model="openai/m").out
     more = audit(run, few, "--orders", "balanced", "--protocol", "all", model="openai/m")
     assert more.code == 2
     assert "set OPENAI_API_KEY" in more.err
@@ -302,11 +302,11 @@ def test_refusals_and_impossible_counts_are_said_and_counted(
     assert (calls["made"], calls["unparsed"], calls["refused"]) == (N_CALLS, 2, 2)
     assert calls["unknown_usage"] == 2
     assert any("2 answers refused by the model" in line for line in ran.said)
-    assert any("2 answers came without possible token counts" in line for line in ran.said)
+    assert any("2 answers came without a valid token count" in line for line in ran.said)
     again = audit(run, few)
     assert metrics()["calls"]["refused"] == 2
     assert any("2 answers refused by the model" in line for line in again.said)
-    assert "2 of 24, 2 of them refused" in Path("run/report.html").read_text()
+    assert "2 of 24, 2 refused" in Path("run/report.html").read_text()
 
 
 def test_a_server_that_hangs_is_given_up_and_the_rest_is_kept(few: Path, server: Server) -> None:

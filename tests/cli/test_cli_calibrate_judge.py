@@ -51,7 +51,7 @@ def test_calibrating_again_makes_no_call(run: Run, pairs: Path) -> None:
     calibrate(run, "pride", pairs)
     first = Path("fitted.json").read_bytes()
     ran = calibrate(run, "pride", pairs)
-    assert "60 recorded before" in ran.err
+    assert "60 reused" in ran.err
     assert Path("fitted.json").read_bytes() == first
 
 
@@ -134,8 +134,8 @@ def test_items_with_different_numbers_of_candidates_are_fitted_apart(
         (["cell-median", "mcq.jsonl"], "it needs 2 candidates, got 4"),
         (["pride", "pairs.jsonl", "--prompt", "reasoning"], "it needs label probabilities"),
         (["pride", "pairs.jsonl", "--prompt", "direkt"], "Did you mean 'direct'?"),
-        (["pride", "pairs.jsonl", "--out", "pairs.jsonl"], "read and written at once"),
-        (["pride", "pairs.jsonl", "--out", "."], "it is a directory"),
+        (["pride", "pairs.jsonl", "--out", "pairs.jsonl"], "is both input and output"),
+        (["pride", "pairs.jsonl", "--out", "."], "is a directory"),
     ],
 )
 def test_what_cannot_be_calibrated_is_said_before_any_call(
@@ -156,7 +156,7 @@ def test_what_cannot_be_calibrated_is_said_before_any_call(
 def test_a_model_without_probabilities_cannot_be_calibrated(run: Run, pairs: Path) -> None:
     ran = calibrate(run, "pride", pairs, model="simulated/judge?logprobs=0")
     assert ran.code == 2
-    assert "it needs label probabilities and there are none" in ran.err
+    assert "it needs label probabilities, and these answers have none" in ran.err
 
 
 def test_one_task_and_good_lines_can_be_taken(run: Run, folder: Path) -> None:
@@ -189,8 +189,8 @@ def test_one_line_in_one_line_out_in_the_same_order(run: Run, pairs: Path) -> No
     assert verdicts(ran.out)[0] == {**verdicts(ran.out)[0], "method": "vote", "n_calls": 2}
     assert not ran.said
     assert ran.err.splitlines() == [
-        "verdicts on 30 of 30 items, 16 ties and 0 null among them",
-        "60 calls made, 0 recorded before, 0 failed; $0.0000",
+        "30 of 30 items have a verdict: 16 ties, 0 null",
+        "60 calls made, 0 reused, 0 failed; $0.0000",
     ]
 
 
@@ -305,8 +305,8 @@ def test_a_damaged_file_is_refused(run: Run, pairs: Path) -> None:
         (["pairs.jsonl", "--prompt", "reasoning"], "it needs label probabilities"),
         (["empty.jsonl"], "empty.jsonl: no items"),
         (["absent.jsonl"], "cannot read absent.jsonl"),
-        (["pairs.jsonl", "--out", "pairs.jsonl"], "read and written at once"),
-        (["pairs.jsonl", "--out", "."], "it is a directory"),
+        (["pairs.jsonl", "--out", "pairs.jsonl"], "is both input and output"),
+        (["pairs.jsonl", "--out", "."], "is a directory"),
         (
             ["listwise.jsonl", "--method", "vote"],
             "listwise.jsonl:1: candidates: needs at least 2, got 1",
@@ -389,7 +389,7 @@ def test_null_verdicts_are_counted(run: Run, pairs: Path, server: Server) -> Non
     ran = judge(run, pairs, model=Server.model)
     assert ran.code == 0
     assert all(one["choice"] is None for one in verdicts(ran.out))
-    assert "30 null (30 without label probabilities) among them" in ran.err
+    assert "30 null (30 without label probabilities)" in ran.err
 
 
 def test_items_that_keep_their_order_get_the_single_calls_verdict(run: Run, folder: Path) -> None:
@@ -409,7 +409,7 @@ def test_a_judge_that_changed_is_noticed_by_its_shadow(run: Run, folder: Path) -
     calibrate(run, "pride", fitted_on)
     ran = judge(run, data, "--method", "fitted.json", "--shadow", "1")
     assert ran.code == 0
-    assert not any("calibrate again" in line for line in ran.said)
+    assert not any("Calibrate again" in line for line in ran.said)
     other = "simulated/judge?slot=2"
     file = json.loads(Path("fitted.json").read_text())
     file["model"] = file["model"].replace("slot=0.6", "slot=2")  # the same name, another judge
@@ -417,9 +417,9 @@ def test_a_judge_that_changed_is_noticed_by_its_shadow(run: Run, folder: Path) -
     ran = judge(run, data, "--method", "changed.json", "--shadow", "1", model=other)
     assert ran.code == 0
     assert any("prior of label A" in line and "moved" in line for line in ran.said)
-    assert any("has changed since" in line and "calibrate again" in line for line in ran.said)
+    assert any("has changed since" in line and "Calibrate again" in line for line in ran.said)
     few = judge(run, new_pairs("few.jsonl", 5), "--method", "fitted.json", "--shadow", "1")
-    assert any("drift not checked: 5 questions were asked again" in line for line in few.said)
+    assert any("drift not checked: 5 questions asked again" in line for line in few.said)
 
 
 def test_ctrl_c_ends_a_stream_quietly(folder: Path) -> None:
@@ -441,9 +441,9 @@ def test_ctrl_c_ends_a_stream_quietly(folder: Path) -> None:
         assert process.wait(30) == 130
         said = process.stderr.read()
     assert said.splitlines() == [
-        "unswayed: interrupted; no call was recorded. --out or --calls records them.",
-        "verdicts on 1 of 1 items, 0 ties and 0 null among them",
-        "2 calls made, 0 recorded before, 0 failed; $0.0000",
+        "unswayed: interrupted. No call was recorded: use --out or --calls to record them.",
+        "1 of 1 item has a verdict: 0 ties, 0 null",
+        "2 calls made, 0 reused, 0 failed; $0.0000",
     ]
 
 
@@ -466,4 +466,4 @@ def test_an_order_of_its_own_gives_the_same_verdict_whatever_order_came_in(
 def test_an_order_of_its_own_goes_with_no_other_method(run: Run, pairs: Path) -> None:
     ran = judge(run, pairs, "--order", "canonical", "--method", "vote")
     assert ran.code == 2
-    assert "goes with no other method than direct, not with vote" in ran.err
+    assert "works only with --method direct, not with vote" in ran.err

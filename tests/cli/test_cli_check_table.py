@@ -18,7 +18,7 @@ def test_impossible_rows_are_named_and_fail(tmp_path: Path, run: Run) -> None:
         "line 5 (b): accuracy <= CA + (1 - Con) / 2 fails by 9.5 points; rounding explains 0.125",
         f"2 candidates: 1 of 2 rows impossible (rules: {PAIRS})",
     ]
-    assert "passed over, as one of the three terms is missing: line 6." in ran.err
+    assert "skipped, because one of the three terms is missing: line 6." in ran.err
     assert "1 impossible row." in ran.err
 
 
@@ -26,7 +26,7 @@ def test_a_row_that_lacks_several_triples_is_one_row(tmp_path: Path, run: Run) -
     file = tmp_path / "table.csv"
     file.write_text("judge,X Acc,X Con,Y Acc,Y Con,Acc,Con,CA\na,1,1,1,1,1,1,1\nb,1,1,1,1,1,1,1\n")
     assert (
-        "passed over, as one of the three terms is missing: line 2, 3."
+        "skipped, because one of the three terms is missing: line 2, 3."
         in run("check-table", str(file)).err
     )
 
@@ -37,7 +37,7 @@ def test_a_possible_table_passes(tmp_path: Path, run: Run) -> None:
     ran = run("check-table", str(file), "--candidates", "2")
     assert (ran.code, ran.out) == (
         0,
-        f"2 candidates: 0 of 1 rows impossible (rules: {PAIRS})\n",
+        f"2 candidates: 0 of 1 row impossible (rules: {PAIRS})\n",
     )
 
 
@@ -50,10 +50,10 @@ def test_rules_are_named_for_each_number_of_candidates(tmp_path: Path, run: Run)
     ran = run("check-table", str(file), "--orders", "2")
     assert ran.code == 1
     assert ran.out.splitlines()[1:] == [
-        f"2 candidates: 1 of 1 rows impossible (rules: {PAIRS})",
-        "4 candidates: 0 of 1 rows impossible (rules: accuracy <= Con, CA <= 2 accuracy, "
+        f"2 candidates: 1 of 1 row impossible (rules: {PAIRS})",
+        "4 candidates: 0 of 1 row impossible (rules: accuracy <= Con, CA <= 2 accuracy, "
         "accuracy <= 1 + CA - Con, CA <= 1 + accuracy - Con)",
-        "unknown number of candidates: 0 of 1 rows impossible (rules: CA <= 2 accuracy, "
+        "candidates unknown: 0 of 1 row impossible (rules: CA <= 2 accuracy, "
         "accuracy <= 1 + CA - Con, CA <= 1 + accuracy - Con)",
     ]
     assert "To check more rules, add --candidates or a column 'candidates'." in ran.err

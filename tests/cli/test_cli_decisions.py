@@ -47,7 +47,7 @@ def test_figures_are_those_of_the_decisions(run: Run, pairs: Path) -> None:
     assert direct["accuracy"]["value"] == pytest.approx((5 + 10) / 30)
     assert ran.json["calls"] == {**ran.json["calls"], "made": 0, "failed": 0, "cached": 60}
     assert ran.said == [
-        "unswayed: skipped average: it needs label probabilities and there are none."
+        "unswayed: skipped average: it needs label probabilities, and these answers have none."
     ]
     for name in ("run.json", "metrics.json", "report.html", "decisions.jsonl"):
         assert Path("run", name).is_file()
@@ -265,13 +265,13 @@ def test_imported_decisions_are_audited_with_the_command_that_import_names(run: 
     ("arguments", "said"),
     [
         (["judgbench", "pairs.jsonl", "--out", "x"], "Did you mean 'judgebench'?"),
-        (["auto", "pairs.jsonl", "--out", "x"], "the format cannot be told"),
+        (["auto", "pairs.jsonl", "--out", "x"], "unknown format"),
         (["jsonl", "absent.jsonl", "--out", "x"], "cannot read absent.jsonl"),
         (["jsonl", "pairs.jsonl", "--map", "id=", "--out", "x"], "write field=name"),
-        (["jsonl", "pairs.jsonl", "--out", "pairs.jsonl"], "read and written at once"),
+        (["jsonl", "pairs.jsonl", "--out", "pairs.jsonl"], "is both input and output"),
         (["jsonl", "d.jsonl", "--out", "x", "--items", "x"], "--out and --items are both x"),
-        (["jsonl", "d.jsonl", "--out", "x", "--items", "i"], "leave out --items, or give"),
-        (["jsonl", "d.jsonl", "--out", "."], "it is a directory"),
+        (["jsonl", "d.jsonl", "--out", "x", "--items", "i"], "Remove --items, or add"),
+        (["jsonl", "d.jsonl", "--out", "."], "is a directory"),
     ],
 )
 def test_imports_that_cannot_be_done_write_nothing(
@@ -346,7 +346,7 @@ def test_items_without_answers_are_not_called_after_auto(run: Run, folder: Path)
     Path("testset-v1.json").write_text(json.dumps([pair]))
     ran = run("import", "auto", "testset-v1.json", "--out", "x.jsonl", "--items", "i.jsonl")
     assert ran.code == 2
-    assert "leave out --out, or give the files with the answers as well" in ran.err
+    assert "Give --items without --out, or add the files with the answers" in ran.err
 
 
 def test_outputs_of_another_tool_are_told_to_be_imported_first(run: Run, folder: Path) -> None:

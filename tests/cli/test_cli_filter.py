@@ -29,5 +29,5 @@ def test_an_output_that_cannot_be_written_is_said_before_any_call(
 ) -> None:
     ran = run("filter", pairs, "--model", SIMULATED, "--out", ".")
     assert ran.code == 2
-    assert "it is a directory" in ran.err
+    assert "is a directory" in ran.err
     assert [path.name for path in folder.iterdir()] == ["pairs.jsonl"]

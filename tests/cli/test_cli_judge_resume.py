@@ -48,10 +48,10 @@ def test_calls_are_recorded_beside_the_file_and_the_same_command_makes_none(
     assert first.code == 0
     assert OUT.read_bytes() == undisturbed
     assert Path("verdicts.calls/calls.sqlite").is_file()
-    assert counts(first) == "60 calls made, 0 recorded before, 0 failed; $0.0000"
+    assert counts(first) == "60 calls made, 0 reused, 0 failed; $0.0000"
     again = judge(run, pairs)
     assert again.code == 0
-    assert counts(again) == "0 calls made, 60 recorded before, 0 failed; $0.0000"
+    assert counts(again) == "0 calls made, 60 reused, 0 failed; $0.0000"
     assert OUT.read_bytes() == undisturbed
 
 
@@ -115,7 +115,7 @@ def test_ctrl_c_keeps_what_was_paid_and_says_so(folder: Path, run: Run, server: 
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "calls that are recorded will not be made again" in err
+    assert "Recorded calls will not be repeated" in err
     paid = server.received
     server.start()
     ran = judge(run, data, model=Server.model)
@@ -153,7 +153,7 @@ def test_data_may_grow(run: Run, pairs: Path) -> None:
     write_lines(pairs, [pair(number) for number in range(32)])
     ran = judge(run, pairs)
     assert ran.code == 0
-    assert counts(ran).startswith("4 calls made, 60 recorded before")
+    assert counts(ran).startswith("4 calls made, 60 reused")
     assert ids() == [f"q{number}" for number in range(32)]
 
 
@@ -181,7 +181,7 @@ def test_verdicts_of_something_else_are_refused_before_any_call_and_kept(
     ran = run("judge", *arguments, *model, "--out", OUT)
     assert ran.code == 2
     assert said in ran.said[0]
-    assert "Give another --out, or remove it" in ran.said[0]
+    assert "Choose another --out, or delete the file" in ran.said[0]
     assert not re.search(r"[1-9]\d* calls made", ran.err)
     assert OUT.read_bytes() == before
 
@@ -261,7 +261,7 @@ def test_an_audit_s_calls_are_used(run: Run, pairs: Path) -> None:
     before = Path("run/metrics.json").read_bytes()
     ran = judge(run, pairs, "--calls", "run")
     assert ran.code == 0
-    assert counts(ran).startswith("0 calls made, 60 recorded before")
+    assert counts(ran).startswith("0 calls made, 60 reused")
     assert not Path("verdicts.calls").exists()
     assert Path("run/metrics.json").read_bytes() == before
 
@@ -271,7 +271,7 @@ def test_a_dry_run_prices_without_a_key_and_writes_nothing(
 ) -> None:
     ran = judge(run, pairs, "--dry-run", model="openai/gpt-4.1-mini")
     assert ran.code == 0
-    assert "60 distinct calls (60 questions), 0 recorded already, 60 to make" in ran.out
+    assert "60 calls for 60 questions: 0 recorded, 60 to make" in ran.out
     assert "cost $0.0" in ran.out
     assert {path.name for path in folder.iterdir()} == {"pairs.jsonl"}
 
@@ -292,7 +292,7 @@ def test_a_spent_budget_names_a_command_that_goes_on(
     )
     assert ran.code == 3
     assert 0 < server.received < 24
-    assert command == "audit" or " of 12 items, " in ran.err
+    assert command == "audit" or " of 12 items have a verdict: " in ran.err
     (said,) = [line for line in ran.said if "to go on: " in line]
     again = shell(said.partition("to go on: ")[2])
     assert again.code == 0
@@ -319,5 +319,5 @@ def test_unfinished_output_line_is_not_verdict(
     out.write_text('{"item_id":"' + "q" * 9000)
     ran = run("judge", pairs, "--model", SIMULATED, "--out", out)
     assert ran.code == 2
-    assert "holds something else than verdicts; it was left as it is" in ran.err
+    assert "holds something else than verdicts and was not changed" in ran.err
     assert len(out.read_text()) > 9000

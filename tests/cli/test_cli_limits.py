@@ -27,7 +27,7 @@ def test_too_many_candidates_are_refused_by_name_before_any_call(
     ran = run(*command, *MODEL)
     assert ran.code == 2
     assert "m2: " in ran.err
-    assert "go up to 128 candidates, got 129" in ran.err
+    assert "support at most 128 candidates, got 129" in ran.err
     assert server.received == 0
 
 
@@ -36,7 +36,7 @@ def test_the_filter_refuses_too_many_candidates_before_any_call(run: Run, server
     server.start()
     ran = run("filter", "many.jsonl", "--out", "kept.jsonl", *MODEL)
     assert ran.code == 2
-    assert "go up to 128 candidates, got 129" in ran.err
+    assert "support at most 128 candidates, got 129" in ran.err
     assert server.received == 0
 
 

@@ -42,16 +42,13 @@ def choices() -> list[object]:
 
 def test_audit_asks_again_unless_no_reask(run: Run, few: Path, server: Server) -> None:
     priced = run("audit", few, *AUDIT, "--dry-run")
-    assert "8 distinct calls (8 questions), 0 recorded already, 8 to make" in priced.out
+    assert "8 calls for 8 questions: 0 recorded, 8 to make" in priced.out
     assert "up to 8 more calls, at most $0.0" in priced.out
     assert " if no reply can be read" in priced.out
     assert run("audit", few, *AUDIT, "--no-reask").code == 0
     assert (server.received, calls()["unparsed"], calls()["reasked"]) == (8, 8, 0)
     priced = run("audit", few, *AUDIT, "--dry-run")
-    assert (
-        "16 distinct calls (8 questions, 8 of the calls second ones), 8 recorded already, 8 to make"
-        in priced.out
-    )
+    assert "16 calls for 8 questions, 8 of them second calls: 8 recorded, 8 to make" in priced.out
     assert "more" not in priced.out
     assert run("audit", few, *AUDIT).code == 0
     assert (server.received, calls()["unparsed"], calls()["reasked_read"]) == (16, 0, 8)
@@ -109,13 +106,13 @@ def test_judge_asks_again_unless_no_reask(run: Run, few: Path, server: Server) -
     ran = run("judge", few, *VOTE)
     assert ran.code == 2
     assert "another use of --no-reask" in ran.err
-    assert "verdicts on" not in ran.err  # which the file does not take
+    assert "a verdict:" not in ran.err  # which the file does not take
     Path("verdicts.jsonl").unlink()
     assert run("judge", few, *VOTE).code == 0
     assert (server.received, choices()) == (16, ["tie"] * 4)  # B in both orders
     Path("verdicts.jsonl").unlink()
     ran = run("judge", few, *VOTE, "--no-reask")
-    assert "8 recorded second replies left out (--no-reask)" in ran.err
+    assert "8 recorded second replies ignored (--no-reask)" in ran.err
 
 
 @pytest.mark.parametrize("command", ["audit", "judge"])

@@ -116,6 +116,6 @@ def test_metrics_of_something_else_are_refused(section: str, run: Run, finished:
 
 
 def test_a_report_that_cannot_be_written_is_said(run: Run, finished: Path) -> None:
-    assert "it is a directory" in run("report", finished, "--out", finished).err
+    assert "is a directory" in run("report", finished, "--out", finished).err
     Path("file").write_text("")
     assert "cannot make file" in run("report", finished, "--out", "file/report.html").err

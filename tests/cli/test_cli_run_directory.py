@@ -68,8 +68,8 @@ def test_a_read_only_directory_is_refused_and_can_be_priced(pairs: Path) -> None
     *_, first, code, second, code2, third, code3, priced = done.stderr.splitlines()
     assert [code, code2, code3, priced] == ["2", "2", "2", "0"]
     for said, out in ((first, "locked"), (second, "locked/run"), (third, "run")):
-        assert said == f"unswayed: cannot write to {out}: Permission denied. Give another --out."
-    assert "60 recorded already, 0 to make" in done.stdout
+        assert said == f"unswayed: cannot write to {out}: Permission denied. Choose another --out."
+    assert "60 recorded, 0 to make" in done.stdout
 
 
 @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="there is no /proc")
@@ -127,7 +127,7 @@ def test_another_prompt_in_the_same_directory_is_refused(
     before = {path.name: path.read_bytes() for path in Path("run").iterdir()}
     ran = audit(run, pairs, "--out", "run", *more)
     assert ran.code == 2
-    assert "run holds an audit with another prompt" in ran.err
+    assert "run holds an audit with a different prompt" in ran.err
     assert {path.name: path.read_bytes() for path in Path("run").iterdir()} == before
     assert audit(run, pairs, "--out", "run", "--methods", "all").code == 0
 
@@ -150,7 +150,7 @@ def test_a_richer_audit_is_not_replaced_by_a_poorer_one(
     assert ran.said[0].startswith("unswayed: run holds a finished audit; this one would lose its")
     assert "method vote, method average" in ran.err or "method canonical" in ran.err
     assert ("protocol order" in ran.err) == ("--protocol" in first)
-    assert "20 of 30 items. Ask for these too, or give another --out." in ran.err
+    assert "20 of 30 items. Ask for these too, or choose another --out." in ran.err
     assert {path.name: path.read_bytes() for path in Path("run").iterdir()} == before
     assert audit(run, pairs, "--out", "run", "--methods", "all", "--protocol", "all").code == 0
     assert audit(run, pairs, "--out", "fewer", "--methods", "direct", "--limit", "10").code == 0
@@ -188,7 +188,7 @@ def test_interrupted_audit_keeps_protecting_the_last_finished_one(
         run, data, "--out", "run", "--limit", "10", "--methods", "direct", model=Server.model
     )
     assert fewer.code == 2
-    assert "method vote, 20 of 30 items. Ask for these too, or give another --out." in fewer.err
+    assert "method vote, 20 of 30 items. Ask for these too, or choose another --out." in fewer.err
     assert {path.name: path.read_bytes() for path in Path("run").iterdir()} == before
     assert audit(run, *held, model=Server.model).code == 0
     assert "last_finished" not in json.loads(Path("run/run.json").read_text())
@@ -263,7 +263,7 @@ def test_a_full_disk_is_said_and_the_same_command_continues(kib: int, run: Run) 
     assert "Traceback" not in ran.err
     assert len(ran.said) == 1
     assert "calls.sqlite" in ran.said[0]
-    assert "repeat the same command" in ran.said[0]
+    assert "run the same command again" in ran.said[0]
     assert not Path("run/metrics.json").exists()
     kept = 0
     if kib > 100:
@@ -382,5 +382,5 @@ def test_ctrl_c_while_results_are_computed_stops_at_once(
         patched.setattr("unswayed.auditing.measurement.evaluate", interrupted)
         ran = audit(run, pairs, "--out", "run")
     assert ran.code == 130
-    assert ran.said == ["unswayed: interrupted; calls that are recorded will not be made again."]
+    assert ran.said == ["unswayed: interrupted. Recorded calls will not be repeated."]
     assert audit(run, pairs, "--out", "run", "--json").json["calls"]["made"] == 0

@@ -112,7 +112,7 @@ def test_what_a_list_cannot_be_fitted_with_is_said_before_any_call(run: Run, fol
     data = write_lines(folder / "list.jsonl", [ranked(number) for number in range(5)])
     ran = run("calibrate", "pride", data, "--model", MODEL, "--out", "pride.json")
     assert ran.code == 2
-    assert "it needs label probabilities and there are none" in ran.err
+    assert "it needs label probabilities, and these answers have none" in ran.err
     ran = run("judge", data, "--model", MODEL, "--method", "average", "--shadow", "0.5")
     assert ran.code == 2
     assert "average learns nothing" in ran.err

@@ -197,7 +197,7 @@ def test_a_model_without_a_shipped_recipe_is_told_that_one_is_to_be_written(run:
         (["tiny-judge-train", "--set", "prompt.stile=direct"], 2, "Did you mean 'style'?"),
         (["tiny-judge-train", "--limit", "5"], 2, "set data.held_out lower"),
         (["tiny-judge-train", "--recipe", "tiny-mcq"], 2, "task"),
-        (["pairs.jsonl"], 2, "Give --model PATH or a hub id, or a --recipe that names one."),
+        (["pairs.jsonl"], 2, "Add --model PATH or a hub id, or a --recipe that names one."),
         (["missing.jsonl", "--model", "tiny/judge"], 2, "cannot read missing.jsonl"),
     ],
 )
@@ -217,7 +217,7 @@ def test_a_folder_with_calls_of_another_model_is_refused(run: Run, files: dict[s
     ran = run("train", "advise", *given, "--model", str(other))
     assert ran.code == 2
     assert "holds calls of model" in ran.err
-    assert "Give another --out." in ran.err
+    assert "Choose another --out." in ran.err
 
 
 def test_an_interrupted_advice_goes_on_and_asks_nothing_twice(
@@ -276,4 +276,4 @@ def test_calls_that_fail_are_code_3_and_the_rest_is_kept(
     )
     ran = advised(run, files["none"], "--out", "trained", "--json")
     assert (ran.code, ran.out) == (3, "")
-    assert "The same command asks the rest." in ran.err
+    assert "Run the same command again to ask the rest." in ran.err

@@ -210,7 +210,7 @@ def test_what_method_learned_is_filed_loaded_and_judged_with(data: Path, tmp_pat
 def test_metric_is_documented() -> None:
     row = next(line for line in generator().metric_table().splitlines() if "first_two" in line)
     assert "First two alike | share of items with one verdict" in row
-    assert "jointly | says nothing" in row
+    assert "jointly | yes |" in row
 
 
 def test_metric_is_everywhere_in_an_audit(folder: Path) -> None:

@@ -255,5 +255,5 @@ def test_where_the_key_cannot_be_asked_it_is_skipped_with_the_reason(tmp_path: P
     recorded = tmp_path / "decisions.jsonl"
     recorded.write_bytes(b"\n".join(lines))
     read = us.audit(decisions=recorded, methods="vote,apoc", resamples=100)
-    assert read.metrics["skipped"]["apoc"] == "no item was asked everything that it needs"
+    assert read.metrics["skipped"]["apoc"] == "no item has all the calls it needs"
     assert "vote" in read.metrics["methods"]

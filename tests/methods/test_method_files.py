@@ -72,7 +72,7 @@ def test_items_the_method_was_fitted_on_are_noticed(path: Path) -> None:
 
 
 def test_an_unfitted_method_is_not_saved(tmp_path: Path) -> None:
-    with pytest.raises(MethodError, match="pride has learned nothing yet"):
+    with pytest.raises(MethodError, match="pride has not been fitted"):
         saved(tmp_path / "x.json", PriDe())
 
 

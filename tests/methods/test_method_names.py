@@ -95,17 +95,17 @@ def test_the_reason_why_a_method_does_not_apply_is_given() -> None:
     median, average = METHODS.load("cell-median")(), METHODS.load("average")()
     assert why_not(median, task=Task.MCQ, n=4) == "it needs 2 candidates, got 4"
     assert why_not(average, task=Task.PAIRWISE, n=2, gives=CHOICE) == (
-        "it needs label probabilities and there are none"
+        "it needs label probabilities, and these answers have none"
     )
     assert why_not(average, task=Task.RUBRIC, n=5) is None
     assert why_not(average, task=Task.LISTWISE, n=4) is None  # the mean score instead
     pride = METHODS.load("pride")()
     assert why_not(pride, task=Task.LISTWISE, n=4) == (
-        "it needs label probabilities and there are none"
+        "it needs label probabilities, and these answers have none"
     )
     assert why_not(median, task=Task.PAIRWISE, n=2) is None
     assert why_not(average, task=Task.MCQ, n=200) == (  # it learns nothing, and still cannot ask
-        "orders 'cyclic' go up to 128 candidates, got 200. Leave out items with more, or give them "
+        "orders 'cyclic' support at most 128 candidates, got 200. Remove items with more, or give them "
         "fewer candidates"
     )
 

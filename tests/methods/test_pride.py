@@ -147,7 +147,7 @@ def test_items_that_lack_probabilities_are_left_out() -> None:
 
 
 def test_deciding_before_fitting_is_an_error() -> None:
-    with pytest.raises(MethodError, match="pride has learned nothing yet"):
+    with pytest.raises(MethodError, match="pride has not been fitted"):
         PriDe().decide_table(pairs(1).table.select([Ask(X0)]))
 
 

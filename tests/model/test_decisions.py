@@ -212,12 +212,12 @@ BROKEN = [
     ({"probs": (1.0,)}, "probs: 1 values for 2 candidates"),
     ({"probs": (0.9, 0.9)}, "not probabilities"),
     ({"scores": (1e308, 1.0)}, r"scores: .* are not all numbers below 1e\+15"),
-    ({"label_mass": 1e308}, r"label_mass: 1e\+308 is no share"),
-    ({"label_mass": -1.0}, "label_mass: -1.0 is no share"),
-    ({"sample": -5}, "-5 is no count"),
-    ({"sample": 2**63}, "is no count"),
-    ({"input_tokens": 2**64}, "is no count"),
-    ({"output_tokens": -1}, "-1 is no count"),
+    ({"label_mass": 1e308}, r"label_mass: 1e\+308 is not a share"),
+    ({"label_mass": -1.0}, "label_mass: -1.0 is not a share"),
+    ({"sample": -5}, "-5 is not a count"),
+    ({"sample": 2**63}, "is not a count"),
+    ({"input_tokens": 2**64}, "is not a count"),
+    ({"output_tokens": -1}, "-1 is not a count"),
 ]
 
 

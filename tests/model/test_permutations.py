@@ -119,7 +119,7 @@ def test_named_sets_are_distinct_permutations_with_the_identity_first(name: str,
 def test_sets_of_orders_refuse_numbers_of_candidates_that_would_never_end(
     name: str, n: int
 ) -> None:
-    with pytest.raises(UsageError, match=f"go up to .* candidates, got {n:,}"):
+    with pytest.raises(UsageError, match=f"support at most .* candidates, got {n:,}"):
         presentations(name, n)
     assert len(presentations(name, 63)) <= permutations.MOST_ORDERS
 

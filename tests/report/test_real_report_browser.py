@@ -52,7 +52,7 @@ def test_the_report_of_a_real_audit_opens_and_is_clicked_through(
         page = chromium.page()
         page.size(1280)
         page.open(moved.as_uri())
-        assert "Shown first, an answer wins" in page.evaluate(
+        assert "of its comparisons when shown first" in page.evaluate(
             "document.title + document.body.innerText"
         )
         rows = page.evaluate("document.querySelectorAll('#metrics1 tbody tr').length")

@@ -95,7 +95,7 @@ def test_a_run_without_an_answer_leads_with_the_failure() -> None:
     calls = {"planned": 60, "made": 0, "cached": 0, "failed": 60, "unparsed": 0}
     rows = {"direct": method((0.7, 0.6, 0.8), 1.0), "vote": method((0.7, 0.6, 0.8), 2.0)}
     run = plain_run(methods=rows, calls=calls)
-    reason = "60 of 60 calls failed, such as q1: HTTP 400. The same command tries them again."
+    reason = "60 of 60 calls failed, such as q1: HTTP 400. Run the same command again to retry."
     run = replace(run, run=RunRecord(failures=(reason,)))
     finding = Finding(run)
     assert (finding.state, finding.run.run.failures) == (State.FAILED, (reason,))
@@ -108,9 +108,9 @@ def test_a_run_without_an_answer_leads_with_the_failure() -> None:
 def test_recorded_decisions_promise_no_prompt() -> None:
     run = sample_run(n_items=200)
     assert run.flips.flipped
-    assert "the two prompts the judge was given" in render_report([run])
+    assert "the two prompts that the judge read" in render_report([run])
     page = render_report([replace(run, run=RunRecord(recorded=True))])
-    assert "the two prompts the judge was given" not in page
+    assert "the two prompts that the judge read" not in page
     assert "Its prompt was not recorded." in page
 
 

@@ -201,10 +201,10 @@ def test_what_changes_beyond_noise_is_the_key_figure_where_it_is_known() -> None
     assert (figure.estimate.value, figure.line, figure.flow) == (0.51, None, "")
     assert plain(sentence("phrases.noise", finding)) == (
         "Asked again (temperature 1), 6% of verdicts change in the same order and 57% in another, "
-        "so 51 points are due to the order (48 to 54)."
+        "so 51 points come from the order (48 to 54)."
     )
     none = Finding(plain_run(repeats={**again, "beyond": est(0.01, -0.02, 0.04)}))
-    assert "so no more are shown to change in another order (1 points; −2 to 4)." in plain(
+    assert "so another order shows no further change (1 point, −2 to 4)." in plain(
         sentence("phrases.noise", none)
     )
 

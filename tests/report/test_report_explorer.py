@@ -30,7 +30,7 @@ def pair(first: Choice, second: Choice, gold: Choice = 1) -> FlippedItem:
 def test_an_item_says_how_the_choice_moved() -> None:
     made = item_view(pair(0, 1), "answer")
     assert made.summary == (
-        "It said A both times, so its choice went from answer 1 to answer 2. "
+        "The judge said A both times, so its choice went from answer 1 to answer 2. "
         "The gold label is answer 2."
     )
     assert [one.heading for one in made.views] == ["As given", "Answers swapped"]
@@ -42,7 +42,7 @@ def test_an_item_says_how_the_choice_moved() -> None:
 
 def test_the_summary_names_ties_and_missing_gold() -> None:
     assert item_view(pair(0, "tie", None), "answer").summary == (
-        "Its choice went from answer 1 to a tie. This item has no gold label."
+        "The judge's choice went from answer 1 to a tie. This item has no gold label."
     )
 
 
@@ -54,11 +54,11 @@ def test_of_many_orders_one_prompt_per_answer_is_shown_and_the_rest_is_kept() ->
     )
     assert [one.choice for one in made.views] == [0, 1, 2]
     assert len(made.others) == 2
-    assert made.views[0].heading == "As given; 3 of 5 orders say this"
-    assert made.views[1].heading == "Order 2 3 4 5 1; 1 of 5 orders say this"
+    assert made.views[0].heading == "As given; same answer in 3 of 5 orders"
+    assert made.views[1].heading == "Order 2 3 4 5 1; same answer in 1 of 5 orders"
     assert made.summary == (
-        "Depending on the order it chose option 1, option 2 or option 3. "
-        "Right are option 1 and option 3."
+        "Depending on the order, the judge chose option 1, option 2 or option 3. "
+        "Right answers: option 1 and option 3."
     )
 
 

@@ -85,7 +85,7 @@ def test_facts_list_calls_prices_and_versions() -> None:
     shown = {
         fact.term: fact.text for fact in facts(Finding(with_metrics(plain_run(), calls=calls)))
     }
-    assert shown["Calls"] == "2,000 planned, 1,900 made, 100 from cache, 0 failed"
+    assert shown["Calls"] == "2,000 planned, 1,900 made, 100 reused, 0 failed"
     assert shown["Unparsed"] == "7 of 2,000; mean label mass 0.998"
     assert shown["Tokens and cost"] == "5,000 in, 2,000 out, $1.50"
     assert shown["Version"] == "unswayed 0.1.0, python 3.11.7, numpy 2.2.0"
@@ -103,9 +103,7 @@ def replies(finding: Finding, *, brief: bool = False) -> list[str]:
 def test_broken_endings_are_reported_with_words() -> None:
     finding = with_calls(unparsed=7, refused=1, broken={"OTHER": 2, "<b>abort\n": 3})
     shown = {fact.term: fact.text for fact in facts(finding)}
-    assert shown["Unparsed"] == (
-        "7 of 2,000, 1 of them refused, 2 of them ended with OTHER, 3 ended with <b>abort"
-    )
+    assert shown["Unparsed"] == ("7 of 2,000, 1 refused, 2 ended with OTHER, 3 ended with <b>abort")
     assert "<b>abort" not in render_report([finding.run])
 
 
@@ -115,7 +113,7 @@ def test_broken_endings_are_reported_with_words() -> None:
         (60, "None of 60 answers could be read, so there is nothing to describe."),
         (
             15,
-            "15 of 60 answers could not be read, so this report describes the other 45 only.",
+            "15 of 60 answers could not be read, so this report describes only the other 45.",
         ),
     ],
 )
@@ -124,7 +122,7 @@ def test_second_calls_are_not_counted_as_replies(unparsed: int, headline: str) -
     assert list(map(plain, say("lead.headline", finding))) == [headline]
     shown = {fact.term: fact.text for fact in facts(finding)}
     assert shown["Unparsed"] == f"{unparsed} of 60"
-    assert shown["Calls"] == "120 planned, 120 made, 0 from cache, 0 failed"
+    assert shown["Calls"] == "120 planned, 120 made, 0 reused, 0 failed"
 
 
 def unread(finding: Finding) -> str:
@@ -132,22 +130,22 @@ def unread(finding: Finding) -> str:
 
 
 def test_advice_on_unread_answers_follows_their_finish_reasons() -> None:
-    label_alone = "Look at them before anything else: a prompt that asks for the label alone"
+    label_alone = "Look at them first. A prompt that asks for the label alone"
     assert label_alone in unread(with_calls(unparsed=900))
     all_ended = unread(with_calls(unparsed=900, refused=100, broken={"tool_calls": 800}))
     assert all_ended == (
-        "45.0% of the answers could not be read. 900 of these 900 are unread for their finish "
-        "reason, whatever they say: look for tools and filters at the server."
+        "45.0% of the answers could not be read. 900 of these 900 are unread because of the "
+        "finish reason, whatever the text. Check tools and filters at the server."
     )
     some = unread(with_calls(unparsed=900, broken={"tool_calls": 800}))
-    assert "800 of these 900 are unread for their finish reason" in some
-    assert label_alone in some
+    assert "800 of these 900 are unread because of the finish reason" in some
+    assert label_alone.replace("them", "the others") in some
 
 
 def test_unread_note_counts_replies() -> None:
     finding = with_calls(planned=80, made=80, replies=60, unparsed=6)
     told = list(map(plain, say("facts.caveats", finding, True)))
-    assert "6 of 60 answers could not be read; they count as wrong and as disagreement." in told
+    assert "6 of 60 answers could not be read. They count as wrong and as inconsistent." in told
 
 
 def test_reasked_replies_are_reported_with_outcome() -> None:

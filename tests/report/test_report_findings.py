@@ -85,7 +85,7 @@ def test_effect_names_the_place_that_two_candidates_gain_from(
 def test_effect_in_the_headline_is_that_of_the_place_that_gains() -> None:
     said = plain(sentence("lead.headline", with_effect(-0.10, -0.14, -0.06)))
     assert said == (
-        "Shown last, an answer wins 55% of its comparisons; shown first, 45% (10 points; 6 to 14)."
+        "An answer wins 55% of its comparisons when shown last and 45% when shown first (10 points, 6 to 14)."
     )
 
 
@@ -118,7 +118,7 @@ def test_nearly_only_ties_are_the_finding_where_no_place_is_favoured(
 @pytest.mark.parametrize(
     ("protocols", "said"),
     [
-        (("coupled",), "No joint effect of place and label in 1,000 items"),
+        (("coupled",), "No joint effect of position and label in 1,000 items"),
         (("coupled", "order"), "No position bias found in 1,000 items"),
         (("coupled", "order", "label"), "No position or label bias found in 1,000 items"),
     ],

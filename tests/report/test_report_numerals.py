@@ -8,6 +8,7 @@ from unswayed.model.decisions import Estimate
 from unswayed.report.numerals import (
     calls_text,
     gap,
+    gap_points,
     interval,
     ordinal,
     percent,
@@ -83,3 +84,13 @@ def test_rounding_up_never_asks_for_fewer_and_at_most_a_tenth_more(number: float
 
 def test_points_are_whole_except_below_one() -> None:
     assert [gap(v) for v in (0.574, -0.02, 0.0041, 0.0)] == ["57", "−2", "0.4", "0"]
+
+
+def test_points_agree_with_their_number() -> None:
+    assert [gap_points(v) for v in (0.01, -0.01, 0.02, 0.004, 0.0)] == [
+        "1 point",
+        "−1 point",
+        "2 points",
+        "0.4 points",
+        "0 points",
+    ]

@@ -101,9 +101,10 @@ def test_a_correlation_is_claimed_only_where_its_interval_excludes_zero() -> Non
         run = changed(scale_run(), "direct", spearman=est(value, low, high, 200))
         return " ".join(plain(lede_of(Finding(run))).split())
 
-    assert "as people do at ρ 0.825" in said(0.825, 0.79, 0.85)
-    assert "human scores is 0.084 (95% interval −0.125 to 0.270): no correlation shown." in said(
-        0.084, -0.125, 0.27
+    assert "with human scores is 0.825" in said(0.825, 0.79, 0.85)
+    assert (
+        "human scores is 0.084 (95% interval −0.125 to 0.270), which shows no correlation."
+        in said(0.084, -0.125, 0.27)
     )
     against = said(-0.4, -0.5, -0.3)
     assert "human scores is −0.400 (95% interval −0.500 to −0.300)." in against

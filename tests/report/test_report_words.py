@@ -19,7 +19,7 @@ def test_names_are_isolated_and_what_is_emphasised_is_strong() -> None:
     assert words.startswith("<b><bdi>&lt;b&gt;&amp;amp;&lt;/bdi&gt; {{ x }} &lt;/script&gt;</bdi>")
     assert list(spans(words)) == [
         ("<b>&amp;</bdi> {{ x }} </script>", True),
-        (": No room for a<b and c: see the report.", False),
+        (": Not shown here: a<b, c. See the report.", False),
     ]
 
 

@@ -655,7 +655,7 @@ def test_calls_of_the_version_without_check_sums_are_taken_over(tmp_path: Path) 
         store.put_many(rows)
         store.put_failures([(bytes(32), rows[0][1], Failure(error="ServerError", message="down"))])
     unsealed(tmp_path)
-    with pytest.raises(RunDirectoryError, match=r"older version.*none is made again"):
+    with pytest.raises(RunDirectoryError, match=r"older version.*reuses all calls"):
         CallStore.open(tmp_path, read_only=True)
     with CallStore.open(tmp_path) as store:
         answers = dict(store.responses([key for key, _, _ in rows]))
@@ -682,6 +682,6 @@ def test_a_database_of_another_program_is_refused_untouched(tmp_path: Path) -> N
     connection.execute("CREATE TABLE theirs (a)")
     connection.close()
     before = path.read_bytes()
-    with pytest.raises(RunDirectoryError, match="not a file of recorded calls"):
+    with pytest.raises(RunDirectoryError, match="not a call store of unswayed"):
         CallStore.open(tmp_path)
     assert path.read_bytes() == before

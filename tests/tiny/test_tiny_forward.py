@@ -160,5 +160,5 @@ def test_the_first_command_needs_neither_torch_nor_transformers(tmp_path: Path) 
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "Shown first, an answer wins" in done.stdout
+    assert "of its comparisons when shown first" in done.stdout
     assert (tmp_path / "run" / "report.html").is_file()

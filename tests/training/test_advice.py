@@ -164,7 +164,7 @@ def test_after_reasoning_answers_are_sampled_or_the_prompt_changes():
 
 def test_a_prompt_that_is_not_answered_with_a_label_comes_first():
     advice = advise(*WORLDS["low mass"][0], answer_only=True)
-    assert advice.reasons[0].startswith("First mend the prompt: ")
+    assert advice.reasons[0].startswith("First fix the prompt: ")
     assert "20.0%" in advice.reasons[0]
 
 

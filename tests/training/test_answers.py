@@ -137,7 +137,7 @@ def test_two_processes_of_the_command_talk_once(tmp_path):
     assert shown.count("next: unswayed audit") == 1
     assert told.count("pa-grpo on 8 of 12 items") == 1
     assert told.count("2/2 · ") == 2  # the step and its check
-    assert told.count("held-out checks ask about 2 of 4 items") == 1
+    assert told.count("held-out checks use 2 of 4 items") == 1
     assert also_shown == ""
     assert "held" not in also_told
     assert "reward" not in also_told

@@ -211,6 +211,6 @@ def test_a_run_without_weights_has_not_finished(whole, tmp_path):
     folder = RunFolder(tmp_path)
     folder.prepare(plan.record, plan.steps)
     result = left_by(plan, folder, Stop(4, interrupted=False), resumed_from=None)
-    with pytest.raises(RunDirectoryError, match="not saved whole"):
+    with pytest.raises(RunDirectoryError, match="saved model is incomplete"):
         finish(plan, folder, result)
     assert "finished" not in folder.read_record()

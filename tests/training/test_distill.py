@@ -235,9 +235,9 @@ def test_a_reward_without_an_expectation_is_refused_with_the_remedy(monkeypatch)
 
 
 def test_advantages_and_rewards_where_there_are_none_are_refused(word_model):
-    with pytest.raises(UsageError, match="there is no advantage"):
+    with pytest.raises(UsageError, match="has no advantages"):
         planned("rl-exact", colour_items(4), word_model, advantage="group")
-    with pytest.raises(UsageError, match="there is no advantage"):
+    with pytest.raises(UsageError, match="has no advantages"):
         planned("rl-exact", colour_items(4), word_model, reward_advantage="prompt")
     for objective in ("distill", "sft"):
         with pytest.raises(UsageError, match="no reward and no advantage"):

@@ -134,7 +134,7 @@ def test_gpus_of_one_vllm_divide_heads_and_processes(trl_of, changes, processes,
 def test_an_address_that_is_none_is_refused(trl_of, address):
     trl_of(RANGE, {**HERE, "vllm": "0.30.0"})
     recipe = small_recipe(2, rollout=f'{{engine = "vllm-server", server_url = "{address}"}}')
-    with pytest.raises(UsageError, match="is no address of a vLLM server"):
+    with pytest.raises(UsageError, match="is not the address of a vLLM server"):
         check_rollout(recipe, heads=4, processes=1)
 
 

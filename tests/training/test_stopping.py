@@ -170,7 +170,7 @@ def test_sigterm_in_a_long_step_saves_within_the_grace(command, undisturbed):
     assert [child.returncode for child in children] == [130] * processes, said
     assert took < GRACE_S
     assert "stopping: saving step 2" in said[0]
-    assert "interrupted after step 2 of 4; the same command goes on from here" in said[0]
+    assert "interrupted after step 2 of 4; run the same command again to resume" in said[0]
     assert not any("Traceback" in text for text in said)
     assert [path.name for path in out.glob("checkpoint-*")] == ["checkpoint-2"]
     command.finished(out, processes=processes)

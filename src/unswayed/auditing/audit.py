@@ -18,22 +18,15 @@ from unswayed.auditing.answered import AnswerSource
 from unswayed.auditing.comparison import ANSWERS_FILE, answers_of
 from unswayed.auditing.design import Stratum
 from unswayed.auditing.measurement import metrics_of, run_of
-from unswayed.auditing.planning import (
-    AuditPlan,
-    plan_audit,
-    without_probabilities,
-)
-from unswayed.auditing.pool import (
-    DecisionSource,
-    Remembered,
-    with_answers,
-)
+from unswayed.auditing.planning import AuditPlan, plan_audit, without_probabilities
+from unswayed.auditing.pool import DecisionSource, Remembered, with_answers
 from unswayed.auditing.records import CallsRecord, Metrics, PromptRecord, RunRecord, run_before
 from unswayed.auditing.rereading import changes_of
 from unswayed.auditing.rows import as_json
 from unswayed.auditing.run_directory import json_text, write_bytes, write_text
 from unswayed.auditing.settings import AuditSettings
 from unswayed.backends import Backend
+from unswayed.base.counts import agrees, plural
 from unswayed.base.errors import UsageError
 from unswayed.base.visible import one_line
 from unswayed.calls import (
@@ -261,20 +254,20 @@ def _failures(
     elif counts.failed:
         example = f", such as {counts.last_failure}" if counts.last_failure else ""
         yield (
-            f"{counts.failed:,} of {counts.planned:,} calls failed{example.rstrip('.')}. "
-            "The same command tries them again."
+            f"{counts.failed:,} of {plural(counts.planned, 'call')} failed{example.rstrip('.')}. "
+            "Run the same command again to retry."
         )
     if counts.unknown_usage:
         yield (
-            f"{counts.unknown_usage:,} answers came without possible token counts: they are in no "
-            "count of tokens, and in the cost with the most that they can cost."
+            f"{plural(counts.unknown_usage, 'answer')} came without a valid token count: no tokens in the "
+            "totals, the highest possible amount in the cost."
         )
     if counts.budget_spent:
         left = counts.planned - counts.made - counts.cached - counts.failed
         yield (
-            f"the budget of ${budget_usd:g} does not reach for the next call: {left:,} of "
-            f"{counts.planned:,} calls were not made. A budget of "
-            f"${enough_usd(needed_usd or 0.0):g} reaches for all of them; what is made is kept."
+            f"the budget of ${budget_usd:g} does not cover the next call: {left:,} of "
+            f"{plural(counts.planned, 'call')} {agrees(left, 'was', 'were')} not made. A budget of "
+            f"${enough_usd(needed_usd or 0.0):g} covers all of them; recorded calls are kept."
         )
 
 
@@ -294,8 +287,7 @@ def unread_replies(calls: CallsRecord) -> Iterator[str]:
         ),
     ):
         if n:
-            answers = "answer" if n == 1 else "answers"
-            yield f"{n:,} {answers} {ended}: unparsed, whatever the text. {remedy}"
+            yield f"{plural(n, 'answer')} {ended}: unparsed, whatever the text. {remedy}"
 
 
 def write_record(directory: Path, record: AuditRecord) -> None:

@@ -13,6 +13,7 @@ from unswayed.auditing.evaluation import Scored, beside_average
 from unswayed.auditing.planning import AuditPlan
 from unswayed.auditing.pool import with_content
 from unswayed.auditing.recommendation import Recommendation, recommend
+from unswayed.base.counts import plural
 from unswayed.methods import BASE
 from unswayed.metrics import METRICS, Need, Options, Row, difference, measure
 from unswayed.metrics.accuracy import ACCURACY, FRACTIONAL
@@ -105,7 +106,7 @@ def _common(scored: Mapping[str, Scored]) -> tuple[ByMethod, dict[str, str]]:
     for name, parts in answered.items():
         had = int((np.concatenate(parts) & base).sum())
         if had < (1 - MOST_LACKING) * base.sum():
-            left_out[name] = f"reads orders that were recorded for {had} of {len(base)} items"
+            left_out[name] = f"reads orders recorded for {had:,} of {plural(len(base), 'item')}"
     kept = [name for name in scored if name not in left_out]
     rows = [
         np.flatnonzero(np.logical_and.reduce([answered[name][stratum] for name in kept]))

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unswayed.auditing.settings import ESTIMATION_LIMIT, ESTIMATION_SHARE, FOLDS
+from unswayed.base.counts import plural
 from unswayed.base.digests import digest
 from unswayed.base.errors import UnknownNameError, UsageError
 from unswayed.base.registry import did_you_mean
@@ -246,8 +247,8 @@ def too_costly(
         for name, method in methods.items():
             added = set(with_samples(asks_under_views(method, own), samples)) - asked
             if len(added) > max(0, room):
-                calls = "1 call" if len(added) == 1 else f"{len(added):,} calls"
-                reason = f"not part of all for {own.n} candidates, as it adds {calls} per item"
+                calls = plural(len(added), "call")
+                reason = f"not part of all for {own.n} candidates, because it adds {calls} per item"
                 skipped.setdefault(name, f"{reason}; name it to run it")
             elif name not in skipped:
                 room, asked = room - len(added), asked | added

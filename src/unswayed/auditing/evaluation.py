@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from unswayed.auditing.design import Stratum, estimation_rows, estimation_size
 from unswayed.auditing.pool import DecisionSource
 from unswayed.auditing.settings import FOLDS
+from unswayed.base.counts import plural
 from unswayed.base.errors import NeedsLogprobs
 from unswayed.calls import Question
 from unswayed.methods import Method
@@ -122,14 +123,14 @@ def score_method(
 def _uneven(name: str, exposures: Mapping[int, Exposure]) -> Iterator[str]:
     """Warn about orders that do not show every candidate first equally often."""
     uneven = [
-        f"{shown.orders} orders of {n} candidates put them first {'/'.join(map(str, shown.first))} times"
+        f"{plural(shown.orders, 'order')} of {n} candidates put them first {'/'.join(map(str, shown.first))} times"
         for n, shown in exposures.items()
         if not shown.is_even_first
     ]
     if uneven:
         yield (
-            f"{name}: {'; '.join(uneven)}, so a liking for the first place does not average out. "
-            "An even set, such as cyclic or balanced, has no such remainder."
+            f"{name}: {'; '.join(uneven)}, so part of a first-place preference stays. "
+            "Use an even set, such as cyclic or balanced."
         )
 
 

@@ -15,6 +15,7 @@ from unswayed.auditing.records import RunRecord, read_run
 from unswayed.auditing.run_directory import read_bytes, write_text
 from unswayed.auditing.settings import AuditSettings
 from unswayed.auditing.table_files import Columns, as_csv, write_dataset, write_parquet
+from unswayed.base.counts import plural
 from unswayed.base.errors import RunDirectoryError, UsageError
 from unswayed.calls import RunSettings
 from unswayed.calls.questions import Drafter, agreed_logprobs
@@ -69,9 +70,8 @@ def decisions_of_run(directory: str | Path) -> Iterator[Decision]:
             yield decision
     if not run.calls.missing and n_read < (n_wanted := sum(1 for _ in plan.calls())):
         raise RunDirectoryError(
-            f"{n_wanted - n_read:,} of {n_wanted:,} answers of the run are missing from "
-            f"{path / 'calls.sqlite'} or damaged. Run the audit again in {path}: only these are "
-            "asked for again."
+            f"{path / 'calls.sqlite'}: {n_wanted - n_read:,} of {plural(n_wanted, 'answer')} missing or damaged. "
+            f"Run the audit again in {path}: it makes only the missing calls."
         )
 
 
@@ -79,8 +79,8 @@ def _settings(run: RunRecord, directory: Path) -> AuditSettings:
     """Return the settings with which a run asked."""
     if run.prompt is None or not run.prompt_settings:
         raise RunDirectoryError(
-            f"{directory} does not say how it asked. Run the audit again in it: recorded calls are "
-            "not made again."
+            f"{directory} does not say how it asked. Run the audit again in it: it reuses "
+            "recorded calls."
         )
     try:
         asked = {"methods": run.planned} if run.planned else {}
@@ -88,8 +88,8 @@ def _settings(run: RunRecord, directory: Path) -> AuditSettings:
         settings = msgspec.convert(given, AuditSettings)
     except msgspec.ValidationError as error:
         raise RunDirectoryError(
-            f"{directory} does not say how it asked ({error}). Run the audit again in it: recorded "
-            "calls are not made again."
+            f"{directory} does not say how it asked ({error}). Run the audit again in it: it "
+            "reuses recorded calls."
         ) from None
     if prompt_fingerprint(settings.prompts) != run.prompt.fingerprint:
         raise RunDirectoryError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from unswayed.backends import Backend, BackendSettings, backend_of, open_backend
+from unswayed.base.counts import agrees, plural
 from unswayed.base.errors import MissingKeyError, UnswayedError
 from unswayed.calls import CallPlan
 from unswayed.store import CallStore, Memory, Pool
@@ -36,7 +37,8 @@ def check_recorded(plan: CallPlan, missing: MissingKeyError | None) -> None:
     """Check that nothing has to be asked where the model cannot be."""
     if missing is not None and plan.n_to_make:
         raise MissingKeyError(
-            f"{missing} {plan.n_to_make:,} of {plan.n_distinct:,} calls are not recorded yet."
+            f"{missing} {plan.n_to_make:,} of {plural(plan.n_distinct, 'call')} "
+            f"{agrees(plan.n_to_make, 'is', 'are')} not recorded yet."
         )
 
 

@@ -27,6 +27,7 @@ from unswayed.auditing.settings import (
     protocols_of,
     samples_per_call,
 )
+from unswayed.base.counts import plural
 from unswayed.base.errors import MethodError, UsageError
 from unswayed.calls import Question
 from unswayed.methods import BASE, METHODS, Method
@@ -192,13 +193,13 @@ def without_probabilities(plan: AuditPlan) -> tuple[AuditPlan, list[str]]:
     if with_probs:
         names = ", ".join(needing)
         again = sum(int((p & t.marked(REASKED)).sum()) for p, t in zip(read, tables, strict=True))
-        why = f" (asked again, which gives none: {again:,})" if again else ""
+        why = f" ({again:,} asked again, which gives none)" if again else ""
         said = (
-            f"{answers - with_probs:,} of {answers:,} answers came without label probabilities{why}; "
+            f"{answers - with_probs:,} of {plural(answers, 'answer')} came without label probabilities{why}; "
             f"methods that need them ({names}) give no verdict there. Use vote, which needs none."
         )
         return plan, [said]
-    reason = "it needs label probabilities and no answer has any"
+    reason = "it needs label probabilities, and no answer has any"
     kept = {name: method for name, method in plan.methods.items() if name not in needing}
     skipped = {**plan.skipped, **dict.fromkeys(needing, reason)}
     return replace(plan, methods=kept, skipped=skipped), []
@@ -287,7 +288,7 @@ def _not_recorded(
             for has, items in by_answers
             for item in items[: None if by_content else 1]
         ):
-            return "no item was asked everything that it needs"
+            return "no item has all the calls it needs"
         if method.fitted_from and not any(
             _can_fit(method, item, has) for has, items in by_answers for item in items
         ):

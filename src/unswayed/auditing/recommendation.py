@@ -111,7 +111,7 @@ def recommend(
             ends = (level.value, level.low, level.high)
             value, low, high = (100 * (chance + (end or 0.0)) for end in ends)
             reason = (
-                "on these items no method is shown to be better than guessing "
+                "on these items, no method is shown to be better than guessing "
                 f"({value:.0f}%, {low:.0f} to {high:.0f})"
             )
             return replace(given, cheapest=BASE, most_accurate=leads, reason=reason)
@@ -147,7 +147,7 @@ def _too_little(compared: Contrasts, unread: float, missing: float, tied: float)
     if missing > MOST_UNREAD:
         return f"{missing:.0%} of the calls are missing"
     if tied >= MOST_TIED:
-        rest = "what it prefers otherwise cannot be measured"
+        rest = "its other preferences cannot be measured"
         return f"this judge calls a tie in {tied:.0%} of its answers; {rest}"
     if BASE not in compared.names or len(compared.names) < 2:
         return "no method was compared with a single call"

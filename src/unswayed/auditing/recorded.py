@@ -16,14 +16,10 @@ from unswayed.auditing.answered import AnswerSource, answered_part
 from unswayed.auditing.audit import AuditRecord, Exchange, unread_replies
 from unswayed.auditing.design import check_group_by, group_items
 from unswayed.auditing.measurement import metrics_of, run_of
-from unswayed.auditing.planning import (
-    AuditPlan,
-    choose_methods,
-    left_out,
-    without_probabilities,
-)
+from unswayed.auditing.planning import AuditPlan, choose_methods, left_out, without_probabilities
 from unswayed.auditing.pool import with_answers
 from unswayed.auditing.settings import AuditSettings
+from unswayed.base.counts import agrees, plural
 from unswayed.base.errors import ItemError, UsageError
 from unswayed.calls import Question, RunCounts
 from unswayed.data.importers import Listed, items_from_decisions
@@ -117,16 +113,16 @@ def _exchanges(source: AnswerSource, questions: Iterable[Question]) -> Iterator[
 def _gaps(recording: Recording, items: ItemSet, unknown: int) -> Iterator[str]:
     """Describe missing and surplus decisions of a recording, in sentences."""
     if unknown:
-        yield f"{unknown} decisions belong to no item of {items.name} and were left out."
+        yield f"{plural(unknown, 'decision')} {agrees(unknown, 'belongs', 'belong')} to no item of {items.name}; left out."
     if all(kind.sample > 0 for kind in recording.kinds):
         yield (
-            "only repeated samples are recorded (sample 1 and up): what reads single answers "
-            "(sample 0) is undefined. Where these are one repetition of several, import them together "
+            "only repeated samples are recorded (sample 1 and up), so figures from single answers "
+            "(sample 0) are undefined. If this is one repetition of several, import it together "
             "with the first."
         )
     silent = len(items) - len(recording.item_ids)
     if silent:
-        yield f"{silent} of {len(items)} items have no decision."
+        yield f"{silent:,} of {plural(len(items), 'item')} {agrees(silent, 'has', 'have')} no decision."
 
 
 def _plan(recording: Recording, items: ItemSet, settings: AuditSettings) -> AuditPlan:
@@ -180,7 +176,7 @@ def _one_model_one_prompt(recording: Recording, model: str | None) -> tuple[Reco
     if others:
         left = sum(count for _, count in others)
         warnings.append(
-            f"{taken} decisions of prompt {prompt!r} are used, {left} of others are not."
+            f"prompt {prompt!r}: {plural(taken, 'decision')} used; other prompts: {left:,} not used."
         )
         kept = _of_kinds(kept, [kind.prompt_id == prompt for kind in kept.kinds])
     if prompt != "default":

@@ -278,17 +278,17 @@ def check_kind(
     if before.recorded != recorded:
         held, asked = ("a model's calls", "recorded decisions")[:: 1 if recorded else -1]
         raise RunDirectoryError(
-            f"{path} holds an audit of {held}, this one is of {asked}. Give another --out."
+            f"{path} holds an audit of {held}, this one is of {asked}. Choose another --out."
         )
     if recorded and (before.model, before.data.name) != (model, data):
         raise RunDirectoryError(
             f"{path} holds recorded decisions of {before.model} on {before.data.name}, not of "
-            f"{model} on {data}. Give another --out."
+            f"{model} on {data}. Choose another --out."
         )
     if before.prompt is not None and before.prompt.fingerprint != prompt:
         raise RunDirectoryError(
-            f"{path} holds an audit with another prompt, template, label set or examples, which "
-            "this one would overwrite. Give another --out."
+            f"{path} holds an audit with a different prompt, template, label set or examples, and "
+            "this one would overwrite it. Choose another --out."
         )
 
 
@@ -313,7 +313,7 @@ def check_kept(path: Path, plan: AuditPlan, *, answers: int | None = None) -> No
     if lost:
         raise RunDirectoryError(
             f"{path} holds a finished audit; this one would lose its figures on {', '.join(lost)}. "
-            "Ask for these too, or give another --out."
+            "Ask for these too, or choose another --out."
         )
 
 

@@ -11,6 +11,7 @@ from msgspec import UNSET, UnsetType
 
 from unswayed.auditing.comparison import load_answers
 from unswayed.auditing.records import Reread
+from unswayed.base.counts import plural
 from unswayed.base.errors import RunDirectoryError
 from unswayed.calls import Caller, CallPlan, Question
 from unswayed.model.decisions import MISSING, UNPARSED, Decision, code_of
@@ -54,14 +55,14 @@ def said(changes: Reread | None, priced: CallPlan, *, reask: bool) -> tuple[str,
     if not changes or not changed:
         return ()
     sentence = (
-        f"Newer reading rules changed {changed:,} of {changes.of:,} verdicts "
+        f"Newer reading rules changed {changed:,} of {plural(changes.of, 'verdict')} "
         f"({changes.now_unread:,} now unread, {changes.now_read:,} now read, "
         f"{changes.to_another:,} to another label)."
     )
     if not reask or not priced.n_reasks:
         return (sentence,)
     most = priced.most_reasks_usd
-    calls = f"{priced.n_reasks:,} calls{'' if most is None else f', at most ${most:,.2f}'}"
+    calls = f"{plural(priced.n_reasks, 'call')}{'' if most is None else f', at most ${most:,.2f}'}"
     return (f"{sentence} Asking again takes {calls}. Add --no-reask to leave replies unread.",)
 
 

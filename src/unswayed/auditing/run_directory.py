@@ -51,10 +51,12 @@ def prepare_directory(path: Path) -> Path:
         with tempfile.TemporaryFile(dir=path):
             pass
     except (FileExistsError, NotADirectoryError):
-        raise RunDirectoryError(f"{path} is a file, not a directory. Give another --out.") from None
+        raise RunDirectoryError(
+            f"{path} is a file, not a directory. Choose another --out."
+        ) from None
     except OSError as error:
         raise RunDirectoryError(
-            f"cannot write to {path}: {error.strerror or error}. Give another --out."
+            f"cannot write to {path}: {error.strerror or error}. Choose another --out."
         ) from None
     return path
 
@@ -107,7 +109,7 @@ def read_bytes(path: Path) -> bytes:
     if lines and f"{hashlib.sha256(data).hexdigest()}  {path.name}".encode() not in lines:
         raise RunDirectoryError(
             f"{path} is not what the audit wrote (its sum is not in {SUMS_FILE}). Run the audit "
-            f"again: recorded calls are not made again. If you changed it, remove {SUMS_FILE}."
+            f"again: it reuses recorded calls. If you changed it, remove {SUMS_FILE}."
         )
     return data
 

@@ -31,14 +31,14 @@ class AuditSettings(Settings):
     methods: Annotated[  # names with parameters, such as `pride:prior=group`
         tuple[str, ...],
         Meta(
-            description="Methods, separated by commas, or all.",
+            description="Methods, separated by commas, or all; see `unswayed list methods`.",
             extra={"text": str, "typed": ",".join(AUDITED), "value": str | Sequence[object]},
         ),
     ] = AUDITED
     orders: Annotated[
         str | None,
         Meta(
-            description="identity, swap, cyclic, structured, balanced, full, graeco-latin, random:K "
+            description="Orders: identity, swap, cyclic, structured, balanced, full, graeco-latin, random:K "
             "[default: swap for pairs, balanced for rubrics, else cyclic]"
         ),
     ] = None
@@ -46,33 +46,40 @@ class AuditSettings(Settings):
     protocol: Annotated[
         str | None,
         Meta(
-            description="coupled, label, order, criteria, all "
+            description="What moves: coupled (order and labels), label, order, criteria or all "
             "[default: coupled; all for built-in sets]"
         ),
     ] = None
-    probs: Annotated[str, Meta(description="logprobs, or sampled:R.")] = "logprobs"
+    probs: Annotated[
+        str,
+        Meta(description="Source of label probabilities: logprobs, or sampled:R for R samples."),
+    ] = "logprobs"
     estimation_items: (  # per fold
         Annotated[
             int,
-            Meta(ge=0, description="Items fitted methods learn from [default: 20%, at most 200]"),
+            Meta(ge=0, description="Items that methods are fitted on [default: 20%, at most 200]"),
         ]
         | None
     ) = None
     estimation_sizes: Annotated[
         tuple[int, ...],
         Meta(
-            description="Sizes N,N,... of the estimation-set curve.",
+            description="Also fit on these numbers of items, such as 10,50,200.",
             extra={"text": str, "typed": None, "value": Sequence[int]},
         ),
     ] = ()
-    group_by: Annotated[str, Meta(description="group, or meta.FIELD.")] = "group"
+    group_by: Annotated[
+        str, Meta(description="Report each value of this field: group or meta.FIELD.")
+    ] = "group"
     seed: Annotated[
         int, Meta(ge=0, description="Seed of folds, orders, resamples and --sample.")
     ] = 0
-    resamples: Annotated[int, Meta(ge=100, description="Bootstrap resamples.")] = 1000
+    resamples: Annotated[int, Meta(ge=100, description="Bootstrap resamples for intervals.")] = 1000
     gold_ties: Annotated[
         Literal["exclude", "class"],
-        Meta(description="exclude items whose gold is a tie, or score ties."),
+        Meta(
+            description="Items with a tie as gold: exclude them from accuracy, or score ties as a class."
+        ),
     ] = "exclude"
     prompts: PromptSettings = field(default_factory=PromptSettings)
     sample_temperature: float = 1.0  # of repeated samples

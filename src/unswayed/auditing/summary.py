@@ -13,6 +13,7 @@ from unswayed.auditing.evaluation import Scored, score_method
 from unswayed.auditing.planning import AuditPlan
 from unswayed.auditing.pool import DecisionSource
 from unswayed.auditing.records import LevelChoices, Metrics
+from unswayed.base.counts import plural
 from unswayed.methods import BASE, Method
 from unswayed.methods.threshold import ThresholdView, threshold_view
 from unswayed.metrics import METRICS, Options, Row, flips, measure, measure_groups, self_check
@@ -208,11 +209,10 @@ def _cautions(name: str, scored: Scored, left_out: Mapping[str, str]) -> tuple[s
     said = []
     if scored.cautions:
         first, *others = scored.cautions
-        said.append(f"{first} ({len(others)} more folds warn alike.)" if others else first)
+        more = f" ({plural(len(others), 'more fold')} gave this warning.)" if others else ""
+        said.append(f"{first}{more}")
     if name in left_out:
-        said.append(
-            f"{name} {left_out[name]}: it is not compared, and its row is about other items."
-        )
+        said.append(f"{name} {left_out[name]}. It is not compared, and its row covers other items.")
     return tuple(said)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from unswayed.auditing.run_directory import write_text
+from unswayed.base.counts import plural
 from unswayed.base.errors import RunDirectoryError
 from unswayed.base.files import sweep, whole_file
 from unswayed.base.registry import require
@@ -116,6 +117,6 @@ dataset_info:
 {features}
 ---
 
-{what} {n:,} rows, written by unswayed {VERSION}.
+{what} {plural(n, "row")}, written by unswayed {VERSION}.
 """
     write_text(folder / "README.md", card)

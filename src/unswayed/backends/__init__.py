@@ -43,50 +43,50 @@ class BackendSettings(Settings):
         None  # over the provider's own
     )
     # concurrency adapts below it
-    max_connections: Annotated[int, Meta(ge=1, description="Most requests in flight.")] = 64
+    max_connections: Annotated[int, Meta(ge=1, description="Most requests in flight at once.")] = 64
     # requests_per_minute, tokens_per_minute: limits to stay under; None for what the server says
     requests_per_minute: Rate | None = None
     tokens_per_minute: Rate | None = None
     timeout: Annotated[
-        float, Meta(gt=0, le=MOST, description="Seconds one attempt of a call may take.")
+        float, Meta(gt=0, le=MOST, description="Seconds until one attempt of a call fails.")
     ] = 120.0
     # One more attempt follows when all other calls are done. Attempts that find no server, or a
     # server that turns every call away, do not count: `patience` limits them.
-    max_retries: Annotated[
-        int, Meta(ge=0, description="Most attempts of a call that fails, beyond the first.")
-    ] = 5
+    max_retries: Annotated[int, Meta(ge=0, description="Further attempts after a call fails.")] = 5
     patience: Annotated[
         float,
         Meta(
             gt=0,
             le=MOST,
-            description="Seconds to wait for a server that is down or turns every call away.",
+            description="Seconds to wait for a server that is down or rejects every call.",
         ),
     ] = 180.0
     prices: Annotated[
         str | None,
         Meta(
-            description="Price table of your own (TOML or JSON).",
+            description="Price table to use (TOML or JSON).",
             extra={"text": Path, "value": str | Path | None},
         ),
     ] = None  # overrides the shipped one
     device: Annotated[
         str | None,
-        Meta(description="Local models: cpu, cuda, cuda:1, mps [default: a GPU if there is one]"),
+        Meta(description="Device: cpu, cuda, cuda:1 or mps [default: a GPU if there is one]"),
     ] = None
     device_map: Annotated[
-        str | None, Meta(description="hf/: auto lays the model over several devices.")
+        str | None, Meta(description="Set to auto to spread a hf/ model over several devices.")
     ] = None  # in place of `device`; needs accelerate
     dtype: Annotated[
         str | None,
         Meta(
-            description="Local models: float32, bfloat16, float16; becomes part of the model's name "
-            "[default: float32 on a CPU, bfloat16 on a GPU; vllm/: as it was saved]"
+            description="Number format, part of the model's name: float32, bfloat16 or float16 "
+            "[default: float32 on a CPU, bfloat16 on a GPU; vllm/: as saved]"
         ),
     ] = None  # one that is given is part of every key as well
     attn_implementation: Annotated[
         str | None,
-        Meta(description="hf/: sdpa, eager, flash_attention_2 [default: as transformers chooses]"),
+        Meta(
+            description="Attention of a hf/ model: sdpa, eager or flash_attention_2 [default: chosen by transformers]"
+        ),
     ] = None
     batch_tokens: int = 8192  # padded tokens per batch of local models
     memory_gb: (
@@ -94,23 +94,24 @@ class BackendSettings(Settings):
             float,
             Meta(
                 gt=0,
-                description="Local models: GB that they may take beside their weights (vllm/: for keys "
-                "and values on each GPU) [default: half of what is free; vllm/: as vLLM chooses]",
+                description="GB to use besides the weights; vllm/: for keys and values on each GPU "
+                "[default: half of what is free; vllm/: chosen by vLLM]",
             ),
         ]
         | None
     ) = None
     threads: (
         Annotated[
-            int, Meta(ge=1, description="hf/: threads on a CPU [default: OMP_NUM_THREADS, or 1]")
+            int,
+            Meta(ge=1, description="CPU threads of a hf/ model [default: OMP_NUM_THREADS, or 1]"),
         ]
         | None
     ) = None
     tensor_parallel: Annotated[
-        int, Meta(ge=1, description="vllm/: GPUs over which every layer is laid.")
+        int, Meta(ge=1, description="GPUs over which vLLM splits each layer.")
     ] = 1
     trust_remote_code: Annotated[
-        bool, Meta(description="Local models: run code that the model brings, with your rights.")
+        bool, Meta(description="Run code shipped with the model, with your rights.")
     ] = False
     pricing_only: bool = False  # no call will be made (`--dry-run`), so a missing key is no error
 
@@ -126,7 +127,7 @@ class BackendSettings(Settings):
         try:
             return msgspec.convert(values, type(self))
         except msgspec.ValidationError as error:
-            raise UsageError(f"cannot reach a model so: {error}.") from None
+            raise UsageError(f"invalid backend settings: {error}.") from None
 
 
 LOCAL: Final = (

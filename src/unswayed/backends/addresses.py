@@ -162,7 +162,7 @@ def resolve(
     chosen = _split(base_url, "the base URL") if base_url else (beside_key or own)
     if chosen is None:
         raise MissingKeyError(
-            f"{model}: no address is known. Set {service.url_variable} to the server's, such as "
+            f"{model} has no server address. Set {service.url_variable}, for example to "
             "http://localhost:8000/v1."
         )
     here = is_loopback((chosen.hostname or "").lower())

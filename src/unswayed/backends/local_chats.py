@@ -144,7 +144,8 @@ class ChatWriter:
         except (jinja2.TemplateError, *RENDERING_ERRORS) as error:
             raise UsageError(
                 f"{self.model}: its chat template cannot write this chat: "
-                f"{error or type(error).__name__}. Mend chat_template.jinja or choose another model."
+                f"{error or type(error).__name__}. Fix chat_template.jinja, or choose another "
+                "model."
             ) from None
         return [str(text) for text in texts]
 

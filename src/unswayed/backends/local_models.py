@@ -131,8 +131,8 @@ def check_places(settings: BackendSettings, shown: str) -> None:
         )
     if settings.device is not None and settings.device_map is not None:
         raise UsageError(
-            f"device={settings.device!r} and device_map={settings.device_map!r} both say where "
-            "the model lies. Give one of them."
+            f"device={settings.device!r} and device_map={settings.device_map!r} both place the "
+            "model. Give only one of them."
         )
 
 

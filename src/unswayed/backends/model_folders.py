@@ -125,7 +125,7 @@ def _split_parts(base: str, shown: str) -> tuple[str, Literal[4, 8] | None, str 
             )
     bits = parts.get("bits")
     if bits not in (None, "4", "8"):
-        raise UsageError(f"{shown}: +bits={bits} cannot be. Write +bits=4 or +bits=8.")
+        raise UsageError(f"{shown}: +bits={bits} is not supported. Write +bits=4 or +bits=8.")
     return base, None if bits is None else cast(Literal[4, 8], int(bits)), parts.get("dtype")
 
 
@@ -184,8 +184,8 @@ def _check_finished(folder: Path, shown: str) -> None:
     """Refuse the folder of a training that has only checkpoints so far."""
     if (folder / "training.json").is_file():
         raise UsageError(
-            f"{shown}: the training in {folder} has not finished. Start the same "
-            "`unswayed train` command again: it goes on from the newest checkpoint."
+            f"{shown}: the training in {folder} has not finished. Run the same `unswayed train` "
+            "command again: it resumes from the newest checkpoint."
         )
 
 

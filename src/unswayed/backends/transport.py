@@ -145,7 +145,7 @@ class HttpTransport:
         try:
             return await _inflated(response, most)
         except (zlib.error, EOFError):
-            raise ServerError(f"{self._shown} sent an answer that is no whole {encoding}") from None
+            raise ServerError(f"{self._shown} sent an incomplete answer in {encoding}") from None
 
     async def close(self) -> None:
         """Close all connections."""

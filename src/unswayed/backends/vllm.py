@@ -150,8 +150,8 @@ class VllmBackend(Backend):
             failure = Failure(
                 error="BackendError",
                 message=f"{self.model}: vLLM's engine failed: {str(error) or type(error).__name__}. If "
-                "memory is short: a smaller --memory-gb, or more GPUs (--tensor-parallel). The same "
-                "command goes on from here.",
+                "memory is short: a smaller --memory-gb, or more GPUs (--tensor-parallel). Run "
+                "the same command again to resume.",
                 fatal=True,
             )
             return [(job.query, failure) for job in jobs]

@@ -151,7 +151,7 @@ class Attempts:
                 fatal = True
                 message = (
                     f"the server is down: {message}. It was never reached. Start it, or check its "
-                    "address; the same command goes on from here"
+                    "address; run the same command again to resume"
                 )
             elif patience.is_over:
                 fatal = True
@@ -159,14 +159,14 @@ class Attempts:
                 waited = f"{allowed / 60:g} minutes" if allowed >= 120 else f"{allowed:g} seconds"
                 message = (
                     f"the server has answered nothing for {waited}: "
-                    f"{message}. The same command goes on from here; --patience SECONDS waits "
+                    f"{message}. Run the same command again to resume; --patience SECONDS waits "
                     "longer"
                 )
             elif self._failed >= MOST_FAILED and earlier is None:
                 fatal = True
                 message = (
                     f"the server answers with errors only: {message}. {self._failed} calls in a "
-                    "row failed; the same command goes on from here"
+                    "row failed; run the same command again to resume"
                 )
             else:
                 message = f"{message} ({attempts} attempts)"

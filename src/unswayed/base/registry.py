@@ -94,7 +94,7 @@ class Registry(Generic[T]):
     def _checked(self, name: str, where: str) -> T:
         """Check and return an object that another package registers."""
         start = f"{self.kind} {name!r}, registered as {where},"
-        end = "Mend or uninstall the package that registers it."
+        end = "Fix or uninstall the package that registers it."
         try:
             entry: T = _imported(where)
         except UnswayedError:

@@ -98,7 +98,7 @@ async def calibrate(
         why = counts.fatal or (f"such as {counts.last_failure}" if counts.last_failure else "")
         raise BackendError(
             f"{wanted - len(decisions)} of {wanted} answers are missing{f', {why}' if why else ''}"
-            f"{'' if why.endswith('.') else '.'} The same command continues: finished calls are "
+            f"{'' if why.endswith('.') else '.'} Run the same command again: finished calls are "
             "kept."
         )
     with warnings.catch_warnings(record=True) as caught:

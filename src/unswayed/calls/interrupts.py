@@ -110,7 +110,7 @@ def stop_on_interrupt() -> Iterator[asyncio.Event]:
     def tell() -> None:
         stop.set()
         sys.stderr.write(
-            "\nStopping; what is done is kept and the same command goes on from here. "
+            "\nStopping. Finished work is kept; run the same command again to resume. "
             "Press Ctrl-C again to leave at once.\n"
         )
         sys.stderr.flush()

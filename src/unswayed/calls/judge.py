@@ -139,7 +139,7 @@ class Judge:
 
     def _check_usable(self) -> None:
         if self._closed:
-            raise UsageError("this judge was closed; make another one.")
+            raise UsageError("this judge is closed. Create another one.")
         if self._process != os.getpid():
             raise UsageError(
                 "this judge was made before a fork, which its thread and connections do not "

@@ -9,6 +9,7 @@ from itertools import chain, count
 from typing import Final
 
 from unswayed.backends import Backend
+from unswayed.base.counts import plural
 from unswayed.base.errors import UsageError
 from unswayed.calls.calibration import evidence_of
 from unswayed.methods import AUDITED, BASE, METHODS, Method
@@ -41,9 +42,8 @@ class JudgeFailure:
     fatal: bool = False
 
     def __str__(self) -> str:
-        calls = "1 call" if self.missing == 1 else f"{self.missing} calls"
         lost = "missing" if self.fatal else "failed"
-        return f"{self.item_id}: no verdict, {calls} {lost}: {self.reason}"
+        return f"{self.item_id}: no verdict, {plural(self.missing, 'call')} {lost}: {self.reason}"
 
 
 @dataclass(slots=True, eq=False)
@@ -106,8 +106,8 @@ class Judging:
         if not is_fitted(chosen):
             name = spec_name(chosen)
             raise UsageError(
-                f"{name} has learned nothing yet: fit it with `unswayed calibrate {name} ...` and "
-                "give the file that it writes."
+                f"{name} has not been fitted. Run `unswayed calibrate {name} ...` and use the "
+                "file it writes as the method."
             )
         if Evidence.PROBS in chosen.reads and not chosen.or_reads and not backend.gives_logprobs:
             raise _no_logprobs(chosen, backend.model)

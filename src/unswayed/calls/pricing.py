@@ -88,8 +88,8 @@ def check_budget(settings: RunSettings, backend: Backend) -> None:
     """Refuse a budget that cannot be kept."""
     if settings.budget_usd is not None and price_of(backend, 1, 1) is None:
         raise UsageError(
-            f"no price is known for {backend.model}, so a budget cannot be kept. Give its price "
-            "in a price table of your own, or leave out the budget."
+            f"the price of {backend.model} is unknown, so a budget cannot be enforced. Add the "
+            "price to a price table (--prices), or remove the budget."
         )
 
 

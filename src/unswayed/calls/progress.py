@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Final, Protocol, TextIO
 
 from unswayed.backends.protocol import Backend, Wait
+from unswayed.base.counts import plural
 from unswayed.calls.counts import RunCounts
 
 WINDOW_S: Final = 15.0
@@ -99,17 +100,17 @@ def describe(counts: RunCounts, *, total: int | None, per_s: float) -> str:
     """Return the line; while everything waits it says for what instead: a narrow terminal would cut that off."""
     done = counts.made + counts.cached + counts.failed
     whole = None if total is None else max(total, counts.planned)
-    parts = [f"{done:,} calls" if whole is None else f"{done:,}/{whole:,} calls"]
+    parts = [plural(done, "call") if whole is None else f"{done:,}/{plural(whole, 'call')}"]
     if counts.waiting is not None:
         parts.append(_wait(counts.waiting))
         return " · ".join(parts)
     if counts.cached:
-        parts.append(f"{counts.cached:,} recorded before")
+        parts.append(f"{counts.cached:,} reused")
     if per_s > 0:
         parts.append(f"{per_s:,.0f}/s" if per_s >= 10 else f"{per_s:.1f}/s")
     parts.append(f"{_short(counts.input_tokens + counts.output_tokens)} tokens")
     parts.append(f"${counts.cost_usd:,.2f}" if counts.cost_usd >= 1 else f"${counts.cost_usd:.4f}")
-    parts.append(f"{counts.retried:,} retries")
+    parts.append(plural(counts.retried, "retry", "retries"))
     parts.append(f"{counts.unparsed:,} unparsed")
     if counts.refused:
         parts.append(f"{counts.refused:,} refused")

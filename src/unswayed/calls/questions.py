@@ -238,7 +238,7 @@ def _escaped_texts(item: Item) -> list[bytes] | None:
 def _not_unicode(item: Item, error: UnicodeEncodeError) -> ItemError:
     return ItemError(
         f"{item.id}: its text has half a character (a lone surrogate, {error.reason}). "
-        "Mend the text."
+        "Fix the text."
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from unswayed.base.counts import agrees, plural
 from unswayed.base.digests import digest
 from unswayed.base.errors import MethodError, UsageError
 from unswayed.calls import Question
@@ -61,8 +62,9 @@ class Shadow:
         overlap = []
         if self._fitted_on:
             overlap.append(
-                f"{len(self._fitted_on)} judged items (such as {next(iter(self._fitted_on))}) were "
-                "used to fit the method; figures on them flatter it."
+                f"{plural(len(self._fitted_on), 'judged item')} (such as {next(iter(self._fitted_on))}) "
+                f"{agrees(len(self._fitted_on), 'was', 'were')} used to fit the method; figures on "
+                f"{agrees(len(self._fitted_on), 'it', 'them')} flatter it."
             )
         return overlap + (self._drift() if self._share else [])
 
@@ -71,8 +73,8 @@ class Shadow:
         count = len(set(units_of(items)[0]))
         if count < FEW_ITEMS:
             return [
-                f"drift not checked: {count} questions were asked again, "
-                f"{FEW_ITEMS} are needed. Raise --shadow or judge more items."
+                f"drift not checked: {plural(count, 'question')} asked again, {FEW_ITEMS} needed. "
+                "Raise --shadow or judge more items."
             ]
         try:
             compared = drift(self._method, self._method.estimation_tables(items, self._decisions))
@@ -80,11 +82,12 @@ class Shadow:
             return [f"drift not checked: {error}"]
         tested = [number for number in compared if number.score is not None]
         if not tested:
-            return [f"drift not checked: what {self._method.name} learns has no interval."]
-        numbers = "1 number" if len(tested) == 1 else f"{len(tested)} numbers"
-        basis = f"{count} questions asked again, one test at 5% of {numbers}"
+            return [
+                f"drift not checked: the numbers that {self._method.name} learns have no interval."
+            ]
+        basis = f"{plural(count, 'question')} asked again, {plural(len(tested), 'number')} compared in one test at the 5% level"
         moved = sorted((n for n in tested if n.moved), key=lambda n: -(n.score or 0))
         if not moved:
-            return [f"no drift: the judge answers as when it was calibrated ({basis})."]
-        changed = f"the judge has changed since it was calibrated ({basis}): calibrate again."
+            return [f"no drift found: {basis}."]
+        changed = f"the judge has changed since it was calibrated: {basis}. Calibrate again."
         return [changed, *map(str, moved)]

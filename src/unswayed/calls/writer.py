@@ -90,8 +90,8 @@ class BatchWriter:
         if isinstance(self._error, UnswayedError):
             raise type(self._error)(f"{self._error}{lost}") from self._error
         raise StoreError(
-            f"recording answers failed ({_described(self._error)}).{lost} Everything recorded "
-            "before is kept; mend the cause and repeat the same command."
+            f"cannot record answers ({_described(self._error)}).{lost} Earlier answers are safe. "
+            "Fix the cause and run the same command again."
         ) from self._error
 
     async def close(self) -> None:

@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         note(error)
         return error.exit_code
     except KeyboardInterrupt:
-        note("interrupted; calls that are recorded will not be made again.")
+        note("interrupted. Recorded calls will not be repeated.")
         return 130
     except BrokenPipeError:
         drop_output()
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(arguments: Sequence[str] | None) -> int:
     import typer
 
-    from unswayed.cli.commands import Commands
+    from unswayed.cli.commands import EXAMPLES, Commands, PanelCommand
 
     app = typer.Typer(
         name="unswayed",
@@ -94,7 +94,8 @@ def _run(arguments: Sequence[str] | None) -> int:
         module, _, attribute = where.partition(":")
         if name in named:
             command = getattr(importlib.import_module(module), attribute)
-            app.command(name)(_interruptible(command))
+            epilog = f"Example: {EXAMPLES[name]}"
+            app.command(name, cls=PanelCommand, epilog=epilog)(_interruptible(command))
         else:  # its options take time to load
             app.command(name, help=None if named else _summary(module, attribute))(lambda: None)
     try:

@@ -31,31 +31,30 @@ PARTS: Final = ("_low", "_high", "_of")
 @with_options
 def advise(
     *,
-    data: Annotated[str, typer.Argument(help="Items to train on, with gold or without.")],
+    data: Annotated[str, typer.Argument(help="Items to train on, with or without gold.")],
     model: Annotated[
-        str | None, typer.Option(help="Path or hub id [default: the recipe's]")
+        str | None, typer.Option(help="Path or hub id of the model [default: the recipe's]")
     ] = None,
     recipe: Annotated[
         str | None,
-        typer.Option(help="A shipped recipe or a .toml file [default: the model's, if one is]"),
+        typer.Option(help="Shipped recipe, or a .toml file [default: the model's, if any]"),
     ] = None,
     out: Annotated[
-        Path | None,
-        typer.Option(help="Folder of the training to come [default: runs/DATA-MODEL-trained]"),
+        Path | None, typer.Option(help="Folder for the training [default: runs/DATA-MODEL-trained]")
     ] = None,
     change: Annotated[
         list[str] | None,
-        typer.Option("--set", help="Change a recipe field: prompt.style=direct (repeatable)."),
+        typer.Option("--set", help="Set a recipe field, such as prompt.style=direct; repeatable."),
     ] = None,
     selection: Annotated[DataOptions, "limit", "data_dir", "on_bad_item"],
     json: Annotated[
         bool, typer.Option("--json", help="Print the advice as JSON and nothing else.")
     ] = False,
 ) -> int:
-    """Say which objective to train with, and why.
+    """Recommend a training objective, with reasons.
 
-    The untrained model is asked in a balanced set of orders (both, or the rotations), before
-    anything is trained. What it answers is recorded in --out: a training there asks it nothing again.
+    The untrained model answers the items in a balanced set of orders: both, or the rotations. The
+    answers are recorded in --out, so that a training there reuses them.
     """
     require("trl", extra="train", feature="training")
     items = selection.load(data)
@@ -97,8 +96,7 @@ def _model(model: str | None, recipe: Recipe | None, data: str) -> str:
     if is_built_in(data):
         return judge_of(data)
     raise UsageError(
-        f"which model is to be trained on {data}? Give --model PATH or a hub id, or a --recipe that "
-        "names one."
+        f"no model to train on {data}. Add --model PATH or a hub id, or a --recipe that names one."
     )
 
 

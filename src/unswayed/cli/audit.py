@@ -29,8 +29,8 @@ def audit(
     data: Annotated[
         str | None,
         typer.Argument(
-            help="Items (.jsonl, .json, .csv, .tsv, also .gz; -), tiny-judge, tiny-mcq, tiny-rubric, "
-            "or a benchmark: `unswayed list benchmarks`.",
+            help="Items to judge: a .jsonl, .json, .csv or .tsv file (also .gz), a .parquet file, - for standard "
+            "input, tiny-judge, tiny-mcq, tiny-rubric or a benchmark (`unswayed list benchmarks`).",
             metavar="DATA",
         ),
     ] = None,
@@ -53,12 +53,12 @@ def audit(
     ] = False,
     max_flip_rate: Annotated[
         float | None,
-        typer.Option(min=0, max=1, help="Exit with 1 if more verdicts of single calls flip."),
+        typer.Option(min=0, max=1, help="Exit with code 1 if more single-call verdicts flip."),
     ] = None,
 ) -> int:
-    """Measure how far verdicts depend on order and labels, and what each remedy buys.
+    """Measure position and label bias, and compare methods.
 
-    With nothing after it: the built-in tiny judge on its built-in items, no key, no download.
+    Without arguments, audits the built-in judge on its built-in items: no key, no download.
     """
     gc.set_threshold(SELDOM, *gc.get_threshold()[1:])  # the process is the command's
     reach = replace(reach, pricing_only=dry_run)

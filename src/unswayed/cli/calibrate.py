@@ -10,6 +10,7 @@ from rich.table import Table
 
 from unswayed.api import calibrate as fit
 from unswayed.backends import BackendSettings
+from unswayed.base.counts import plural
 from unswayed.calls.calibration import Calibration
 from unswayed.cli.options import Calls, Model, Shots, check_out, with_options
 from unswayed.cli.output import note, show, write
@@ -21,9 +22,11 @@ from unswayed.sources import DataOptions, examples_of, model_for
 @with_options
 def calibrate(
     *,
-    method: Annotated[str, typer.Argument(help="A method that learns, such as pride.")],
-    data: Annotated[str, typer.Argument(help="Items; gold is not looked at.")],
-    out: Annotated[Path, typer.Option(help="JSON file to write.")],
+    method: Annotated[
+        str, typer.Argument(help="Method to fit, such as pride or pride:prior=group.")
+    ],
+    data: Annotated[str, typer.Argument(help="Items to fit on; gold is not used.")],
+    out: Annotated[Path, typer.Option(help="Calibration file to write (JSON).")],
     model: Model = None,
     asking: AskOptions,
     shots: Shots = None,
@@ -34,7 +37,7 @@ def calibrate(
         bool, typer.Option("--force", help="Write the file even if it corrects nothing.")
     ] = False,
 ) -> int:
-    """Fit a method on unlabelled items and write a JSON file that `judge` loads."""
+    """Fit a method on items without gold, for `judge`."""
     check_out(out, None if data == "-" else data)
     fitted = fit(
         method,
@@ -68,7 +71,7 @@ def _show(fitted: Calibration) -> None:
         show(table)
     counted = fitted.diagnostics
     write(
-        f"{counted['estimation_items']:,} items, {counted['decisions']:,} decisions, "
+        f"{plural(counted['estimation_items'], 'item')}, {plural(counted['decisions'], 'decision')}, "
         f"{counted['unparsed']:,} unparsed, {counted['without_probabilities']:,} without "
         "probabilities"
     )

@@ -7,6 +7,7 @@ from typing import Annotated, Final
 
 import typer
 
+from unswayed.base.counts import plural
 from unswayed.base.errors import GateError, ItemError, UsageError
 from unswayed.base.visible import one_line
 from unswayed.cli.output import note, write
@@ -18,17 +19,17 @@ MOST: Final = 1_000_000
 
 
 def check_table(
-    file: Annotated[Path, typer.Argument(help="A CSV, a TSV or a Markdown text with a table.")],
+    file: Annotated[Path, typer.Argument(help="CSV, TSV or Markdown file with the table.")],
     orders: Annotated[
         int | None,
-        typer.Option(min=2, max=MOST, help="Orders per item (default for two candidates: 2)."),
+        typer.Option(min=2, max=MOST, help="Orders per item [default: 2 for two candidates]"),
     ] = None,
     candidates: Annotated[
         int | None,
         typer.Option(
             min=2,
             max=MOST,
-            help="Candidates per item, if neither a column nor the name of a known benchmark gives the number.",
+            help="Candidates per item, if neither a column nor the name of a benchmark gives them.",
         ),
     ] = None,
     decided: Annotated[
@@ -36,14 +37,14 @@ def check_table(
     ] = False,
     only: Annotated[
         list[str] | None,
-        typer.Option(help="Check rows or columns with this word in their name; repeatable."),
+        typer.Option(help="Check only rows or columns whose name has this word; repeatable."),
     ] = None,
     tolerance: Annotated[
         float | None,
-        typer.Option(min=0, help="Allowed, in the table's unit, instead of its rounding."),
+        typer.Option(min=0, help="Allowed difference, instead of the table's rounding."),
     ] = None,
 ) -> None:
-    """Check accuracy, consistency and consistent accuracy of published rows against each other."""
+    """Find impossible accuracy and consistency figures in a table."""
     checked = check(
         _rows(file),
         tolerance=tolerance,
@@ -61,16 +62,16 @@ def check_table(
     if checked.passed_over:
         lines = ", ".join(map(str, checked.passed_over[:10]))
         more = f" and {n - 10} more" if (n := len(checked.passed_over)) > 10 else ""
-        note(f"passed over, as one of the three terms is missing: line {lines}{more}.")
+        note(f"skipped, because one of the three terms is missing: line {lines}{more}.")
     for kind in checked.kinds:
-        number = f"{kind.candidates or 'unknown number of'} candidates"
+        number = plural(kind.candidates, "candidate") if kind.candidates else "candidates unknown"
         rules = ", ".join(kind.rules)
-        write(f"{number}: {kind.impossible} of {kind.n} rows impossible (rules: {rules})")
+        write(f"{number}: {kind.impossible} of {plural(kind.n, 'row')} impossible (rules: {rules})")
         if kind.candidates is None:
             note("To check more rules, add --candidates or a column 'candidates'.")
     cells = sum(kind.impossible for kind in checked.kinds)
     if cells:
-        raise GateError(f"{file}: {cells} impossible {'row' if cells == 1 else 'rows'}.")
+        raise GateError(f"{file}: {plural(cells, 'impossible row')}.")
 
 
 def _rows(file: Path) -> list[tuple[int, list[tuple[str, str]]]]:

@@ -1,10 +1,36 @@
-"""Commands of two words, such as `train advise`, beside the command that the first word is."""
+"""Commands of two words, such as `train advise`, and help with options in panels."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
+
+EXAMPLES: Final = {
+    "audit": "unswayed audit pairs.jsonl --model openai/gpt-4.1-mini --dry-run",
+    "import": "unswayed import auto log.jsonl --out decisions.jsonl",
+    "calibrate": "unswayed calibrate pride items.jsonl --model MODEL --out pride.json",
+    "judge": "unswayed judge new.jsonl --model MODEL --method pride.json",
+    "filter": "unswayed filter items.jsonl --model hf/PATH --out train.jsonl",
+    "train": "unswayed train distill items.jsonl --recipe RECIPE --out trained",
+    "train advise": "unswayed train advise items.jsonl --model PATH",
+    "report": "unswayed report RUN OTHER-RUN --out both.html",
+    "export": "unswayed export tiny-judge --what items --out items.jsonl",
+    "check-table": "unswayed check-table paper.md",
+    "list": "unswayed list methods",
+}
+PANELS: Final = {
+    "Data": "task on_bad_item limit sample data_dir",
+    "Judge": "model decisions method order prompt template labels reask shots",
+    "Measurement": "methods orders protocol probs estimation_items estimation_sizes group_by seed "
+    "resamples gold_ties margin",
+    "Output and gates": "out json max_flip_rate calls force",
+    "API calls and cost": "budget base_url max_connections timeout max_retries patience prices dry_run",
+    "Local models (hf/, vllm/)": "device device_map dtype attn_implementation memory_gb threads "
+    "tensor_parallel trust_remote_code",
+}
+PANEL_OF: Final = {name: title for title, names in PANELS.items() for name in names.split()}
+"""Heading of an option in a command's help, other than "Options"."""
 
 
 class Commands(TyperGroup):
@@ -20,3 +46,19 @@ class Commands(TyperGroup):
     def shell_complete(self, ctx: Any, incomplete: str) -> Any:
         """First words; the second ones are completed as the argument of the first."""
         return [word for word in super().shell_complete(ctx, incomplete) if " " not in word.value]
+
+
+class PanelCommand(TyperCommand):
+    """A command whose plain help lists its options in panels."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write each panel of options, in the order of first appearance."""
+        panels: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            if (record := parameter.get_help_record(ctx)) is not None:
+                own = PANEL_OF.get(parameter.name, "Options")
+                title = "Arguments" if parameter.param_type_name == "argument" else own
+                panels.setdefault(title, []).append(record)
+        for title, records in panels.items():
+            with formatter.section(title):
+                formatter.write_dl(records)

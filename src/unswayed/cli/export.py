@@ -19,26 +19,25 @@ from unswayed.sources import DataOptions
 def export(
     *,
     run: Annotated[
-        str,
-        typer.Argument(help="Run directory; with --what items also items, as audit takes them."),
+        str, typer.Argument(help="Run directory; with --what items also items, as for audit.")
     ],
     out: Annotated[
-        Path, typer.Option(help="File to write: .jsonl, .csv or .parquet; for dataset a folder.")
+        Path, typer.Option(help="File to write: .jsonl, .csv or .parquet; for dataset, a folder.")
     ],
     form: Annotated[
         Literal["jsonl", "csv", "parquet", "dataset"] | None,
-        typer.Option("--as", help="Format of the file; by default what its name ends in."),
+        typer.Option("--as", help="Format of the file [default: by the ending of its name]"),
     ] = None,
     what: Annotated[
-        Literal["decisions", "items"], typer.Option(help="What to write of the run.")
+        Literal["decisions", "items"], typer.Option(help="What to write.")
     ] = "decisions",
     selection: Annotated[DataOptions, "data_dir"],
 ) -> None:
-    """Write decisions, one line or row per judge call, or items, one per question."""
+    """Write decisions or items to a file."""
     of_run = what == "decisions" or Path(run).is_dir()
     if of_run and selection.data_dir is not None:
         raise UsageError(
-            "--data-dir goes with --what items and a benchmark; a run keeps its items."
+            "--data-dir works only with --what items and a benchmark. Remove it for a run."
         )
     form = form or format_of(out)
     if what == "decisions":

@@ -10,6 +10,7 @@ import typer
 
 from unswayed.auditing.run_directory import write_text
 from unswayed.backends import BackendSettings, open_backend
+from unswayed.base.counts import agrees, plural
 from unswayed.base.sync import run_sync
 from unswayed.calls.calibration import prompts_for
 from unswayed.cli.options import Calls, Model, check_out, with_options
@@ -23,7 +24,7 @@ from unswayed.training.filtering import ask_in_orders, keep_inconsistent
 @with_options
 def filter_(
     *,
-    data: Annotated[str, typer.Argument(help="Items to choose from; never evaluation items.")],
+    data: Annotated[str, typer.Argument(help="Items to choose from; do not use evaluation items.")],
     out: Annotated[Path, typer.Option(help="Items file to write (.jsonl).")],
     model: Model = None,
     orders: Annotated[
@@ -32,17 +33,18 @@ def filter_(
     ] = None,
     count_unparsed: Annotated[
         bool,
-        typer.Option("--count-unparsed", help="Count an unreadable answer as a different one."),
+        typer.Option("--count-unparsed", help="Count an unreadable answer as a different answer."),
     ] = False,
     evaluation: Annotated[
-        Path | None, typer.Option(help="Items that must not be trained on, compared by text.")
+        Path | None,
+        typer.Option(help="Items that must not be kept for training, compared by text."),
     ] = None,
     asking: AskOptions,
     selection: DataOptions,
     reach: BackendSettings,
     calls: Calls = None,
 ) -> int:
-    """Keep the items on which the model names different candidates in different orders."""
+    """Keep items on which a model's choice changes with the order."""
     check_out(out, None if data == "-" else data, evaluation)
     items = selection.load(data)
     backend = open_backend(model_for(model, data), reach)
@@ -51,10 +53,13 @@ def filter_(
     orders_asked = ask_in_orders(items, backend, directory, prompts, orders, reask=asking.reask)
     decisions, counts = run_sync(orders_asked)
     if counts.exit_code:
-        why = counts.fatal or f"{counts.failed:,} calls failed or were not made"
+        why = (
+            counts.fatal
+            or f"{plural(counts.failed, 'call')} failed or {agrees(counts.failed, 'was', 'were')} not made"
+        )
         note(
-            f"{why}. {out} was not written, because a part of the answers would decide which "
-            "items stay; the same command goes on from here."
+            f"{why}. {out} was not written: only some answers would decide which items stay. "
+            "Run the same command again to resume."
         )
         return counts.exit_code
     kept = keep_inconsistent(

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from unswayed.auditing.run_directory import write_text
+from unswayed.base.counts import plural
 from unswayed.base.errors import UsageError
 from unswayed.base.visible import one_line
 from unswayed.cli.options import check_out, with_options
@@ -21,12 +22,10 @@ from unswayed.sources import DataOptions
 @with_options
 def import_(
     *,
-    kind: Annotated[str, typer.Argument(help="judgebench, llmbar, jsonl, ..., or auto.")],
+    kind: Annotated[str, typer.Argument(help="Format, such as judgebench or jsonl, or auto.")],
     files: Annotated[
         list[Path],
-        typer.Argument(
-            help="Recorded files: .jsonl, .json, .csv, .tsv, also .gz; .parquet, .eval."
-        ),
+        typer.Argument(help="Files: .jsonl, .json, .csv or .tsv (also .gz), .parquet or .eval."),
     ],
     out: Annotated[Path | None, typer.Option(help="Decisions file to write (.jsonl).")] = None,
     items: Annotated[Path | None, typer.Option(help="Items file to write (.jsonl).")] = None,
@@ -34,12 +33,12 @@ def import_(
         str | None,
         typer.Option(
             "--map",
-            help="For jsonl: our=theirs,... what the fields of your own log mean (docs/your-data.md).",
+            help="Meaning of the fields of a jsonl log, as our=theirs,... (docs/your-data.md).",
         ),
     ] = None,
     selection: Annotated[DataOptions, "on_bad_item"],
 ) -> None:
-    """Convert other tools' files into items and recorded decisions: give --items, --out or both."""
+    """Convert logs of other tools to items and decisions."""
     if out is None and items is None:
         raise UsageError("nothing to write. Give --items FILE, --out FILE (decisions) or both.")
     for file in (out, items):
@@ -55,24 +54,25 @@ def import_(
     )
     if items is not None and not imported.items:
         raise UsageError(
-            "the files only name their items: leave out --items, or give the file with the items as well."
+            "the files name their items without their texts. Remove --items, or add the file with "
+            "the items."
         )
     if out is not None and not imported.decisions:
         raise UsageError(
-            "the files hold items without answers: give --items and leave out --out, or give the files "
-            "with the answers as well."
+            "the files hold items without answers. Give --items without --out, or add the files "
+            "with the answers."
         )
     for bad in imported.bad_records[:5]:
         note(f"{bad} (left out)")
     if out is not None:
         lines = [line_of(decision).decode() for decision in imported.decisions]
         write_text(out, "".join(f"{line}\n" for line in lines))
-        write(f"{len(lines):,} decisions -> {out}")
+        write(f"{plural(len(lines), 'decision')} -> {out}")
     for name, count in imported.counts.items():
         write(f"  {count:,} {one_line(name)}")
     if items is not None:
         write_text(items, "".join(f"{encode_item(item).decode()}\n" for item in imported.items))
-        write(f"{len(imported.items):,} items -> {items}")
+        write(f"{plural(len(imported.items), 'item')} -> {items}")
     data = [] if items is None else [str(items)]
     source = ["--model", "MODEL"] if out is None else ["--decisions", str(out)]
     models = dict.fromkeys(decision.model for decision in imported.decisions if decision.model)

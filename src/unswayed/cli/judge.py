@@ -13,6 +13,7 @@ import typer
 
 from unswayed.auditing.opening import recorded_calls
 from unswayed.backends import BackendSettings
+from unswayed.base.counts import agrees, plural
 from unswayed.base.errors import ItemError, UnswayedError, UsageError
 from unswayed.calls import Progress
 from unswayed.calls.judge import Judge
@@ -42,19 +43,21 @@ def judge(
     data: Annotated[str, typer.Argument(help="Items, one per line; - for standard input.")],
     method: Annotated[
         str | None,
-        typer.Option(help=f"A method, or the file that calibrate wrote [default: {JUDGING}]"),
+        typer.Option(help=f"Method, or the file that calibrate wrote [default: {JUDGING}]"),
     ] = None,
     model: Model = None,
     order: Annotated[
         Literal["given", "canonical"],
-        typer.Option(help="canonical: one call, candidates sorted by a hash of their text."),
+        typer.Option(help="With canonical: one call, candidates sorted by a hash of their text."),
     ] = "given",
     out: Annotated[
-        Path | None, typer.Option(help="Verdicts file [default: standard output]")
+        Path | None, typer.Option(help="Verdicts file to write [default: standard output]")
     ] = None,
     shadow: Annotated[
         float,
-        typer.Option(min=0, max=1, help="Share of questions to ask again in all orders (drift)."),
+        typer.Option(
+            min=0, max=1, help="Share of questions to ask again in all orders, for drift."
+        ),
     ] = 0.0,
     asking: AskOptions,
     shots: Shots = None,
@@ -65,14 +68,14 @@ def judge(
     calls: Annotated[
         Path | None,
         typer.Option(
-            help="Directory of recorded calls to use and fill, such as an audit's "
-            "[default: beside --out]"
+            help="Directory of recorded calls to reuse and extend, such as an audit's "
+            "[default: next to --out]"
         ),
     ] = None,
 ) -> int:
-    """Judge items as they come: one line in, one verdict out, in the same order.
+    """Judge items: one line in, one verdict out, in order.
 
-    With --out the calls are recorded, and the same command goes on where it was stopped.
+    With --out, calls are recorded and the same command resumes.
     """
     if out is not None:
         check_out(out, None if data == "-" else data, method)
@@ -106,7 +109,7 @@ def judge(
         except KeyboardInterrupt:
             if pool is not None:
                 raise
-            note("interrupted; no call was recorded. --out or --calls records them.")
+            note("interrupted. No call was recorded: use --out or --calls to record them.")
             return 130
         finally:
             if progress is not None:
@@ -128,8 +131,8 @@ def _method(text: str | None, order: Literal["given", "canonical"]) -> str | Met
     if order == "canonical":
         if text not in (None, BASE, order):
             raise UsageError(
-                f"--order canonical is a single call in an order of its own, so it goes with no other "
-                f"method than direct, not with {text}. Leave out one of the two."
+                "--order canonical makes a single call and works only with --method direct, not "
+                f"with {text}. Remove one of the two."
             )
         return order
     text = text or JUDGING
@@ -158,7 +161,7 @@ def _items(data: str, selection: DataOptions) -> Iterator[list[Item]]:
                 if selection.on_bad_item == "stop":
                     yield [item for item in items if task in (None, item.task)]
                     raise ItemError(
-                        f"{data}:{number}: {error}. Mend the line, or leave bad lines out with "
+                        f"{data}:{number}: {error}. Fix the line, or skip invalid lines with "
                         "--on-bad-item skip."
                     ) from None
                 note(f"{data}:{number}: {error} (left out)")
@@ -261,11 +264,13 @@ class _Stream:
             return
         why = ", ".join(f"{count:,} {reason}" for reason, count in sorted(nulls.items()))
         aside(
-            f"verdicts on {self._verdicts:,} of {self._arrived:,} items, "
-            f"{self._ties:,} {'tie' if self._ties == 1 else 'ties'} and {nulls.total():,} null{f' ({why})' if why else ''} among "
-            "them\n"
-            f"{counts.made:,} calls made, {counts.cached:,} recorded before, "
+            f"{self._verdicts:,} of {plural(self._arrived, 'item')} "
+            f"{agrees(self._verdicts, 'has', 'have')} a verdict: {plural(self._ties, 'tie')}, "
+            f"{nulls.total():,} null{f' ({why})' if why else ''}\n"
+            f"{plural(counts.made, 'call')} made, {counts.cached:,} reused, "
             f"{counts.failed:,} failed; ${counts.cost_usd:,.4f}"
         )
         if counts.left_out:
-            aside(f"{counts.left_out:,} recorded second replies left out (--no-reask)")
+            aside(
+                f"{plural(counts.left_out, 'recorded second reply', 'recorded second replies')} ignored (--no-reask)"
+            )

@@ -162,10 +162,10 @@ LISTINGS: Final[Mapping[str, tuple[Callable[[], Listing], ...]]] = {
 def list_(
     kind: Annotated[str, typer.Argument(help=f"{', '.join(LISTINGS)}.")],
     name: Annotated[
-        str | None, typer.Argument(help="Of launch: print where this file lies.")
+        str | None, typer.Argument(help="Of launch: print the path of this file.")
     ] = None,
 ) -> None:
-    """List what is registered of a kind, what other packages add among it; models with prices."""
+    """List methods, models, benchmarks and other names."""
     if name is not None:
         if kind != "launch":
             raise UsageError(f"list {kind} takes no name; list launch does.")

@@ -16,19 +16,14 @@ from unswayed.base.errors import RunDirectoryError, UsageError
 
 R = TypeVar("R")
 
-Model = Annotated[
-    str | None, typer.Option(help="provider/model, such as openai/gpt-4.1-mini or hf/PATH.")
-]
+Model = Annotated[str | None, typer.Option(help="Judge, such as openai/gpt-4.1-mini or hf/PATH.")]
 Shots = Annotated[Path | None, typer.Option(help="Items with gold to show as examples.")]
 Budget = Annotated[
-    float | None,
-    typer.Option(
-        min=0, help="Spend no more USD than this, earlier runs in the directory included."
-    ),
+    float | None, typer.Option(min=0, help="Spending limit in USD, including earlier runs.")
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Price the calls and stop.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print calls and price, then stop.")]
 Calls = Annotated[
-    Path | None, typer.Option(help="Directory of recorded calls [default: beside --out]")
+    Path | None, typer.Option(help="Directory of recorded calls [default: next to --out]")
 ]
 
 
@@ -89,11 +84,11 @@ def check_out(out: Path, *inputs: str | Path | None) -> None:
     """
     for name in inputs:
         if name is not None and out.exists() and Path(name).exists() and out.samefile(name):
-            raise UsageError(f"{out} would be read and written at once. Give another --out.")
+            raise UsageError(f"{out} is both input and output. Choose another --out.")
     if out.is_dir():
-        raise RunDirectoryError(f"cannot write {out}: it is a directory. Give a file name.")
+        raise RunDirectoryError(f"{out} is a directory. Choose a file name for --out.")
     if out.name.lower().endswith(".gz"):
-        raise UsageError(f"cannot write {out}: it would not be compressed. Leave out .gz.")
+        raise UsageError(f"cannot write {out} compressed. Remove .gz from the name.")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

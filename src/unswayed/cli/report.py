@@ -20,14 +20,14 @@ def report(
     runs: Annotated[list[Path], typer.Argument(help="Run directories.", metavar="RUN")],
     out: Annotated[Path, typer.Option(help="HTML file to write.")],
     figures: Annotated[
-        Path | None, typer.Option(help="Directory for figures for papers (PDF, SVG, PNG).")
+        Path | None, typer.Option(help="Directory for figures for papers (PDF, SVG and PNG).")
     ] = None,
     embed_mb: Annotated[float, typer.Option(min=0, help="Most MB of flipped items.")] = 4.0,
     name: Annotated[
-        list[str] | None, typer.Option(help="What to call a run; once for each, in order.")
+        list[str] | None, typer.Option(help="Name of a run; give it once for each run, in order.")
     ] = None,
 ) -> None:
-    """Write the report of finished runs again, or of several runs side by side."""
+    """Write the report of one or more finished runs."""
     check_out(out)
     if name and len(name) != len(runs):
         raise UsageError(

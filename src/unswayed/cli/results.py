@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from unswayed.base.counts import plural
 from unswayed.base.errors import GateError
 from unswayed.cli.command import command_line, with_budget
 from unswayed.cli.output import note, show, write, write_bytes
@@ -26,22 +27,22 @@ def show_price(plan: CallPlan, *, json: bool) -> None:
         write_bytes(json_text(asdict(plan)).encode())
         return
     cost = (
-        "unknown (no price for this model)"
+        "unknown: no price for this model"
         if plan.est_cost_usd is None
         else f"${plan.est_cost_usd:,.4f}"
     )
-    seconds = f", {plan.n_seconds:,} of the calls second ones" if plan.n_seconds else ""
+    seconds = f", {plan.n_seconds:,} of them second calls" if plan.n_seconds else ""
     write(
-        f"{plan.n_distinct:,} distinct calls ({plan.n_questions:,} questions{seconds}), "
-        f"{plan.n_cached:,} recorded already, {plan.n_to_make:,} to make\n"
-        f"about {plan.est_input_tokens:,} tokens in, {plan.est_output_tokens:,} out; cost {cost}"
+        f"{plural(plan.n_distinct, 'call')} for {plural(plan.n_questions, 'question')}{seconds}: "
+        f"{plan.n_cached:,} recorded, {plan.n_to_make:,} to make\n"
+        f"about {plural(plan.est_input_tokens, 'token')} in and {plan.est_output_tokens:,} out; cost {cost}"
     )
     if plan.n_more:
         most = "" if plan.most_more_usd is None else f", at most ${plan.most_more_usd:,.4f},"
-        write(f"up to {plan.n_more:,} more calls{most} if no reply can be read")
+        write(f"up to {plural(plan.n_more, 'more call')}{most} if no reply can be read")
     if plan.per_item:
         counts = ", ".join(f"{name} {count:,}" for name, count in plan.per_item.items())
-        write(f"calls per item, made once where methods share them, without fitting: {counts}")
+        write(f"calls per item, shared calls made once, without fitting: {counts}")
     for remark in (*_skipped(plan.skipped), *plan.remarks):
         write(remark)
 
@@ -95,9 +96,9 @@ def _gate(record: AuditRecord, limit: float) -> None:
     single, metric = record.metrics.methods[BASE], METRICS.name_of(CONSISTENCY)
     consistency = single.get(metric)
     if consistency is None or consistency.value is None:
-        raise GateError(f"the flip rate is not known: {single.reason(metric)}.")
+        raise GateError(f"the flip rate is unknown: {single.reason(metric)}.")
     if record.metrics.calls.unparsed >= record.metrics.calls.heard:
-        raise GateError("the flip rate is not known: no answer could be read.")
+        raise GateError("the flip rate is unknown: no answer could be read.")
     flips = 1 - consistency.value
     if flips > limit:
         raise GateError(f"{flips:.1%} of verdicts flip; --max-flip-rate allows {limit:.1%}.")

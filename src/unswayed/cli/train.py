@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 import typer
 
 from unswayed.auditing.run_directory import json_text
+from unswayed.base.counts import plural
 from unswayed.base.errors import UsageError
 from unswayed.base.registry import require
 from unswayed.calls.interrupts import INTERRUPTED
@@ -47,36 +48,36 @@ def train(
     objective: Annotated[
         ObjectiveName,
         typer.Argument(
-            help="pa-grpo and grpo are the papers' presets, rl combines; sft and pif imitate gold; "
-            "distill needs none."
+            help="pa-grpo and grpo are the papers' presets, rl combines rewards, sft and pif imitate gold, "
+            "distill needs no gold."
         ),
     ],
     data: Annotated[str, typer.Argument(help="Items, such as `unswayed filter` writes.")],
-    recipe: Annotated[str, typer.Option(help="A shipped recipe or a .toml file.")],
+    recipe: Annotated[str, typer.Option(help="Shipped recipe, or a .toml file.")],
     out: Annotated[Path, typer.Option(help="Folder for the adapter or model.")],
     model: Annotated[
-        str | None, typer.Option(help="Path or hub id [default: the recipe's]")
+        str | None, typer.Option(help="Path or hub id of the model [default: the recipe's]")
     ] = None,
     reward: Annotated[
         RewardName | None,
-        typer.Option(help="rl: the consistency reward [default: the recipe's, or con; exact: inv]"),
+        typer.Option(help="Consistency reward of rl [default: the recipe's, or con; exact: inv]"),
     ] = None,
     advantage: Annotated[
         Advantage | None,
-        typer.Option(help="rl: what advantages compare [default: the recipe's, or group]"),
+        typer.Option(help="Responses that rl compares [default: the recipe's, or group]"),
     ] = None,
     exact: Annotated[
-        bool, typer.Option("--exact", help="rl: expect the reward of a label, sample none.")
+        bool, typer.Option("--exact", help="Compute the expected reward of rl instead of sampling.")
     ] = False,
     distill: Annotated[
         float | None,
         typer.Option(
-            min=0, help="rl --exact: weight of the model's own average [default: the recipe's, 0.5]"
+            min=0, help="Weight of the model's average in rl --exact [default: the recipe's, 0.5]"
         ),
     ] = None,
     gold_noise: Annotated[
         Literal["none", "auto"] | None,
-        typer.Option(help="sft: weigh gold by how much of it is wrong [default: the recipe's]"),
+        typer.Option(help="Weigh gold of sft by its error rate [default: the recipe's]"),
     ] = None,
     layouts: Annotated[
         Layouts | None,
@@ -84,17 +85,17 @@ def train(
     ] = None,
     change: Annotated[
         list[str] | None,
-        typer.Option("--set", help="Change a recipe field: reward.lam=0.5 (repeatable)."),
+        typer.Option("--set", help="Set a recipe field, such as reward.lam=0.5; repeatable."),
     ] = None,
-    engine: Annotated[EngineName, typer.Option(help="What runs the training.")] = "trl",
+    engine: Annotated[EngineName, typer.Option(help="Training engine.")] = "trl",
     selection: Annotated[DataOptions, "limit", "data_dir", "on_bad_item"],
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Check everything on the data, load no weights.")
+        bool, typer.Option("--dry-run", help="Check data and settings without loading weights.")
     ] = False,
 ) -> int:
-    """Train with permutation groups; the same command resumes (bit for bit, unless vLLM samples).
+    """Train position and label bias out of a model.
 
-    `unswayed list objectives` says what each is, `unswayed train advise` which one to take.
+    The same command resumes, exactly unless vLLM samples. `train advise` recommends an objective.
     """
     require("trl", extra="train", feature="training")
     fields = {"--distill": distill, "--gold-noise": gold_noise, "--layouts": layouts}
@@ -157,13 +158,13 @@ def _announce(plan: Plan) -> None:
     checked = len(checked_items(plan))
     if checked < counts.held_out:
         note(
-            f"held-out checks ask about {checked:,} of {counts.held_out:,} items: more would cost "
-            "over a quarter of the responses trained on between two. Raise run.check_every for more."
+            f"held-out checks use {checked:,} of {plural(counts.held_out, 'item')}: more would add over a quarter "
+            "to the responses between two checks. To use more, raise run.check_every."
         )
     typer.echo(
-        f"{plan.objective} on {counts.kept:,} of {counts.given:,} items{f' ({text})' if text else ''}: "
-        f"{plan.groups.n_presentations} presentations each ({', '.join(plan.groups.moving)}), "
-        f"{plan.steps:,} steps, {plan.steps_per_epoch:,} to an epoch",
+        f"{plan.objective} on {counts.kept:,} of {plural(counts.given, 'item')}{f' ({text})' if text else ''}: "
+        f"{plural(plan.groups.n_presentations, 'presentation')} each ({', '.join(plan.groups.moving)}), "
+        f"{plural(plan.steps, 'step')}, {plan.steps_per_epoch:,} per epoch",
         err=True,
     )
 
@@ -171,7 +172,7 @@ def _announce(plan: Plan) -> None:
 def _begin(step: int) -> None:
     """Announce the step from which an earlier run resumes."""
     if step:
-        typer.echo(f"going on from step {step:,}", err=True)
+        typer.echo(f"resuming from step {step:,}", err=True)
 
 
 def _conclude(plan: Plan, result: TrainingResult) -> None:
@@ -180,14 +181,16 @@ def _conclude(plan: Plan, result: TrainingResult) -> None:
         note(plan.interrupted_after(result.steps))
         return
     if result.resumed_from == result.steps:
-        note(f"all {result.steps} steps were done before. For another run choose another --out.")
+        note(
+            f"this run already has its {plural(result.steps, 'step')}. For another run, choose another --out."
+        )
     before = {figure.name: figure for figure in figures_of(result.before)}
     for figure in figures_of(result.after):
         start = f"{before[figure.name].value:.3f} -> " if figure.name in before else ""
         write(f"{f'held_out/{figure.name}':24s} {start}{figure}")
     if look_filtered(before.values()):
         note(
-            "no held-out item was consistent before training: if a filter chose the items, that "
-            "is its choice. The audit of fresh items measures what training bought."
+            "no held-out item was consistent before training, as after a filter. To measure the gain "
+            "from training, audit fresh items."
         )
     write(f"\n{result.model_name}\nnext: unswayed audit DATA --model {result.model_name}")

@@ -95,7 +95,7 @@ class VerdictFile:
         except BlockingIOError:
             raise RunDirectoryError(
                 f"{self._path} is being written by another process. Wait for it to finish, stop "
-                "it, or give another --out."
+                "it, or choose another --out."
             ) from None
         except OSError:
             return  # no locks here
@@ -154,8 +154,8 @@ class VerdictFile:
 
     def _refuse(self, content: str) -> NoReturn:
         raise RunDirectoryError(
-            f"{self._path} holds {content}; it was left as it is. Give another --out, or remove "
-            "it to begin again."
+            f"{self._path} holds {content} and was not changed. Choose another --out, or delete "
+            "the file to start over."
         )
 
 

@@ -68,7 +68,7 @@ def drift(
     filed = method.estimates()
     repeated = any(table.subjects.clusters().count < len(table) for table in tables.values())
     if repeated and any(number.n_units is None for number in filed.values()):
-        raise MethodError(f"{method.name}: fitted before questions were counted: fit again.")
+        raise MethodError(f"{method.name}: fitted without counting questions. Fit it again.")
     with warnings.catch_warnings():  # small samples are the point here
         warnings.simplefilter("ignore", MethodWarning)
         plain = unlearned(method).with_resamples(0)  # no bootstrap inside this one

@@ -126,6 +126,6 @@ def warn_of(message: str, *, all_equal: bool = False) -> None:
 def not_fitted(name: str) -> MethodError:
     """Return the error of a method that is asked to decide before it has learned anything."""
     return MethodError(
-        f"{name} has learned nothing yet. Call fit(items, decisions) first, "
+        f"{name} has not been fitted. Call fit(items, decisions) first, "
         "or load a file made by `unswayed calibrate`."
     )

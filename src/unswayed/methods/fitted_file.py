@@ -61,8 +61,8 @@ class FittedFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         name = self.method.get("name", "method")
         if model is not None and model != self.model:
             raise MethodError(
-                f"this {name} file was fitted for {self.model}, not for {model}. A correction of "
-                f"one model is not valid for another: run `unswayed calibrate` with {model}."
+                f"this {name} file was fitted for {self.model}, not for {model}. A correction is "
+                f"valid for one model only: run `unswayed calibrate` with {model}."
             )
         if prompt_fingerprint is not None and prompt_fingerprint != self.prompt_fingerprint:
             raise MethodError(
@@ -140,13 +140,13 @@ def save_method(
     `force` writes a map that corrects nothing all the same.
     """
     if not is_fitted(method):
-        raise MethodError(f"{spec_name(method)} has learned nothing yet: fit it before saving.")
+        raise MethodError(f"{spec_name(method)} has not been fitted. Fit it before saving.")
     if _empty_field(method) is not None:
         raise MethodError(f"{spec_name(method)} learned nothing from these items: none was usable.")
     if not force and any(value.is_constant for value in learned_values(method)):
         raise MethodError(
-            f"{spec_name(method)} learned a constant map, which corrects nothing: verdicts would be "
-            "the raw ones. Raise its weight, use pride, or write the file all the same with --force."
+            f"{spec_name(method)} learned a constant map, which corrects nothing. Raise its "
+            "weight, use pride, or write the file anyway with --force."
         )
     record = FittedFile(
         unswayed_method=FILE_FORMAT,
@@ -185,7 +185,8 @@ def load_method(
         raise UsageError(f"{path} is not a method file of unswayed: {error}.") from None
     if record.unswayed_method > FILE_FORMAT:
         raise UsageError(
-            f"{path} was written by a newer unswayed ({record.version}); upgrade to read it."
+            f"{path} was written by a newer unswayed ({record.version}). Upgrade unswayed to read "
+            "it."
         )
     try:
         record.load()

@@ -306,7 +306,7 @@ def why_not(
     if n is not None and only is not None and n != only:
         return f"it needs {only} candidates, got {n}"
     if not any(reading <= held for reading in method.readings()):
-        return f"it needs {' and '.join(sorted(method.reads - held))} and there are none"
+        return f"it needs {' and '.join(sorted(method.reads - held))}, and these answers have none"
     try:
         if n is not None and method.fitted_from:
             check_size("cyclic", n)  # what methods learn from

@@ -82,8 +82,9 @@ def _check_pairs(row: Row, outcomes: Outcomes, *, alone: bool) -> None:
     over = excess(accuracy, consistency, both, outcomes.n_views)
     if over > _ROUNDING:
         raise ImpossibleTableError(
-            f"accuracy {accuracy:.4f} exceeds what consistent accuracy {both:.4f} and "
-            f"consistency {consistency:.4f} allow by {over:.4f}"
+            f"accuracy {accuracy:.4f} is impossible: consistent accuracy {both:.4f} and "
+            "consistency "
+            f"{consistency:.4f} allow at most {accuracy - over:.4f}"
         )
 
 

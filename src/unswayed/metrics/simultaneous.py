@@ -179,5 +179,5 @@ def _values(metric: Metric, outcomes: Outcomes, name: str) -> FloatArray:
         statistics = metric.statistics(outcomes.tally)[outcomes.patterns[1]]
     counted = statistics[:, 0]
     if statistics.shape[1] != 2 or not np.isin(counted, (0.0, 1.0)).all():
-        raise ShapeError(f"{name} is no mean over items: its differences have no joint interval")
+        raise ShapeError(f"{name} is not a mean over items: its differences have no joint interval")
     return np.where(counted == 1.0, statistics[:, 1], np.nan)

@@ -255,6 +255,6 @@ def check_size(name: str, n: int) -> None:
     limit = MOST_CANDIDATES.get(name, n)
     if n > limit:
         raise UsageError(
-            f"orders {name!r} go up to {limit} candidates, got {n:,}. Leave out items with more, "
-            "or give them fewer candidates."
+            f"orders {name!r} support at most {limit} candidates, got {n:,}. Remove items with "
+            "more, or give them fewer candidates."
         )

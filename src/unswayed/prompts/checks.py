@@ -203,7 +203,7 @@ def _check_shots(items: Sequence[Item], settings: PromptSettings) -> list[str]:
         if tasks and shot.task not in tasks:
             raise TemplateError(
                 f"{shot.id}: an example of task {str(shot.task)!r} cannot go with items of task "
-                f"{', '.join(sorted(tasks))}. Take examples of the same task."
+                f"{', '.join(sorted(tasks))}. Use examples of the same task."
             )
         twin = texts.get((shot.prompt, shot.candidates))
         if shot.id in ids or twin is not None:
@@ -234,8 +234,8 @@ def _check_content(items: Iterable[Item], labels: tuple[str, ...]) -> list[str]:
         for where, text in texts:
             if word is not None and (match := word.search(text)) is not None:
                 raise TemplateError(
-                    f"{item.id}: the label {match[0]!r} occurs in the {where}, so an answer "
-                    "that quotes it could not be told from a verdict. Choose labels that do "
+                    f"{item.id}: the label {match[0]!r} occurs in the {where}, so an answer that "
+                    "quotes it looks like a verdict. Choose labels that do "
                     "not occur in the texts, such as A and B."
                 )
         whole = "\n".join([text for _, text in texts])

@@ -49,8 +49,8 @@ def check_limits(source: str, fields: Mapping[str, object], *, where: str) -> No
     wrong = _excess(source, json.dumps(fields)) if _computes(source) else None
     if wrong is not None:
         raise TemplateError(
-            f"{where}: {wrong} for a prompt of a few words. Take out the loop or the product that "
-            "grows so far."
+            f"{where}: {wrong} for a prompt of a few words. Remove the loop or the product that "
+            "grows so large."
         )
 
 

@@ -284,8 +284,8 @@ def _form(item: Item, ask: Ask, book: _Book) -> tuple[_Form, tuple[str, ...]]:
         )
     if item.id in book.shot_ids:
         raise TemplateError(
-            f"{item.id}: is one of the examples and is to be judged as well, which would show its "
-            "gold. Leave it out of one of the two."
+            f"{item.id}: is both an example and an item to judge, which would show its gold. "
+            "Remove it from one of the two."
         )
     form = book.forms.get((ask.prompt_id, item.task, n))
     if form is not None and form.task.points is None:

@@ -52,20 +52,21 @@ class AskOptions(Settings):
     prompt: Annotated[
         str | PromptSettings | None,
         Meta(
-            description="How items are asked: `unswayed list prompts` "
-            "[default: the model's own, or direct]",
+            description="Prompt style; see `unswayed list prompts` [default: the model's own, or direct]",
             extra={"text": str},
         ),
     ] = None
     template: Annotated[
         str | Path | None,
-        Meta(description="Your own prompt template file.", extra={"text": Path}),
+        Meta(description="Prompt template file, instead of a style.", extra={"text": Path}),
     ] = None
     labels: Annotated[
         str | Sequence[str] | None,
         Meta(description="Label symbols, such as X,Y [default: A,B,...]", extra={"text": str}),
     ] = None
-    reask: Annotated[bool, Meta(description="Do not ask again if a reply cannot be read.")] = True
+    reask: Annotated[
+        bool, Meta(description="Do not ask a second time if a reply cannot be read.")
+    ] = True
 
     def prompts(self, shots: Sequence[Item] = ()) -> PromptSettings:
         """Return the settings of prompts, laid over those that `prompt` brings; `shots` are items with gold.
@@ -168,7 +169,7 @@ def check_labels(labels: Sequence[str]) -> None:
         if _FORBIDDEN.search(label):
             raise TemplateError(
                 f"label {label!r} contains a bracket, a line break or an unprintable character, "
-                "which cannot be told from the format of an answer. Choose another symbol."
+                "which looks like the format of an answer. Choose another symbol."
             )
         if label.casefold() == "tie":
             raise TemplateError(f"label {label!r} would be read as a tie. Choose another symbol.")

@@ -76,9 +76,13 @@ def load_runs(directories: Sequence[str | Path], *, names: Sequence[str] = ()) -
             for run in (first, o)
         )
         both = {(old[name], new[name]) for name in old.keys() & new.keys()}
-        told = () if old or new else ("Recorded before questions were counted: each item is one.",)
+        told = (
+            ()
+            if old or new
+            else ("The run did not count distinct questions, so each item counts as one.",)
+        )
         if both and len(both) > min(len(set(units)) for units in zip(*both, strict=True)):
-            told = ("The runs count different items as one question: the first run decides.",)
+            told = ("The runs group items into questions differently; the first run decides.",)
         gains = changes(first, o, seed=runs[0].run.seed)
         compared.append(replace(r, changes=gains, caveats=(*r.caveats, *told)))
     return [runs[0], *compared]

@@ -1,4 +1,4 @@
-"""Numbers as the report writes them; every function here is a filter of its templates.
+"""Numbers as the report writes them; every function of this module is a filter of its templates.
 
 Percent with one decimal, intervals with an en dash, a real minus sign.
 """
@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 
+from unswayed.base.counts import agrees as agrees
+from unswayed.base.counts import plural as plural
 from unswayed.model.decisions import Estimate
 
 MINUS = "\u2212"
@@ -64,6 +66,12 @@ def signed(value: float) -> str:
 def gap(value: float) -> str:
     """Return a difference of fractions in whole points; with a decimal below one point."""
     return share(value, 1 if 0 < abs(value) < 0.01 else 0)
+
+
+def gap_points(value: float) -> str:
+    """Return `gap` with its noun."""
+    text = gap(value)
+    return f"{text} {'point' if text.strip(MINUS) == '1' else 'points'}"
 
 
 def points(gain: Estimate) -> str:
@@ -134,11 +142,6 @@ def count(number: int) -> str:
 def spelled(number: int) -> str:
     """Small counts in words, as they stand inside a sentence."""
     return _CARDINALS[number] if 0 <= number < len(_CARDINALS) else count(number)
-
-
-def plural(number: int, noun: str) -> str:
-    """Return a count with its noun."""
-    return f"{count(number)} {noun}{'' if number == 1 else 's'}"
 
 
 def calls_text(calls: float, digits: int = 2) -> str:

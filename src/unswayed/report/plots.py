@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, NamedTuple
 
+from unswayed.base.counts import plural
 from unswayed.base.visible import one_line
 from unswayed.metrics import METRICS
 from unswayed.metrics.rows import Row
@@ -17,7 +18,7 @@ from unswayed.model.decisions import Estimate
 from unswayed.report.claims import groups_of
 from unswayed.report.findings import ACCURACY, CONSISTENCY, POSITION_RATE, Finding
 from unswayed.report.intervals import above, below
-from unswayed.report.numerals import calls_text, figure, number, ordinal, plural, share, whole
+from unswayed.report.numerals import calls_text, figure, number, ordinal, share, whole
 from unswayed.report.numerals import expected as expected_text
 from unswayed.report.words import plain, say
 

@@ -12,6 +12,7 @@ from markupsafe import Markup
 from msgspec import UNSET
 
 from unswayed.auditing.records import LevelChoices
+from unswayed.base.counts import plural
 from unswayed.base.visible import one_line
 from unswayed.methods.bias_cost import bias_cost, cheapest, cheapest_of_all, position_shares
 from unswayed.metrics import METRICS, correlation, position_score, rank_stability, score_spread
@@ -22,7 +23,7 @@ from unswayed.model.permutations import Exposure, Order, balanced
 from unswayed.report.findings import SPEARMAN, Finding
 from unswayed.report.heat import Heat, exposure_heat, share_heat
 from unswayed.report.intervals import SlotFinding, above, below, widened
-from unswayed.report.numerals import figure, gained, plural
+from unswayed.report.numerals import figure, gained
 from unswayed.report.plots import (
     MOST_GROUPS,
     RHO,
@@ -169,8 +170,8 @@ def points_tables(findings: Sequence[Finding]) -> list[PlotTable]:
             for index, rate in enumerate(rates)
         )
         blocks.append(PlotBlock(rows, finding.name, note=Note("no effect: 0", 0.5)))
-    sub = f"points, less the {findings[0].noun}'s own mean"
-    return [PlotTable("What each place is worth", "groups", tuple(blocks), sub)]
+    sub = f"points, minus the {findings[0].noun}'s own mean"
+    return [PlotTable("Points for each position", "groups", tuple(blocks), sub)]
 
 
 def curve_tables(finding: Finding) -> list[PlotTable]:

@@ -134,7 +134,7 @@ def _table(
         if method == finding.recommended:
             kind, remark = "rec", "recommended"
         elif method == finding.base and len(methods) > 1:
-            kind, remark = "ref", "as it is used now"
+            kind, remark = "ref", "current use"
         elif compared and f"{method}-{finding.base}" not in compared:
             remark = "other items"
         calls = Cell() if row.calls is None else Cell(f"{row.calls:.2f}", "", f"{row.calls:.6f}")

@@ -46,12 +46,12 @@ class WriterLock:
             except OSError as error:
                 if path.is_symlink():
                     raise RunDirectoryError(
-                        f"{path} is a symbolic link, which a lock never is: it would be written "
-                        "through. Remove it, or give another --out."
+                        f"{path} is a symbolic link, and a lock must be a regular file. Remove "
+                        "the link, or choose another --out."
                     ) from None
                 raise RunDirectoryError(
                     f"cannot write to {path.parent}: {error.strerror or error}. "
-                    "Make it writable or give another --out."
+                    "Make it writable or choose another --out."
                 ) from None
             if _locked(file):
                 if _is_current(path, file):
@@ -64,7 +64,7 @@ class WriterLock:
                 file.close()
                 raise RunDirectoryError(
                     f"{path.parent} is being written by {holder}. Wait for it to finish, stop it, "
-                    "or give another --out."
+                    "or choose another --out."
                 )
             file.close()
             time.sleep(POLL_S)

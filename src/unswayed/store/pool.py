@@ -82,7 +82,7 @@ class CallStore(Lookup):
             file.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise RunDirectoryError(
-                f"cannot make {file.parent}: {error.strerror or error}. Give another --out."
+                f"cannot make {file.parent}: {error.strerror or error}. Choose another --out."
             ) from None
         lock = WriterLock.acquire(file.with_name(file.name + ".lock"), wait_s=wait_s)
         try:
@@ -217,7 +217,7 @@ class CallStore(Lookup):
         if bound is not None and bound != model:
             raise RunDirectoryError(
                 f"{self.directory} holds calls of model {bound!r}, not {model!r}. "
-                "Give another --out."
+                "Choose another --out."
             )
         if bound is not None and self._holds(items):
             return
@@ -268,7 +268,7 @@ class CallStore(Lookup):
         if items.fingerprint != self.noted("fingerprint"):
             raise StoreError(
                 f"the items in {self.directory} are damaged: their fingerprint has changed. Run "
-                "the audit again in it: recorded calls are not made again."
+                "the audit again in it: it reuses recorded calls."
             )
         return items
 
@@ -298,10 +298,10 @@ def _check_same_data(
     if changed:
         raise RunDirectoryError(
             f"{directory} holds calls on other data: item {changed[0]!r} of {name} has changed "
-            f"since ({len(changed)} of {len(shared)} changed). Give another --out."
+            f"since ({len(changed)} of {len(shared)} changed). Choose another --out."
         )
     if len(shared) < min(len(stored), len(asked)):
         raise RunDirectoryError(
             f"{directory} holds calls on other data: {len(shared)} of its {len(stored)} items are "
-            f"among the {len(asked)} of {name}. Give another --out."
+            f"among the {len(asked)} of {name}. Choose another --out."
         )

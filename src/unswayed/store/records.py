@@ -172,7 +172,7 @@ def _json(data: bytes) -> bytes:
 def _damaged(key: bytes, reason: object) -> StoreError:
     return StoreError(
         f"the recorded call {key.hex()[:16]} is damaged ({reason}). Move calls.sqlite aside "
-        "and repeat the same command to make the calls again."
+        "and run the same command to make the calls again."
     )
 
 

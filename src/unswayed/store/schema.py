@@ -72,7 +72,8 @@ def check_places(places: Places) -> None:
     for gone in (path for path, file in places.items() if _file_number(path) != file):
         raise RunDirectoryError(
             f"{gone} was moved or deleted while it was written to. If it was moved, it has all "
-            f"answers so far: move it back to {gone.parent} and repeat the same command. If it was "
+            f"answers so far: move it back to {gone.parent} and run the same command again. If it "
+            "was "
             "deleted, the same command makes the calls again."
         )
 
@@ -205,19 +206,17 @@ def _seal_all(connection: sqlite3.Connection) -> None:
 
 def _check(connection: sqlite3.Connection, path: Path, expected: int = SCHEMA_VERSION) -> None:
     if _pragma(connection, "application_id") != APPLICATION_ID:
-        raise RunDirectoryError(
-            f"{path} is not a file of recorded calls of unswayed. Give another --out."
-        )
+        raise RunDirectoryError(f"{path} is not a call store of unswayed. Choose another --out.")
     version = _pragma(connection, "user_version")
     if version == UNSEALED_VERSION != expected:
         raise RunDirectoryError(
-            f"{path} was written by an older version of unswayed. Repeat the command that wrote it: "
-            "its calls are taken over and none is made again."
+            f"{path} was written by an older version of unswayed. Run the command that wrote it "
+            "again: it reuses all calls."
         )
     if version != expected:
         raise RunDirectoryError(
             f"{path} has schema version {version}; this version of unswayed reads "
-            f"{SCHEMA_VERSION}. Use the version of unswayed that wrote it, or give another --out."
+            f"{SCHEMA_VERSION}. Use the version of unswayed that wrote it, or choose another --out."
         )
 
 
@@ -231,21 +230,21 @@ def explain(error: sqlite3.Error, where: Path, doing: str) -> UnswayedError:
     if code in {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}:
         return StoreError(
             f"cannot {doing} {where}: {error}. Everything committed before is kept. Free some "
-            "space (or mend the disk) and repeat the same command."
+            "space (or fix the disk) and run the same command again."
         )
     if code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
         return StoreError(
-            f"{where} is damaged ({error}). Move it aside and repeat the same command to make the "
+            f"{where} is damaged ({error}). Move it aside and run the same command to make the "
             f"calls again; `sqlite3 {where} .recover` may save what is in it."
         )
     if code in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN}:
         return RunDirectoryError(
-            f"cannot {doing} {where}: {error}. Make the directory writable or give another --out."
+            f"cannot {doing} {where}: {error}. Make the directory writable or choose another --out."
         )
     if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
         return StoreError(
             f"cannot {doing} {where}: another program holds it ({error}). Close that program and "
-            "repeat the same command."
+            "run the same command again."
         )
     return StoreError(f"cannot {doing} {where}: {str(error).rstrip('.')}.")
 

@@ -138,8 +138,9 @@ class TinyBackend(Backend):
         unknown = [word for word in words if word not in self._tokens]
         if 2 * len(unknown) > len(words):
             raise UsageError(
-                f"{item.id}: {name} knows the {len(self._tokens)} words of its own items "
-                f"({', '.join(sets_of(name))}) and not {unknown[0]!r}. Choose another --model for "
+                f"{item.id}: {name} does not know the word {unknown[0]!r}; it knows only the "
+                f"{len(self._tokens)} words of {', '.join(sets_of(name))}. Choose another --model "
+                "for "
                 "your data."
             )
 

@@ -143,8 +143,8 @@ def advise(
     asked = [item for item in items if answers is not None and item.id in answers]
     if answers is None or not asked:
         raise UsageError(
-            "no item was answered by the untrained model, and what is advised for prompts whose "
-            "answer is a label rests on its answers. Ask it first."
+            "the untrained model has answered no item, and advice for prompts that ask for a "
+            "label depends on its answers. Let it answer the items first."
         )
     said, gold = _answers(asked, answers), _gold(asked, answers)
     objective, changes, reasons = _rule(said, gold)
@@ -231,7 +231,7 @@ def _after_reasoning(items: Sequence[Item]) -> Advice:
 def _warnings(said: AdviceGround) -> Iterator[str]:
     if said.mass < MASS:
         yield (
-            f"First mend the prompt: all labels together have a probability of {said.mass:.1%}, so "
+            f"First fix the prompt: all labels together have a probability of {said.mass:.1%}, so "
             "the model mostly answers something else, and the rest rests on the little there is."
         )
     if said.steady.low is not None and said.steady.low > STEADY:

@@ -43,7 +43,7 @@ ALARMS: Final = (
         "grad_norm",
         "no weight had a gradient in the last {recent} logged steps, so nothing is learned: in every "
         "prompt the model gives its labels no probability, or all of it to one. Look at what it "
-        "answers with unswayed train advise, mend the prompt, or set target.distill above 0.",
+        "answers with unswayed train advise, fix the prompt, or set target.distill above 0.",
         holds=lambda norm: norm == 0.0,
     ),
 )

@@ -76,7 +76,7 @@ def _answers(
     if counts.exit_code:
         raise BackendError(
             f"hf/{plan.base} did not answer everything that is asked before training: "
-            f"{counts.fatal or _failures(counts)}. The same command asks the rest."
+            f"{counts.fatal or _failures(counts)}. Run the same command again to ask the rest."
         )
     return _by_item(items, views, decisions)
 
@@ -99,7 +99,7 @@ def _by_item(
         if probs is None or mass is None or not np.isfinite(probs).all():
             raise BackendError(
                 "a recorded answer of the untrained model has no probabilities of labels. Remove the "
-                f"run's folder {ANSWERS}: the same command asks anew."
+                f"run's folder {ANSWERS}, then run the same command again."
             )
         log_p = np.log(np.maximum(probs * mass[..., None], TINY))
         answers |= {item.id: row for item, row in zip(own, log_p, strict=True)}

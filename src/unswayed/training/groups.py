@@ -44,7 +44,7 @@ def usable_items(items: Sequence[Item], data: DataTable, *, needs_gold: bool = T
     if faulty and data.without_gold == "stop":
         first, fault = faulty[0]
         remedy = (
-            "Mend gold, or leave these items out with --set data.without_gold=drop."
+            "Fix gold, or drop these items with --set data.without_gold=drop."
             if len(faulty) < len(items)
             else "Give gold, or train what needs none: train distill."
         )
@@ -207,9 +207,9 @@ def _moving(data: DataTable, default: str, layouts: Layouts) -> tuple[Protocol, 
     if (data.orders or default) == "graeco-latin":  # its orders have labels of their own
         if data.layouts == "all":
             raise UsageError(
-                'data.layouts "all" cannot be had with data.orders "graeco-latin", whose orders have '
-                "labels of their own. Leave data.layouts out, or take other orders: cyclic shows each "
-                "candidate once in each place."
+                'data.layouts "all" does not work with data.orders "graeco-latin", which assigns '
+                "its own labels. Remove data.layouts, or choose other orders: cyclic shows each "
+                "candidate once in each position."
             )
         return ("coupled",)
     if (data.layouts or layouts) == "coupled":

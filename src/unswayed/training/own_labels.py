@@ -98,8 +98,8 @@ class OwnLabels:
             return None
         if advantage is not None or recipe.reward.advantage is not None:
             raise UsageError(
-                "rl --exact samples nothing, so there is no advantage. Leave --advantage and "
-                "reward.advantage out, or sample: train rl without --exact."
+                "rl --exact samples nothing and has no advantages. Remove --advantage and "
+                "reward.advantage, or sample: train rl without --exact."
             )
         name = consistency or recipe.reward.consistency or OWN_REWARD
         if REWARDS.load(name).expected is None:

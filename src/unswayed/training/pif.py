@@ -90,8 +90,8 @@ class PifObjective:
         """Check that replies are labels alone, and split a step into the processes."""
         if task_of(recipe.task).reply is not LABEL:
             raise UsageError(
-                f"pif teaches to name a symbol with its content, and replies of task "
-                f"{recipe.task.value} have a form of their own. Use pa-grpo, grpo or rl."
+                f"pif trains replies that are a label with its content, and replies of task "
+                f"{recipe.task.value} have another format. Use pa-grpo, grpo or rl."
             )
         if not groups.answer_only:
             raise UsageError(

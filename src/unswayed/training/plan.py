@@ -57,7 +57,9 @@ class Plan:
 
     def interrupted_after(self, step: int) -> str:
         """Return the message about a run that a signal has stopped."""
-        return f"interrupted after step {step} of {self.steps}; the same command goes on from here."
+        return (
+            f"interrupted after step {step} of {self.steps}; run the same command again to resume."
+        )
 
     def described(self) -> dict[str, Any]:
         """Return the plan as plain values, for `--dry-run`."""

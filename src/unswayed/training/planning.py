@@ -207,13 +207,13 @@ def _base_of(model: str) -> str:
         )
     if "+bits=" in base:
         raise UsageError(
-            f"{model} has rounded weights; training starts from whole ones. Leave out +bits."
+            f"{model} has rounded weights, and training needs full ones. Remove +bits."
         )
     if "+dtype=" in base:
-        raise UsageError(f"{model}: the recipe says what training computes in. Leave out +dtype.")
+        raise UsageError(f"{model}: the recipe sets the number format of training. Remove +dtype.")
     if "+lora=" in base:
         raise UsageError(
-            f"{model} has an adapter already; training starts from a whole model. Merge the "
-            "adapter into its base first (peft: merge_and_unload) and train the result."
+            f"{model} already has an adapter, and training needs a full model. Merge the adapter "
+            "into its base (peft: merge_and_unload), then train the merged model."
         )
     return base

@@ -148,7 +148,7 @@ def check_weights(trainer: Any) -> None:
     trained = (weight.detach() for weight in trainer.model.parameters() if weight.requires_grad)
     own = (weight.to_local() if isinstance(weight, DTensor) else weight for weight in trained)
     if any_process(not all(bool(torch.isfinite(weight).all()) for weight in own)):
-        raise _diverged(trainer.state, "a weight is no finite number")
+        raise _diverged(trainer.state, "a weight is not a finite number")
 
 
 def _diverged(state: Any, what: str) -> UsageError:

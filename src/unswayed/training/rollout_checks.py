@@ -75,7 +75,7 @@ def _check_address(rollout: Rollout) -> None:
     address = urlsplit(rollout.server_url or "")
     if address.scheme not in ("http", "https") or not address.hostname:
         raise UsageError(
-            f"rollout.server_url {rollout.server_url!r} is no address of a vLLM server. "
+            f"rollout.server_url {rollout.server_url!r} is not the address of a vLLM server. "
             'Write it as "http://HOST:PORT".'
         )
 

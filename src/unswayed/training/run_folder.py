@@ -139,8 +139,8 @@ class RunFolder:
                 raise ValueError("not an object")
         except (OSError, ValueError, RecursionError) as error:
             raise RunDirectoryError(
-                f"{folder}: no readable {RECORD} ({error}); it cannot be told whether it belongs "
-                "to this run. Choose another --out."
+                f"{folder}: no readable {RECORD} ({error}), so its run is unknown. Choose another "
+                "--out."
             ) from None
         return record
 
@@ -173,8 +173,8 @@ class RunFolder:
         defect = weights_defect(self.path)
         if defect is not None:
             raise RunDirectoryError(
-                f"{self.path}: the trained model was not saved whole ({defect}), so the run has not "
-                "finished. Its checkpoints are kept; the same command goes on from the last."
+                f"{self.path}: the saved model is incomplete ({defect}), so the run has not "
+                "finished. Run the same command again: it resumes from the last checkpoint."
             )
 
     def append(self, line: Mapping[str, float | str]) -> None:

@@ -239,9 +239,11 @@ def test_a_copy_may_lie_flat_in_another_format_and_compressed(tmp_path: Path) ->
 
 
 def test_a_folder_that_is_none_and_data_that_are_no_benchmark_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="is no folder"):
+    with pytest.raises(UsageError, match="is not a folder"):
         us.load_data("mmlu", data_dir=tmp_path / "nowhere")
-    with pytest.raises(UsageError, match="--data-dir goes with a benchmark; tiny-mcq is none"):
+    with pytest.raises(
+        UsageError, match="--data-dir works only with a benchmark, and tiny-mcq is not one"
+    ):
         us.load_data("tiny-mcq", data_dir=tmp_path)
 
 

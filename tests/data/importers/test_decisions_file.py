@@ -130,7 +130,7 @@ def test_decisions_that_rank_or_score_several_are_listwise() -> None:
 
 
 def test_an_item_has_one_number_of_candidates() -> None:
-    with pytest.raises(ItemError, match="a: decided among 2 candidates and among 3"):
+    with pytest.raises(ItemError, match="a: one decision has 2 candidates and another has 3"):
         items_from_decisions([decision("a"), decision("a", order=(0, 1, 2))])
 
 

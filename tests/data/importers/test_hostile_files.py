@@ -122,7 +122,7 @@ def test_the_text_of_a_call_is_text(text: object, tmp_path: Path) -> None:
 
 def test_labels_without_any_probability_are_no_verdict(tmp_path: Path) -> None:
     sample = lm_sample(filtered_resps=[["-Infinity", "False"]] * 4)
-    refused("lm-eval", lines(tmp_path / "f.jsonl", sample), "-inf is no log-probability")
+    refused("lm-eval", lines(tmp_path / "f.jsonl", sample), "-inf is not a log-probability")
 
 
 @pytest.mark.parametrize("target", ["²", "9" * 5000, "٤"])
@@ -149,7 +149,9 @@ def test_log_probabilities_of_alpaca_eval(logprob: float, left_out: bool, tmp_pa
     file = lines(
         tmp_path / "f.jsonl", {**row, "first_token_logprobs": {"m": logprob, "M": logprob}}
     )
-    refused("alpaca-eval", file, "no decisions" if left_out else "first_token_logprobs: are no log")
+    refused(
+        "alpaca-eval", file, "no decisions" if left_out else "first_token_logprobs: are not log"
+    )
 
 
 @pytest.mark.parametrize(
@@ -158,7 +160,7 @@ def test_log_probabilities_of_alpaca_eval(logprob: float, left_out: bool, tmp_pa
         ("s", [10**400, 1], "s: 1000.* is not a number"),
         ("s", "[" * 5000, "1 scores for 2"),
         ("n", "9" * 5000, "n: '999"),
-        ("n", 2**70, "sample or tokens: .* is no count"),
+        ("n", 2**70, "sample or tokens: .* is not a count"),
     ],
 )
 def test_numbers_of_a_mapped_log(field: str, value: object, said: str, tmp_path: Path) -> None:
@@ -198,7 +200,7 @@ def test_members_whose_size_python_does_not_hold_to_are_refused(
 
 @pytest.mark.parametrize(
     ("offset", "value", "said"),
-    [(6, 255, "no .eval log: zip file version"), (9, 0x08, "no .eval log: 'utf-8' codec")],
+    [(6, 255, "not an .eval log: zip file version"), (9, 0x08, "not an .eval log: 'utf-8' codec")],
 )
 def test_a_table_that_zipfile_cannot_read_is_no_log(
     offset: int, value: int, said: str, tmp_path: Path

@@ -378,7 +378,7 @@ def test_an_unknown_kind_or_format_says_what_there_is(tmp_path: Path) -> None:
     file = lines(tmp_path / "x.jsonl", {"foo": 1, "bar": 2})
     with pytest.raises(UnknownNameError, match="Did you mean 'judgebench'"):
         import_files("judgebnch", [file])
-    with pytest.raises(UsageError, match=r"cannot be told from the fields bar, foo.*--map"):
+    with pytest.raises(UsageError, match=r"unknown format; the fields are bar, foo.*--map"):
         import_files("auto", [file])
 
 
@@ -400,5 +400,7 @@ def test_a_record_of_many_fields_is_told_by_some_of_them(tmp_path: Path) -> None
 def test_what_is_no_text_is_refused_as_a_file(tmp_path: Path, head: bytes) -> None:
     file = tmp_path / "judgments.xlsx"
     file.write_bytes(head + b"\nmore\n")
-    with pytest.raises(UsageError, match=r"judgments\.xlsx: not UTF-8 text.* save it as .*\.csv"):
+    with pytest.raises(
+        UsageError, match=r"judgments\.xlsx: not UTF-8 text.* export a spreadsheet as .*\.csv"
+    ):
         import_files("auto", [file])

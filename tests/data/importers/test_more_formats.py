@@ -182,7 +182,7 @@ def test_counts_of_samples_are_shares_and_what_has_no_order_is_left_out(tmp_path
         ([[0.25] * 4] * 7, "7 rows for 4 options"),
         ([[0.5] * 4] * 4, "sums to 2, not to 1"),
         ([[0.5, 0.5, 0.0]] * 4, "is not 4 shares"),
-        ([["x"] * 4] * 4, "is no list of numbers"),
+        ([["x"] * 4] * 4, "is not a list of numbers"),
     ],
 )
 def test_rows_that_cannot_be_are_refused(rows: list[object], said: str, tmp_path: Path) -> None:
@@ -290,7 +290,7 @@ def test_cloze_is_decided_once_per_file(tmp_path: Path) -> None:
 
 def test_scores_that_are_no_log_probabilities_are_refused(tmp_path: Path) -> None:
     bad = lm_sample(0, filtered_resps=[["0.7", "False"]] * 4)
-    with pytest.raises(ItemError, match=r"filtered_resps\[0\]: 0.7 is no log-probability"):
+    with pytest.raises(ItemError, match=r"filtered_resps\[0\]: 0.7 is not a log-probability"):
         import_files("lm-eval", [lines(tmp_path / SAMPLES, bad)])
 
 
@@ -477,7 +477,7 @@ def test_the_second_version_has_a_score_per_answer(tmp_path: Path) -> None:
 def test_a_file_that_is_one_object_and_no_format_names_its_fields(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_text(json.dumps({"alpha": 1, "beta": ["b" * 100_000]}, indent=1))
-    with pytest.raises(UsageError, match="cannot be told from the fields alpha, beta"):
+    with pytest.raises(UsageError, match="unknown format; the fields are alpha, beta"):
         import_files("auto", [path])
     path.write_text('{\n "alpha": 1,\n')
     with pytest.raises(ItemError, match=r"x\.json:1: JSON: not valid JSON"):

@@ -151,7 +151,7 @@ def test_a_raw_reply_is_read_as_a_live_one(tmp_path: Path) -> None:
             "id=id,verdict=v,task=ranking",
             "task=ranking: write criteria, listwise, mcq, pairwise, rubric",
         ),
-        ("id=id,verdict=v,values=1|high", "'high' is no number"),
+        ("id=id,verdict=v,values=1|high", "'high' is not a number"),
     ],
 )
 def test_a_map_that_makes_no_scale_or_list_is_refused(text: str, message: str) -> None:

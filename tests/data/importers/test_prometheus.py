@@ -84,8 +84,8 @@ def test_a_scale_of_other_numbers_and_a_prompt_without_a_reference(tmp_path: Pat
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        (record(gpt4_score=[4]), r"gpt4_score\[0\]: 4 is no score of the scale \(1, 2, 3\)"),
-        (record(gpt4_score=[1, 2.5]), r"gpt4_score\[1\]: 2.5 is no score"),
+        (record(gpt4_score=[4]), r"gpt4_score\[0\]: 4 is not a score of the scale \(1, 2, 3\)"),
+        (record(gpt4_score=[1, 2.5]), r"gpt4_score\[1\]: 2.5 is not a score"),
         (
             record(PROMPT.replace("###Response", "Response")),
             "no heading '###Response to evaluate:'",

@@ -76,7 +76,7 @@ def test_llmbar_without_a_verdict_is_counted_or_refused(tmp_path: Path) -> None:
     made = import_files("llmbar", [array(tmp_path / "result.json", *rows)])
     assert made.counts["left_out: no verdict was recorded"] == 1
     last_is_text = [llmbar(["only a reference", "stop"])]
-    with pytest.raises(ItemError, match="results: the last entry is no verdict"):
+    with pytest.raises(ItemError, match="results: the last entry is not a verdict"):
         import_files("llmbar", [array(tmp_path / "bad.json", *last_is_text)])
 
 

@@ -338,7 +338,7 @@ def test_a_byte_order_mark_alone_is_no_item(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["pairwis", "xyz"])
 def test_a_bad_line_s_reason_ends_once(name: str, tmp_path: Path) -> None:
     record = {**PAIR, "candidates": ["a", "b"], "task": name}
-    with pytest.raises(ItemError, match=r"[\w?]\)\. Mend the line, or"):
+    with pytest.raises(ItemError, match=r"[\w?]\)\. Fix the line, or"):
         load_items(lines(tmp_path / "x.jsonl", record))
 
 

@@ -69,7 +69,7 @@ def files_of(
     if data_dir is not None:
         folder = Path(data_dir)
         if not folder.is_dir():
-            raise UsageError(f"--data-dir {data_dir} is no folder.")
+            raise UsageError(f"--data-dir {data_dir} is not a folder.")
         own = {part: _local(folder, patterns) for part, patterns in wanted.items()}
         there = [f"{name}:{part}" for part, files in own.items() if files]
         for part, files in own.items():
@@ -147,8 +147,8 @@ def _snapshot(name: str, benchmark: Benchmark[Any], patterns: Sequence[str]) -> 
         fault = "it has none of the files"
     if fault.startswith("GatedRepoError"):
         raise UsageError(
-            f"{name}: {_at(benchmark)} is gated. Ask for access at {benchmark.address} and set "
-            f"HF_TOKEN to a token of your account, or {_copy(patterns)}"
+            f"{name}: {_at(benchmark)} requires permission. Request access at {benchmark.address} "
+            f"and set HF_TOKEN to your token, or {_copy(patterns)}"
         )
     if fault.startswith(("RepositoryNotFoundError", "RevisionNotFoundError")):
         raise UsageError(f"{name}: the hub has no {_at(benchmark)} ({fault}); {_copy(patterns)}")

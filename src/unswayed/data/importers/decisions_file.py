@@ -50,7 +50,7 @@ def refusal(problem: BadLine, *, is_first: bool) -> ItemError:
         f"{shlex.quote(problem.file)} --out decisions.jsonl --items items.jsonl"
     )
     return ItemError(
-        f"{problem}. Mend the line, or leave bad lines out with --on-bad-item skip."
+        f"{problem}. Fix the line, or skip invalid lines with --on-bad-item skip."
         f"{foreign if is_first else ''}"
     )
 
@@ -150,8 +150,8 @@ def items_from_decisions(decisions: Iterable[Decision] | Recording) -> tuple[Ite
     if len(other):
         row, before = other[0], of_row[first][of_item][other[0]]
         raise ItemError(
-            f"{recording.item_ids[recording.item[row]]}: decided among {before} candidates and "
-            f"among {of_row[row]}."
+            f"{recording.item_ids[recording.item[row]]}: one decision has {before} candidates and "
+            f"another has {of_row[row]}. Give decisions on different items different ids."
         )
     last = np.zeros(len(names), dtype=np.intp)
     last[of_item] = np.arange(len(recording))

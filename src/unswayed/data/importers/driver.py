@@ -137,8 +137,7 @@ def import_files(
                 problem = BadLine(source.file, source.number, error.field, error.reason)
                 if on_bad_item == "stop":
                     raise ItemError(
-                        f"{problem}. Mend the record, or leave bad ones out with "
-                        "--on-bad-item skip."
+                        f"{problem}. Fix the record, or skip invalid ones with --on-bad-item skip."
                     ) from None
                 collected.bad.append(problem)
     return _imported(collected, files, fields)
@@ -178,7 +177,7 @@ def _opened(kind: str, file: str) -> tuple[str, Iterator[Entry]]:
     record, entries = peeked(entries)
     if kind == "jsonl" and record is not None and not record.keys() & OWN_FIELDS:
         raise UsageError(
-            f"{file}: no decisions file of unswayed: the fields are "
+            f"{file}: not a decisions file of unswayed: the fields are "
             f"{_names(record)}. {OWN_LOG[0].upper()}{OWN_LOG[1:]}"
         )
     if kind == "jsonl" or record is None:
@@ -270,7 +269,7 @@ def _kind_of(record: Record, file: str) -> str:
         if IMPORTERS.load(name).detects(record):
             return name
     raise UsageError(
-        f"{file}: the format cannot be told from the fields {_names(record)}. "
+        f"{file}: unknown format; the fields are {_names(record)}. "
         f"Name one of {', '.join(IMPORTERS)}; or, {OWN_LOG} Items without a judge's answers are "
         "none of these: give their file, or a benchmark's name, to audit."
     )

@@ -55,7 +55,7 @@ def samples_of(file: str) -> Iterator[Entry]:
             _check(file, members, packed.seek(0, os.SEEK_END))
             yield from _samples(file, archive, {member.filename: member for member in members})
     except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
-        raise UsageError(f"{file}: no .eval log: {error}.") from None
+        raise UsageError(f"{file}: not an .eval log: {error}.") from None
     except OSError as error:
         raise UsageError(f"cannot read {file}: {error.strerror or error}.") from None
 
@@ -112,7 +112,7 @@ def _content(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
 def _check(file: str, members: list[zipfile.ZipInfo], size: int) -> None:
     """Refuse what no program that writes logs would write."""
     if not any(member.filename.startswith("samples/") for member in members):
-        raise UsageError(f"{file}: no .eval log: the zip has no samples/.")
+        raise UsageError(f"{file}: not an .eval log: the zip has no samples/.")
     if sum(member.compress_size for member in members) > size:
         raise UsageError(
             f"{file}: refused: its members overlap, they claim more than the file has."

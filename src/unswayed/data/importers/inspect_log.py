@@ -126,7 +126,9 @@ def _choice_of(sample: _Sample, scores: Mapping[str, _Score]) -> Judged:
     if order is None:
         return Judged(None, (), left_out=EQUAL)
     if sorted(order) != list(range(n)):
-        raise BadFieldError("metadata.unswayed.order", f"{list(order)} is no order of {n} options")
+        raise BadFieldError(
+            "metadata.unswayed.order", f"{list(order)} is not an order of {n} options"
+        )
     gold = _gold(sample.target, order) if mark is None or mark.gold is None else mark.gold
     right = [gold] if isinstance(gold, int) else gold
     if len(right) > 1:

@@ -127,7 +127,7 @@ def _item(sample: _Sample, labels: tuple[str, ...], source: Source) -> tuple[Ite
     mark, n = mark_of(sample.doc, field="doc"), len(labels)
     order = tuple(range(n)) if mark is None else mark.order
     if sorted(order) != list(range(n)):
-        raise BadFieldError("doc.unswayed.order", f"{list(order)} is no order of {n} labels")
+        raise BadFieldError("doc.unswayed.order", f"{list(order)} is not an order of {n} labels")
     shown = _options(sample.doc)
     texts = shown if shown is not None and len(shown) == n else [""] * n
     task = _FILE.match(PurePath(source.file).name)
@@ -175,9 +175,9 @@ def _score(given: object, field: str) -> float:
     try:
         score = float(str(value))
     except ValueError:
-        raise BadFieldError(field, f"{value!r} is no number") from None
+        raise BadFieldError(field, f"{value!r} is not a number") from None
     if not -math.inf < score <= 1e-6:
-        raise BadFieldError(field, f"{score:g} is no log-probability")
+        raise BadFieldError(field, f"{score:g} is not a log-probability")
     return score
 
 

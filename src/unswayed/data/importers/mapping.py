@@ -119,7 +119,9 @@ class FieldMap:
             except ValueError:
                 is_number = False
             if not is_number:
-                raise UsageError(f"--map values={'|'.join(self.values)}: {value!r} is no number.")
+                raise UsageError(
+                    f"--map values={'|'.join(self.values)}: {value!r} is not a number."
+                )
         if self.values and self.labels == LETTERS:
             object.__setattr__(self, "labels", self.values)
 

@@ -117,7 +117,7 @@ def _question(row: _Row) -> _Layout:
         raise BadFieldError("extra_info", "has neither original_question_id nor original_index")
     shown = str(extra.permutation)
     if sorted(shown) != list(_LETTERS):
-        raise BadFieldError("extra_info.permutation", f"{shown!r} is no order of {_LETTERS}")
+        raise BadFieldError("extra_info.permutation", f"{shown!r} is not an order of {_LETTERS}")
     order = tuple(_LETTERS.index(letter) for letter in shown)
     original = _letter(row, len(_LETTERS))
     return _Layout(f"{row.data_source}/{extra.original_index}", Task.MCQ, QUESTION, order, original)

@@ -63,7 +63,7 @@ def _read(row: _Result, source: Source) -> Judged:
         return Judged(None, (), left_out=FAILED)
     order = _order(row.extra_info)
     if order is None:
-        raise BadFieldError("extra_info.permutation", "is missing or no order of the options")
+        raise BadFieldError("extra_info.permutation", "is missing or not an order of the options")
     n = len(order)
     labels = tuple(_LETTERS[:n])
     name = _name(row.extra_info)
@@ -116,7 +116,9 @@ def _gold(row: _Result, order: Order) -> int | None:
         return None
     place = _LETTERS.find(row.golden_answer) if len(row.golden_answer) == 1 else -1
     if not 0 <= place < len(order):
-        raise BadFieldError("golden_answer", f"{row.golden_answer!r} is no letter of {len(order)}")
+        raise BadFieldError(
+            "golden_answer", f"{row.golden_answer!r} is not a letter of {len(order)}"
+        )
     return place if row.original else order[place]
 
 

@@ -260,7 +260,7 @@ def _llmbar(row: _LlmBar, source: Source) -> Iterator[Part]:
         raise BadFieldError("results", "is empty")
     gold = named({1: 0, 2: 1, None: None}, row.label, "label", "1, 2 or null")
     if not isinstance(row.results[-1], dict):
-        raise BadFieldError("results", "the last entry is no verdict")
+        raise BadFieldError("results", "the last entry is not a verdict")
     result = read_as(_Result, row.results[-1])
     subset, model = _place(source.file)
     item = Item(

@@ -129,7 +129,7 @@ def _row(row: object, n: int, field: str, *, counts: bool) -> tuple[float, ...] 
     try:
         values = msgspec.convert(row, list[float])
     except msgspec.ValidationError:
-        raise BadFieldError(field, "is no list of numbers") from None
+        raise BadFieldError(field, "is not a list of numbers") from None
     total = sum(values)
     if len(values) != n or min(values, default=-1.0) < 0 or not math.isfinite(total):
         raise BadFieldError(field, f"is not {n} shares")

@@ -70,7 +70,7 @@ def _prometheus(row: _Prometheus, source: Source) -> Iterator[Part]:
         if score is not None and score not in values:
             scale = ", ".join(f"{value:g}" for value in values)
             raise BadFieldError(
-                f"gpt4_score[{sample}]", f"{score:g} is no score of the scale ({scale})"
+                f"gpt4_score[{sample}]", f"{score:g} is not a score of the scale ({scale})"
             )
         yield decision(
             item,
@@ -360,7 +360,7 @@ def _list(cell: object, name: str) -> list[object]:
     try:
         return msgspec.json.decode(text, type=list[object])
     except (msgspec.DecodeError, RecursionError):
-        raise BadFieldError(name, "is no list of numbers") from None
+        raise BadFieldError(name, "is not a list of numbers") from None
 
 
 def _number(cell: object, name: str) -> float | None:
@@ -369,7 +369,7 @@ def _number(cell: object, name: str) -> float | None:
     try:
         number = float(str(cell))
     except ValueError:
-        raise BadFieldError(name, f"{cell!r} is no number") from None
+        raise BadFieldError(name, f"{cell!r} is not a number") from None
     return number if math.isfinite(number) else None
 
 

@@ -91,7 +91,7 @@ def _likelier(
     if not any(label in logprobs for label in _M):
         return LeftOut("neither label is among the returned tokens")
     if not max(logprobs.values()) <= _LARGEST:
-        raise BadFieldError("first_token_logprobs", "are no log-probabilities")
+        raise BadFieldError("first_token_logprobs", "are not log-probabilities")
     floor = min(logprobs.values())
     first, second = (math.exp(logprobs.get(label, floor)) for label in _M)
     if first + second == 0:

@@ -181,7 +181,7 @@ def check_decision(decision: Decision) -> None:
         raise ItemError(f"{where}unit: empty; leave it out")
     for count in (decision.sample, decision.input_tokens, decision.output_tokens):
         if not 0 <= count < MOST_COUNT:
-            raise ItemError(f"{where}sample or tokens: {count} is no count (0 to 2**53)")
+            raise ItemError(f"{where}sample or tokens: {count} is not a count (0 to 2**53)")
     if decision.probs is not None and len(decision.probs) != n:
         raise ItemError(f"{where}probs: {len(decision.probs)} values for {n} candidates")
     if decision.scores is not None or decision.ranking is not None or decision.flags is not None:
@@ -189,7 +189,7 @@ def check_decision(decision: Decision) -> None:
     if decision.criteria_order is not None:
         _check_criteria(decision, where)
     if decision.label_mass is not None and not -1e-3 < decision.label_mass < 1 + 1e-3:
-        raise ItemError(f"{where}label_mass: {decision.label_mass} is no share (0 to 1)")
+        raise ItemError(f"{where}label_mass: {decision.label_mass} is not a share (0 to 1)")
     if decision.probs is not None:
         total = sum(decision.probs)
         if min(decision.probs) < 0 or not abs(total - 1) < 1e-3:

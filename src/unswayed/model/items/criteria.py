@@ -45,8 +45,8 @@ def expanded(items: ItemSet) -> ItemSet:
     with_criteria = sum(bool(item.criteria) for item in items.items)
     if with_criteria < len(items):
         raise ItemError(
-            f"{items.name}: {with_criteria} of {len(items)} items have criteria. Give the others "
-            "some too (one is enough), or put them into a file of their own."
+            f"{items.name}: {with_criteria} of {len(items)} items have criteria. Give every item "
+            "at least one criterion, or move the others to a separate file."
         )
     return ItemSet.of(
         by_criterion(items), name=items.name, bad_lines=items.bad_lines, origin=items.origin

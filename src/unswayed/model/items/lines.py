@@ -119,8 +119,8 @@ def text_begun(line: bytes, path: str | Path) -> bytes:
     """Return the first line of a file without its byte order mark."""
     if line.startswith(NO_TEXT):
         raise UsageError(
-            f"{path}: not UTF-8 text. Read are .jsonl, .json, .csv and .tsv, also .gz, and "
-            ".parquet: save it as one of these, a spreadsheet as .csv."
+            f"{path}: not UTF-8 text. Save it as .jsonl, .json, .csv or .tsv (each also as .gz), "
+            "or as .parquet; export a spreadsheet as .csv."
         )
     return line.removeprefix(BOM)
 

@@ -162,9 +162,9 @@ def _collect(
 
 
 def _refusal(source: str, bad: Sequence[BadLine]) -> str:
-    way_out = "or leave bad lines out with --on-bad-item skip."
+    way_out = "or skip invalid lines with --on-bad-item skip."
     if len(bad) == 1:
-        return f"{bad[0]}. Mend the line, {way_out}"
+        return f"{bad[0]}. Fix the line, {way_out}"
     faults: dict[tuple[str, str], list[BadLine]] = {}
     for problem in bad:
         faults.setdefault((problem.field, problem.reason), []).append(problem)

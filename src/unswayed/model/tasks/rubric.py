@@ -69,7 +69,7 @@ def check_criteria(item: Item) -> None:
     seen: dict[str, str] = {}
     for name in names:
         if not name.strip() or len(name.splitlines()) > 1:
-            raise BadFieldError("criteria", f"{name!r} is no name: one line of text")
+            raise BadFieldError("criteria", f"{name!r} is not a name; use one line of text")
         if (before := seen.setdefault(criterion_key(name), name)) is not name:
             raise BadFieldError("criteria", f"{before!r} and {name!r} are the same in a reply")
 

@@ -91,5 +91,5 @@ def task_of(name: str) -> TaskSpec:
             f"task {str(name)!r} is not available; there are {' and '.join(TASKS)}."
         ) from None
     if not isinstance(task, TaskSpec):
-        raise UnknownNameError(f"task {str(name)!r}: what is registered is no TaskSpec.")
+        raise UnknownNameError(f"task {str(name)!r}: the registered object is not a TaskSpec.")
     return task
