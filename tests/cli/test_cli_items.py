@@ -24,43 +24,14 @@ def files(tmp_path: Path) -> dict[str, Path]:
     return made
 
 
-def test_lines_an_array_and_a_table_give_the_same_metrics(
-    files: dict[str, Path], tmp_path: Path, run: Run
-) -> None:
-    texts = set()
-    for name, path in files.items():
-        ran = run(
-            *("audit", str(path), "--model", "simulated/judge?slot=0.6", "--resamples", "100"),
-            *("--out", str(tmp_path / f"run-{name}"), "--json"),
-        )
-        assert ran.code == 0, ran.err
-        texts.add(ran.out)
-    assert len(texts) == 1
-
-
-def test_lines_an_array_and_a_table_give_the_same_verdicts(
-    files: dict[str, Path], tmp_path: Path, run: Run
-) -> None:
-    texts = set()
-    for name, path in files.items():
-        out = tmp_path / f"verdicts-{name}"
-        ran = run(
-            *("judge", str(path), "--model", "simulated/judge", "--method", "vote"),
-            *("--out", str(out)),
-        )
-        assert ran.code == 0, ran.err
-        texts.add(out.read_text())
-    assert len(texts) == 1
-
-
-def test_a_parquet_file_is_judged_like_lines(
+def test_lines_array_table_and_parquet_give_the_same_verdicts(
     files: dict[str, Path], tmp_path: Path, run: Run
 ) -> None:
     rows = tmp_path / "x.parquet"
-    assert run("export", str(files["x.jsonl"]), "--what", "items", "--out", str(rows)).code == 0
+    assert run("export", files["x.jsonl"], "--what", "items", "--out", rows).code == 0
     texts = set()
-    for path in (files["x.jsonl"], rows):
-        ran = run("judge", str(path), "--model", "simulated/judge", "--method", "vote")
+    for path in (*files.values(), rows):
+        ran = run("judge", path, "--model", "simulated/judge?slot=0.6", "--method", "vote")
         assert ran.code == 0, ran.err
         texts.add(ran.out)
     assert len(texts) == 1

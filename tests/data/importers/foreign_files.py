@@ -5,11 +5,18 @@ import gzip
 import io
 import json
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from unswayed.model.decisions import Decision
+
 TALK = [{"role": "user", "content": "Name a metal."}, {"role": "assistant", "content": "Tin."}]
+
+
+def choices(decisions: Sequence[Decision]) -> list[tuple[tuple[int, ...], object]]:
+    """The order and the choice of each decision."""
+    return [(decision.order, decision.choice) for decision in decisions]
 
 
 def lines(path: Path, *records: object) -> Path:

@@ -7,19 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from foreign_files import choices, lines
 
 from unswayed.base.errors import ItemError, UnknownNameError, UsageError
 from unswayed.data.importers import IMPORTERS, detect, import_files, parse_map
-from unswayed.model.decisions import Decision
-
-
-def lines(path: Path, records: Sequence[object]) -> Path:
-    path.write_text("".join(json.dumps(record) + "\n" for record in records))
-    return path
-
-
-def choices(decisions: Sequence[Decision]) -> list[tuple[tuple[int, ...], object]]:
-    return [(decision.order, decision.choice) for decision in decisions]
 
 
 def pair(first: str | None, second: str | None, **fields: object) -> dict[str, Any]:
@@ -41,7 +32,7 @@ def pair(first: str | None, second: str | None, **fields: object) -> dict[str, A
 
 
 def test_judgebench_decisions_are_displayed_letters(tmp_path: Path) -> None:
-    file = lines(tmp_path / "x.jsonl", [pair("A>B", "A>B"), pair(None, "A=B", pair_id="p2")])
+    file = lines(tmp_path / "x.jsonl", pair("A>B", "A>B"), pair(None, "A=B", pair_id="p2"))
     made = import_files("judgebench", [file])
     # the first shown is candidate 0, then candidate 1
     assert choices(made.decisions) == [
@@ -68,7 +59,7 @@ def test_judgebench_scores_are_kept_by_candidate(tmp_path: Path) -> None:
     record = pair("A>B", "B>A")
     record["judgments"][0]["judgment"]["scores"] = [3.0, 1.0]  # first shown first
     record["judgments"][1]["judgment"]["scores"] = [1.0, 3.0]
-    made = import_files("judgebench", [lines(tmp_path / "x.jsonl", [record])])
+    made = import_files("judgebench", [lines(tmp_path / "x.jsonl", record)])
     assert [decision.scores for decision in made.decisions] == [(3.0, 1.0), (3.0, 1.0)]
 
 
@@ -83,14 +74,14 @@ def test_judgebench_scores_are_kept_by_candidate(tmp_path: Path) -> None:
     ],
 )
 def test_judgebench_buckets(tmp_path: Path, source: str, bucket: str | None) -> None:
-    file = lines(tmp_path / "x.jsonl", [pair("A>B", "A>B", source=source)])
+    file = lines(tmp_path / "x.jsonl", pair("A>B", "A>B", source=source))
     assert import_files("judgebench", [file]).items[0].group == bucket
 
 
 def test_a_failed_judgment_is_no_decision(tmp_path: Path) -> None:
     record = pair("A>B", "A>B")
     record["judgments"][1] = None
-    made = import_files("judgebench", [lines(tmp_path / "x.jsonl", [record])])
+    made = import_files("judgebench", [lines(tmp_path / "x.jsonl", record)])
     assert choices(made.decisions) == [((0, 1), 0)]
 
 
@@ -146,7 +137,7 @@ def alpaca(**fields: object) -> dict[str, object]:
 def test_alpaca_eval_tells_the_order_from_the_preference(tmp_path: Path) -> None:
     # P(M) = .1. Preferring output_2 with .9 means it was shown first; with .1 second.
     records = [alpaca(), alpaca(preference=1.1, instruction="j")]
-    made = import_files("alpaca-eval", [lines(tmp_path / "x.jsonl", records)])
+    made = import_files("alpaca-eval", [lines(tmp_path / "x.jsonl", *records)])
     assert choices(made.decisions) == [((1, 0), 1), ((0, 1), 0)]
     assert made.decisions[0].probs == pytest.approx((0.1, 0.9))
     assert made.decisions[1].probs == pytest.approx((0.9, 0.1))
@@ -162,7 +153,7 @@ def test_alpaca_eval_leaves_out_what_it_cannot_tell(tmp_path: Path) -> None:
         alpaca(instruction="3", first_token_logprobs=even, preference=1.5),
         alpaca(instruction="4", first_token_logprobs={"The": -0.1}),
     ]
-    made = import_files("alpaca-eval", [lines(tmp_path / "x.jsonl", records)])
+    made = import_files("alpaca-eval", [lines(tmp_path / "x.jsonl", *records)])
     assert len(made.decisions) == 1
     left_out = {name: n for name, n in made.counts.items() if name.startswith("left_out")}
     assert sorted(left_out.values()) == [1, 1, 1]
@@ -173,7 +164,7 @@ def test_alpaca_eval_reads_raw_completions_and_floors_missing_labels(tmp_path: P
     raw = {"logprobs": {"content": [{"token": "M", "top_logprobs": tops}]}}
     # P(M) = e^-.05 / (e^-.05 + e^-3)
     record = alpaca(first_token_logprobs=None, raw_completion=raw, preference=1.950276)
-    (decision,) = import_files("alpaca-eval", [lines(tmp_path / "x.jsonl", [record])]).decisions
+    (decision,) = import_files("alpaca-eval", [lines(tmp_path / "x.jsonl", record)]).decisions
     assert decision.order == (0, 1)
     assert decision.choice == 1
     assert decision.censored
@@ -181,7 +172,7 @@ def test_alpaca_eval_reads_raw_completions_and_floors_missing_labels(tmp_path: P
 
 
 def test_alpaca_eval_refuses_a_preference_that_fits_neither_order(tmp_path: Path) -> None:
-    file = lines(tmp_path / "x.jsonl", [alpaca(preference=1.4)])
+    file = lines(tmp_path / "x.jsonl", alpaca(preference=1.4))
     with pytest.raises(ItemError, match=r"x\.jsonl:1: preference: 1\.4 is neither"):
         import_files("alpaca-eval", [file])
 
@@ -203,7 +194,7 @@ def test_mt_bench_reads_the_first_verdict_of_the_text(tmp_path: Path) -> None:
         row(vicuna, "other", "[[C]]"),
         row("other", vicuna, "A careful look, but no verdict"),
     ]
-    made = import_files("mt-bench", [lines(tmp_path / "x.jsonl", records)])
+    made = import_files("mt-bench", [lines(tmp_path / "x.jsonl", *records)])
     # candidate 0 is the reference model wherever it stands
     assert choices(made.decisions) == [((0, 1), 1), ((1, 0), 0), ((0, 1), "tie"), ((1, 0), None)]
     assert len(made.items) == 2
@@ -230,7 +221,7 @@ def test_own_decisions_pass_through(tmp_path: Path) -> None:
 
 
 def mapped(tmp_path: Path, text: str, records: Sequence[Mapping[str, object]]) -> Any:
-    return import_files("jsonl", [lines(tmp_path / "log.jsonl", records)], fields=parse_map(text))
+    return import_files("jsonl", [lines(tmp_path / "log.jsonl", *records)], fields=parse_map(text))
 
 
 def test_a_map_reads_displayed_labels_and_swaps(tmp_path: Path) -> None:
@@ -344,7 +335,7 @@ def test_a_map_belongs_to_jsonl(tmp_path: Path) -> None:
 def test_a_bad_record_is_reported_with_file_line_and_field(
     tmp_path: Path, record: object, message: str
 ) -> None:
-    file = lines(tmp_path / "x.jsonl", [pair("A>B", "A>B", pair_id="fine"), record])
+    file = lines(tmp_path / "x.jsonl", pair("A>B", "A>B", pair_id="fine"), record)
     with pytest.raises(ItemError, match=rf"x\.jsonl:2: .*{message}"):
         import_files("judgebench", [file])
     made = import_files("judgebench", [file], on_bad_item="skip")
@@ -354,8 +345,8 @@ def test_a_bad_record_is_reported_with_file_line_and_field(
 
 
 def test_the_same_question_twice_is_refused_with_both_places(tmp_path: Path) -> None:
-    first = lines(tmp_path / "a.jsonl", [pair("A>B", "A>B")])
-    second = lines(tmp_path / "b.jsonl", [pair("B>A", "A>B")])
+    first = lines(tmp_path / "a.jsonl", pair("A>B", "A>B"))
+    second = lines(tmp_path / "b.jsonl", pair("B>A", "A>B"))
     with pytest.raises(ItemError, match=r"b\.jsonl:1: item: 'p1' in order \[0, 1\].*a\.jsonl:1"):
         import_files("judgebench", [first, second])
 
@@ -363,7 +354,7 @@ def test_the_same_question_twice_is_refused_with_both_places(tmp_path: Path) -> 
 def test_an_id_with_two_texts_is_refused(tmp_path: Path) -> None:
     records = [pair("A>B", "A>B"), pair("A>B", "A>B", question="another", judge_name="other")]
     with pytest.raises(ItemError, match=r"x\.jsonl:2: prompt: of item 'p1' is another one at"):
-        import_files("judgebench", [lines(tmp_path / "x.jsonl", records)])
+        import_files("judgebench", [lines(tmp_path / "x.jsonl", *records)])
 
 
 def test_unreadable_input_is_an_error(tmp_path: Path) -> None:
@@ -384,7 +375,7 @@ def test_unreadable_input_is_an_error(tmp_path: Path) -> None:
 
 
 def test_an_unknown_kind_or_format_says_what_there_is(tmp_path: Path) -> None:
-    file = lines(tmp_path / "x.jsonl", [{"foo": 1, "bar": 2}])
+    file = lines(tmp_path / "x.jsonl", {"foo": 1, "bar": 2})
     with pytest.raises(UnknownNameError, match="Did you mean 'judgebench'"):
         import_files("judgebnch", [file])
     with pytest.raises(UsageError, match=r"unknown format; the fields are bar, foo.*--map"):
@@ -399,7 +390,7 @@ def test_every_importer_loads_says_what_it_reads_and_claims_only_its_own(name: s
 
 
 def test_a_record_of_many_fields_is_told_by_some_of_them(tmp_path: Path) -> None:
-    record = lines(tmp_path / "wide.jsonl", [{f"field_{k:03}": k for k in range(700)}])
+    record = lines(tmp_path / "wide.jsonl", {f"field_{k:03}": k for k in range(700)})
     with pytest.raises(UsageError, match=r"field_000, .* and 688 more\. Name one of") as raised:
         import_files("auto", [record])
     assert len(str(raised.value)) < 1000

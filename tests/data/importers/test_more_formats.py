@@ -2,12 +2,12 @@
 
 import json
 import math
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from foreign_files import (
     array,
+    choices,
     geval_row,
     grpo_file,
     grpo_result,
@@ -27,11 +27,6 @@ from foreign_files import (
 from unswayed.base.errors import ItemError, UsageError
 from unswayed.data.importers import Imported, import_files
 from unswayed.data.importers.pride import orders_of
-from unswayed.model.decisions import Decision
-
-
-def choices(decisions: Sequence[Decision]) -> list[tuple[tuple[int, ...], object]]:
-    return [(decision.order, decision.choice) for decision in decisions]
 
 
 def left_out(made: Imported) -> dict[str, int]:

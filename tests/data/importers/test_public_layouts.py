@@ -1,32 +1,16 @@
 """Public files in the exact layout in which their projects publish them; the content is made up."""
 
 import csv
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from foreign_files import array, choices, lines
 
 from unswayed.base.errors import ItemError, UsageError
 from unswayed.data.importers import detect, import_files
-from unswayed.model.decisions import Decision
 from unswayed.model.items import Message, text_of
-
-
-def lines(path: Path, records: Sequence[object]) -> Path:
-    path.write_text("".join(json.dumps(record) + "\n" for record in records))
-    return path
-
-
-def array(path: Path, records: Sequence[object]) -> Path:
-    path.write_text(json.dumps(records, indent=2))
-    return path
-
-
-def choices(decisions: Sequence[Decision]) -> list[tuple[tuple[int, ...], object]]:
-    return [(decision.order, decision.choice) for decision in decisions]
-
 
 # LLMBar: results are [text, finish reason] for what is asked first, and the verdict last
 
@@ -52,7 +36,7 @@ def test_llmbar_verdicts_come_after_metrics_and_a_reference(tmp_path: Path) -> N
         llmbar(verdict("1", "1"), verdict("2", "1"), input="Name a bird."),  # Swap: synthesised
     ]
     del rows[2]["label"]
-    made = import_files("auto", [array(tmp_path / "result.json", rows)])
+    made = import_files("auto", [array(tmp_path / "result.json", *rows)])
     assert choices(made.decisions) == [
         *[((0, 1), 0), ((1, 0), 1)],
         *[((0, 1), 1), ((1, 0), 1)],
@@ -80,7 +64,7 @@ def test_llmbar_ratings_that_are_equal_are_ties_and_no_preference_for_a_place(
         llmbar(rated("", "9", "1", "2"), input="Name a fish."),  # the project's words for unread
         llmbar(rated("8.5", "9", "1", "2"), input="Name a gas."),  # to the project a half is unread
     ]
-    made = import_files("auto", [array(tmp_path / "result.json", rows)])
+    made = import_files("auto", [array(tmp_path / "result.json", *rows)])
     read = [choice for _, choice in choices(made.decisions)]
     assert read == [1, 1, "tie", "tie", 0, 0, None, None, 1, 1]
     scores = [decision.scores for decision in made.decisions[::2]]
@@ -89,11 +73,11 @@ def test_llmbar_ratings_that_are_equal_are_ties_and_no_preference_for_a_place(
 
 def test_llmbar_without_a_verdict_is_counted_or_refused(tmp_path: Path) -> None:
     rows = [llmbar(verdict("1", "1")), llmbar({"swap = False": None}, input="Name a tree.")]
-    made = import_files("llmbar", [array(tmp_path / "result.json", rows)])
+    made = import_files("llmbar", [array(tmp_path / "result.json", *rows)])
     assert made.counts["left_out: no verdict was recorded"] == 1
     last_is_text = [llmbar(["only a reference", "stop"])]
     with pytest.raises(ItemError, match="results: the last entry is not a verdict"):
-        import_files("llmbar", [array(tmp_path / "bad.json", last_is_text)])
+        import_files("llmbar", [array(tmp_path / "bad.json", *last_is_text)])
 
 
 # Auto-J: test data and outputs joined by line
@@ -116,9 +100,9 @@ def autoj(tmp_path: Path) -> dict[str, Path]:
     own = [{"output": 0}, {"output": 0}, {"output": 2}]
     exchanged = [{"output": 1}, {"output": 0}, {"output": 2}]
     return {
-        "data": lines(tmp_path / "testdata_pairwise.jsonl", PAIRS),
-        "own": lines(tmp_path / "pairwise_example_output.jsonl", own),
-        "exchanged": lines(tmp_path / "pairwise_exchange_example_output.jsonl", exchanged),
+        "data": lines(tmp_path / "testdata_pairwise.jsonl", *PAIRS),
+        "own": lines(tmp_path / "pairwise_example_output.jsonl", *own),
+        "exchanged": lines(tmp_path / "pairwise_exchange_example_output.jsonl", *exchanged),
     }
 
 
@@ -150,7 +134,7 @@ def test_autoj_outputs_in_one_order_give_one_decision_each(autoj: dict[str, Path
 def test_autoj_files_that_do_not_belong_together_are_refused(
     autoj: dict[str, Path], tmp_path: Path
 ) -> None:
-    short = lines(tmp_path / "short.jsonl", [{"output": 0}])
+    short = lines(tmp_path / "short.jsonl", {"output": 0})
     with pytest.raises(
         UsageError, match=r"by line, but their lengths differ: .*jsonl 3, .*jsonl 1"
     ):
@@ -298,7 +282,7 @@ def test_fastchat_winners_are_models_and_not_letters(tmp_path: Path) -> None:
         match("model_1", "model_2", turn=2, judge=["gpt-4", "pair-v2-multi-turn"]),
         match("tie", "error", question_id=82),
     ]
-    file = lines(tmp_path / "gpt-4_pair.jsonl", rows)
+    file = lines(tmp_path / "gpt-4_pair.jsonl", *rows)
     assert detect(file) == "fastchat"
     made = import_files("auto", [file])
     assert choices(made.decisions) == [
@@ -317,7 +301,7 @@ def test_fastchat_winners_are_models_and_not_letters(tmp_path: Path) -> None:
 
 def test_a_fastchat_call_that_failed_is_no_decision(tmp_path: Path) -> None:
     rows = [match("model_2", "error", g2_judgment="$ERROR$")]
-    made = import_files("fastchat", [lines(tmp_path / "x.jsonl", rows)])
+    made = import_files("fastchat", [lines(tmp_path / "x.jsonl", *rows)])
     assert choices(made.decisions) == [((0, 1), 1)]
     assert made.counts["calls that failed ($ERROR$), left out"] == 1
 
@@ -326,10 +310,10 @@ def test_fastchat_ratings_keep_their_scores_and_optional_fields_may_lack(tmp_pat
     row = match("model_2", "model_2", m1_score=6.5, m2_score=8)
     for name in ("turn", "judge", "g1_user_prompt", "g2_user_prompt", "tstamp"):
         del row[name]
-    made = import_files("auto", [lines(tmp_path / "x.jsonl", [row])])
+    made = import_files("auto", [lines(tmp_path / "x.jsonl", row)])
     assert [decision.scores for decision in made.decisions] == [(6.5, 8.0), (6.5, 8.0)]
     with pytest.raises(ItemError, match="g1_winner: 'A' is not model_1, model_2, tie or error"):
-        import_files("fastchat", [lines(tmp_path / "y.jsonl", [match("A", "B")])])
+        import_files("fastchat", [lines(tmp_path / "y.jsonl", match("A", "B"))])
 
 
 # AlpacaEval without log-probabilities
@@ -363,7 +347,7 @@ def test_alpaca_eval_choices_without_log_probabilities_say_that_the_order_is_unk
         annotation(None, "f"),
         annotation(1.5, "g", output_2="one"),
     ]
-    made = import_files("auto", [array(tmp_path / "annotations.json", rows)])
+    made = import_files("auto", [array(tmp_path / "annotations.json", *rows)])
     assert [decision.choice for decision in made.decisions] == [0, 1, "tie", "tie", 0]
     assert {decision.probs for decision in made.decisions} == {None}
     (said,) = [name for name in made.counts if name.startswith("order not recorded")]
@@ -371,7 +355,7 @@ def test_alpaca_eval_choices_without_log_probabilities_say_that_the_order_is_unk
     assert made.counts["left_out: no preference was recorded"] == 1
     assert made.counts["left_out: the outputs are equal: they were not judged"] == 1
     with pytest.raises(ItemError, match=r"preference: 3\.0 is not between 1 and 2"):
-        import_files("alpaca-eval", [lines(tmp_path / "x.jsonl", [annotation(3, "a")])])
+        import_files("alpaca-eval", [lines(tmp_path / "x.jsonl", annotation(3, "a"))])
 
 
 def test_odd_and_missing_optional_fields_are_accepted(tmp_path: Path) -> None:
@@ -383,11 +367,11 @@ def test_odd_and_missing_optional_fields_are_accepted(tmp_path: Path) -> None:
         "judgments": [{"decision": "A>B", "judgment": ["raw"], "extra": 1}, {"decision": None}],
         "notes": [[1]],
     }
-    made = import_files("auto", [lines(tmp_path / "outputs.jsonl", [pair])])
+    made = import_files("auto", [lines(tmp_path / "outputs.jsonl", pair)])
     assert choices(made.decisions) == [((0, 1), 0), ((1, 0), None)]
     assert (made.items[0].gold, made.items[0].group) == (None, None)
     odd = annotation(2, "a", first_token_logprobs=[], raw_completion=[1], extra={"k": []})
     for name in ("generator_1", "generator_2", "annotator", "dataset"):
         del odd[name]
-    made = import_files("auto", [lines(tmp_path / "annotations.jsonl", [odd])])
+    made = import_files("auto", [lines(tmp_path / "annotations.jsonl", odd)])
     assert choices(made.decisions) == [((0, 1), 1)]
