@@ -194,4 +194,4 @@ def check_calls(metrics: Metrics, most: float) -> None:
 
 def failures(checks: Sequence[GateCheck], rule: Rule) -> list[str]:
     """Return the sentence of each check that fails."""
-    return [one.said for one in checks if one.fails(rule)]
+    return [own.said for own in checks if own.fails(rule)]

@@ -135,11 +135,13 @@ def workflow_commands(checks: Sequence[GateCheck], rule: Rule) -> list[str]:
     """Return workflow commands of GitHub, failures first; each is one line, whatever a name holds."""
     shown = [own for own in checks if own.fails(rule) or own.outcome == "unclear"]
     shown.sort(key=lambda own: not own.fails(rule))
-    return [
-        f"::{'error' if own.fails(rule) else 'warning'} title={_property(f'unswayed: {own.title}')}"
-        f"::{_data(own.said)}"
-        for own in shown[:MOST_ANNOTATIONS]
-    ]
+    lines = []
+    for own in shown[:MOST_ANNOTATIONS]:
+        title = _data(f"unswayed: {own.title}").replace(":", "%3A").replace(",", "%2C")
+        lines.append(
+            f"::{'error' if own.fails(rule) else 'warning'} title={title}::{_data(own.said)}"
+        )
+    return lines
 
 
 def summary_table(checks: Sequence[GateCheck], rule: Rule) -> str:
@@ -157,10 +159,6 @@ def _legal(text: str) -> str:
 
 def _data(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 
 def _one_line(text: str) -> str:
