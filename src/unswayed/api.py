@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from unswayed.auditing.gates import Condition, Rule, check, check_calls, failures
+from unswayed.auditing.gates import Condition, GateCheck, Rule, check, check_calls, failures
 from unswayed.auditing.planning import left_out
 from unswayed.auditing.settings import AuditSettings
 from unswayed.audits import audit_data
@@ -114,7 +114,7 @@ def assert_unswayed(
         rule: "shown" fails where the whole 95% interval is bad, "strict" passes only where none of it is,
             "point" compares the estimate.
         max_failed_share: Largest share of failed calls.
-        options: Those of `audit`. By default only the methods that the conditions name are measured.
+        options: As for `audit`. By default only the methods that the conditions name are measured.
 
     Returns:
         The content of `metrics.json`.
@@ -125,15 +125,32 @@ def assert_unswayed(
         UsageError: If a condition is not one.
     """
     __tracebackhide__ = True
+    result, checks = checked_audit(
+        judge, items, max_flip, fail_if, rule, max_failed_share=max_failed_share, **options
+    )
+    failed = failures(checks, rule)
+    assert not failed, "\n  ".join(["position or label sways the judge:", *failed])
+    return result.metrics
+
+
+def checked_audit(
+    judge: str | Backend | Callable[..., Any],
+    items: Source,
+    max_flip: float | None = 0.1,
+    fail_if: Sequence[str] = (),
+    rule: Rule = "shown",
+    *,
+    max_failed_share: float = 0.0,
+    **options: Any,
+) -> tuple[AuditResult, list[GateCheck]]:
+    """Return the audit of `assert_unswayed` and what it shows of each condition."""
     limit = [] if max_flip is None else [f"flip_rate>{max_flip}"]
     conditions = [Condition.of(text) for text in (*limit, *fail_if)]
     methods = list(dict.fromkeys([BASE, *(condition.method for condition in conditions)]))
     result = audit(judge, items, **{"methods": methods, **options})
     metrics = result.record.metrics
     check_calls(metrics, max_failed_share)
-    failed = failures([check(metrics, condition, rule) for condition in conditions], rule)
-    assert not failed, "\n  ".join(["position or label sways the judge:", *failed])
-    return result.metrics
+    return result, [check(metrics, condition, rule) for condition in conditions]
 
 
 @checked

@@ -257,7 +257,7 @@ def test_dead(unswayed):
 """
 
 
-def test_plugin_fails_tests_with_figures_and_loads_nothing_unused(tmp_path: Path) -> None:
+def test_plugin_fails_tests_with_figures_and_stays_light(tmp_path: Path) -> None:
     (tmp_path / "test_judges.py").write_text(PLUGIN)
     (tmp_path / "test_other.py").write_text(
         "import sys\\ndef test_light():\\n    assert 'numpy' not in sys.modules\\n".replace(
@@ -275,10 +275,10 @@ def test_plugin_fails_tests_with_figures_and_loads_nothing_unused(tmp_path: Path
         check=False,
     )
     assert "1 passed" in done.stdout or "2 failed" in done.stdout, done.stdout + done.stderr
-    assert "test_fair: flips 0.000 (0.000 to 0.0" in done.stdout
+    assert "test_fair: flip_rate>0.1: 0.000 (0.000 to 0.0" in done.stdout
     assert "position or label sways the judge" in done.stdout
     assert "BackendError" in done.stdout
-    assert 'name="unswayed_flip_rate" value="0.0"' in (tmp_path / "j.xml").read_text()
+    assert 'name="unswayed flip_rate&gt;0.1" value="0.0"' in (tmp_path / "j.xml").read_text()
     light = subprocess.run(
         [*base, "test_other.py"], cwd=tmp_path, capture_output=True, text=True, check=False
     )

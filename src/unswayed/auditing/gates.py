@@ -40,7 +40,7 @@ _IS_BAD: Final[dict[str, Callable[[float, float], bool]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What must not be: `METRIC[INDEX] @METHOD #GROUP OP NUMBER`, such as `flip_rate>0.1`."""
+    """Condition of a failing build: `METRIC[INDEX] @METHOD #GROUP OP NUMBER`, such as `flip_rate>0.1`."""
 
     text: str
     metric: str

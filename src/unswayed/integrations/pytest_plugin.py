@@ -31,25 +31,17 @@ def unswayed(request: pytest.FixtureRequest) -> Callable[..., dict[str, Any]]:
 
     def run(judge: Any, items: Any, **options: Any) -> dict[str, Any]:
         __tracebackhide__ = True
-        from unswayed import assert_unswayed
+        from unswayed.api import checked_audit
+        from unswayed.auditing.gates import failures
 
-        rule = request.config.getoption("--unswayed-rule")
-        if rule is not None:
-            options.setdefault("rule", rule)
-        lines = request.config.stash[LINES]
-        try:
-            metrics = assert_unswayed(judge, items, **options)
-        except AssertionError as error:
-            lines.append(f"{request.node.nodeid}: {str(error).splitlines()[-1].strip()}")
-            raise
-        single = metrics["methods"]["direct"]["consistency"]
-        if single["value"] is not None:
-            flips, low, high = (1 - single[name] for name in ("value", "high", "low"))
-            request.node.user_properties.append(("unswayed_flip_rate", round(flips, 4)))
-            lines.append(
-                f"{request.node.nodeid}: flips {flips:.3f} ({low:.3f} to {high:.3f}), {single['n']} items"
-            )
-        return metrics
+        rule = options.setdefault("rule", request.config.getoption("--unswayed-rule") or "shown")
+        result, checks = checked_audit(judge, items, **options)
+        for own in checks:
+            request.config.stash[LINES].append(f"{request.node.nodeid}: {own.said}")
+            request.node.user_properties.append((f"unswayed {own.title}", own.estimate.value))
+        failed = failures(checks, rule)
+        assert not failed, "\n  ".join(["position or label sways the judge:", *failed])
+        return result.metrics
 
     return run
 
