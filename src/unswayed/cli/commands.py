@@ -20,7 +20,7 @@ EXAMPLES: Final = {
     "list": "unswayed list methods",
 }
 PANELS: Final = {
-    "Data": "task on_bad_item limit sample data_dir",
+    "Data": "task on_bad_item limit sample data_dir columns",
     "Judge": "model decisions method order prompt template labels reask shots",
     "Measurement": "methods orders protocol probs estimation_items estimation_sizes group_by seed "
     "resamples gold_ties margin",

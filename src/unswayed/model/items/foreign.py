@@ -140,7 +140,7 @@ def reading_of(
         elif ours == "prompt" and not paired:
             raise ItemError(
                 f"{name}: no prompt among its fields ({', '.join(names)}). Name it with "
-                "--columns prompt=FIELD"
+                "--columns prompt=FIELD."
             )
     gold_from = None if paired else gold_reading(records, columns, given, name)
     if gold_from is not None and (columns["gold"][0], gold_from) != ("gold", "0"):
