@@ -74,7 +74,7 @@ def run_json(n: int, seed: int = 0) -> RunRecord:
         "command": f"{COMMAND} --seed {seed}",
         "data": {"fingerprint": "sha256:0123456789abcdef0123456789abcdef"},
         "prompt": {"name": "direct", "temperature": 0},
-        "intervals": f"95 %, percentile bootstrap over items, 1000 resamples, seed {seed}",
+        "intervals": f"95%, percentile bootstrap over items, 1000 resamples, seed {seed}",
         "seed": seed,
         "packages": {"python": "3.11.7", "numpy": "2.2.0"},
         "time_s": 12.4,

@@ -125,7 +125,7 @@ def load_data(source: Source, *, seed: int = 0, **options: Unpack[DataKeywords])
 
     Raises:
         UnknownNameError: If there is no such task.
-        UsageError: If there is neither such a set nor such a file, or a benchmark cannot be had.
+        UsageError: If there is neither such a set nor such a file, or a benchmark is not available.
         ItemError: If an item is malformed, or none is left.
     """
     return DataOptions.of({"seed": seed, **options}).load(source)

@@ -17,12 +17,12 @@ ANYWHERE = {
     "retired-word": r"(?i)\b(mends?|mended|seldom|besides|whereof|hence|likewise|anew|for want of)\b",
     "told-from": r"(?i)\b(cannot|can|could|be) (be )?told (from|apart)\b",
     "those-of": r"(?:^|[.:;] )(Those|That|The one|The ones) of\b",
-    "cannot-be-had": r"(?i)\bcannot be (had|known|seen to)\b|\bis (no|none) [a-z]+[.,;:]",
+    "cannot-be-had": r"(?i)\bcannot be (had|known|seen to)\b|(?<!\bthere )\bis (no|none) [a-z]+[.,;:]",
     "of-first": r"(?m)^(Of|From|By|With|Beside) (the|a|an|each|every|answers|what|whom)\b",
     "count-plural": r"(?<![\d,.])1 (ties|items|folds|calls|verdicts|rows|lines|pairs)\b",
 }
 PAGES = {
-    "date": r"\b20\d\d-\d\d-\d\d\b",
+    "date": r"\b(?<!\w-)20\d\d-\d\d-\d\d\b",
     "history": r"(?i)\b(came to be|before the redesign|before this|was said before|since then|the run before|until now)\b",
     "what-starts": r"(?m)^#+ (What|Where|Whether|How often)\b(?!.*\?)",
     "we-say": r"(?i)\b(is said|are said|be said|it says|says so|stands in)\b",

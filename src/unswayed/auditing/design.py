@@ -197,7 +197,7 @@ def _shuffled(
 
 
 def estimation_size(n_items: int, asked: int | None) -> int:
-    """Items a fitted method learns from: what was asked for, else 20 % and at most 200."""
+    """Items a fitted method learns from: what was asked for, else 20% and at most 200."""
     if asked is not None:
         return asked
     return min(ESTIMATION_LIMIT, max(1, round(ESTIMATION_SHARE * n_items)))

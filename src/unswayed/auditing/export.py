@@ -45,7 +45,7 @@ def format_of(path: Path) -> Format:
 
 
 def decisions_of_run(directory: str | Path) -> Iterator[Decision]:
-    """Every decision of a run, each question once; parsed anew, so a better parser shows."""
+    """Every decision of a run, each question once, parsed by the current rules."""
     path = Path(directory)
     run = read_run(path)
     if run.recorded:

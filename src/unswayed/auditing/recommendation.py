@@ -24,7 +24,7 @@ MOST_TIED: Final = 0.9
 """Limits beyond which nothing is recommended, and the report describes what is left."""
 
 _POWER: Final = 0.84
-"""Normal quantile of 80 %, the power of `needed`."""
+"""Normal quantile of 80%, the power of `needed`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,7 +37,7 @@ TYPES: Final[Mapping[str, str]] = {
 
 
 def as_csv(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> str:
-    """Rows under a heading; lists and mappings as JSON, and text that is no formula."""
+    """Rows under a heading: lists and mappings as JSON, text guarded from being read as a formula."""
     text = io.StringIO()
     writer = csv.DictWriter(text, fieldnames=list(columns), extrasaction="ignore")
     writer.writeheader()

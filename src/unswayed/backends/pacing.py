@@ -70,7 +70,7 @@ class Concurrency:
 class Spacing:
     """Keeps a rate by giving each start its share of the minute before the next may follow.
 
-    No 60 seconds hold more than `per_minute` units; None is no limit.
+    No 60 seconds hold more than `per_minute` units; None sets no limit.
     """
 
     def __init__(self, per_minute: float | None) -> None:

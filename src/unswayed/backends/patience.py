@@ -1,7 +1,7 @@
 """Limit the wait for a server that turns everything away.
 
-One that has answered before, if only with an error, gets the whole patience. One that was never
-reached (a wrong port, not started yet) gets a few seconds: waiting seldom mends an address.
+A server that has answered before, if only with an error, gets the whole patience. A server that was
+never reached (a wrong port, not started yet) gets a few seconds: waiting rarely corrects an address.
 """
 
 from __future__ import annotations

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 WIDTH = 120
-"""Columns where the output is no terminal: logs have room for the whole table."""
+"""Columns when the output is not a terminal: logs have room for the whole table."""
 
 
 def write_bytes(data: bytes) -> bool:
-    """Write to standard output at once; False where the reader left (`| head`), which is no error."""
+    """Write to standard output at once; return False if the reader left (`| head`), not an error."""
     try:
         sys.stdout.flush()
         sys.stdout.buffer.write(data)
@@ -54,7 +54,7 @@ def _write_lines(text: str) -> None:
 
 
 def aside(text: str) -> None:
-    """Print on standard error what is no message: counts at the end of a stream."""
+    """Print counts on standard error at the end of a stream, without the prefix of a message."""
     print(text, file=sys.stderr, flush=True)
 
 

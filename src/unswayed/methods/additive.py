@@ -65,7 +65,7 @@ class Effects(Learned):
     separable: bool
     layouts: tuple[tuple[int, ...], ...]  # label sequences seen in estimation
     count: int  # estimation items behind them
-    # positions_low, positions_high, labels_low, labels_high: 95 % bootstrap intervals; empty if
+    # positions_low, positions_high, labels_low, labels_high: 95% bootstrap intervals; empty if
     # not computed
     positions_low: tuple[float, ...] = ()
     positions_high: tuple[float, ...] = ()

@@ -3,7 +3,7 @@
 logit q(c) = log p(c) - mean over the batch of log p(label of c), per label sequence. The batch is
 the estimation items in their own order, so one verdict never depends on which others are asked
 with it. Off by default: the mean is the bias only if the right answer is spread evenly over the
-labels within the batch; where 80 % of the gold answers carry one label it removes the truth.
+labels within the batch; where 80% of the gold answers carry one label it removes the truth.
 Calls: fit 1 per estimation item (shared with the direct answer), judge 1. Ties: the tie rule.
 """
 

@@ -123,7 +123,7 @@ class Probe(Learned):
     # first
     costs: tuple[float, ...]
     count: int  # probed items behind them
-    # low, high: 95 % intervals of `rates`; empty if not computed
+    # low, high: 95% intervals of `rates`; empty if not computed
     low: tuple[float, ...] = ()
     high: tuple[float, ...] = ()
 

@@ -81,7 +81,7 @@ class Curve(Learned):
     loss: float  # value of the objective; 0 for a constant map, which decides nothing
     # lambda*, the weight below which only a constant map is left; None if not asked
     critical: float | None = None
-    # low, high: 95 % bootstrap interval of the threshold; None if not asked
+    # low, high: 95% bootstrap interval of the threshold; None if not asked
     low: float | None = None
     high: float | None = None
 

@@ -2,7 +2,7 @@
 
 A share of the items is asked again in all the presentations of the method's estimation; the method
 is fitted on them afresh, with a bootstrap over questions, and compared with the file. All its numbers
-are one test at 5 %: each difference is divided by its standard error, and the largest is held against
+are one test at 5%: each difference is divided by its standard error, and the largest is held against
 the largest of as many correlated normal deviates (max-t). So a file with many numbers raises no more
 false alarms than a file with one.
 """
@@ -38,8 +38,8 @@ class Drift:
 
     name: str  # what it is, such as "prior of label A under A B"
     filed: Estimate  # in the file
-    fresh: Estimate  # estimated now, with its 95 % interval
-    # distance from the file over the largest that chance brings about in 95 % of checks of all
+    fresh: Estimate  # estimated now, with its 95% interval
+    # distance from the file over the largest that chance brings about in 95% of checks of all
     # the numbers together; None where the fresh value has no spread to compare with
     # (content-free questions are asked once, small groups too rarely)
     score: float | None
@@ -151,7 +151,7 @@ def _deviate(old: Estimate, new: Estimate, draws: FloatArray) -> float:
 
 
 def _largest_by_chance(draws: FloatArray, seed: int) -> float:
-    """95 % quantile of the largest absolute deviate of numbers that vary together as the draws do."""
+    """95% quantile of the largest absolute deviate of numbers that vary together as the draws do."""
     centred = np.nan_to_num(draws - np.nanmean(draws, axis=0))
     lengths = np.sqrt((centred**2).sum(axis=0))
     directions = centred / np.where(lengths > 0, lengths, 1.0)

@@ -1,4 +1,4 @@
-"""95 % intervals of learned numbers that cover as often as they say, or none.
+"""95% intervals of learned numbers that cover as often as they say, or none.
 
 A percentile interval of the bootstrap is too narrow for few items: it takes the items' spread for
 the truth's. Means get the bootstrap-t interval, which also follows their skewness; everything else
@@ -23,7 +23,7 @@ FEWEST: Final = 60
 
 
 def expanded_levels(count: int) -> tuple[float, float]:
-    """Percentiles of the bootstrap between which the mean of `count` items lies in 95 %."""
+    """Percentiles of the bootstrap between which the mean of `count` items lies in 95%."""
     outside = 100 * expanded_tail(count)
     return outside, 100 - outside
 
@@ -31,7 +31,7 @@ def expanded_levels(count: int) -> tuple[float, float]:
 def mean_interval(
     values: FloatArray, *, resamples: int, seed: int
 ) -> tuple[FloatArray, FloatArray]:
-    """95 % bootstrap-t intervals of the means over items, (I, F) -> low and high, (F,) each."""
+    """95% bootstrap-t intervals of the means over items, (I, F) -> low and high, (F,) each."""
     rows = len(values)
     rng = np.random.default_rng(seed)
     weights = rng.multinomial(rows, np.full(rows, 1 / rows), resamples) / rows
@@ -53,7 +53,7 @@ def expanded_interval(
     resamples: int,
     seed: int,
 ) -> tuple[FloatArray, FloatArray]:
-    """95 % expanded percentile intervals of numbers, low and high of shape (F,) each, that
+    """95% expanded percentile intervals of numbers, low and high of shape (F,) each, that
     `statistic` computes from the rows of some items.
     """
     rng = np.random.default_rng(seed)

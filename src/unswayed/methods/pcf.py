@@ -8,7 +8,7 @@ call it rightly cautious (Eq. 1-4), the consensus score is C = .50 s + .25 B + .
 
 A run without a ranking is ranked by its scores, equal ones averaged. A run that was answered but
 lacks a score is dropped for its item, and K with it; without any run left the item is unparsed. A
-call that failed is no run: its item has no verdict until it is made, or what is left would be
+call that failed is not a run: its item has no verdict until it is made, or what is left would be
 another set of orders than the other items'. A flag that a run leaves out is not raised there; one
 that no run gives is unknown, and adds nothing.
 Calls per item: fit 0, judge K. Ties: all within `tolerance` of the highest C. The paper's seven

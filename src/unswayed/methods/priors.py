@@ -55,7 +55,7 @@ class LabelPrior(Learned):
     values: tuple[float, ...]  # prior probability by label; positive, sums to 1
     count: int  # estimation items (or content-free calls) behind it
     group: str | None = None  # group of items it holds for; None for all
-    # low, high: 95 % interval of each value; None if not computed
+    # low, high: 95% interval of each value; None if not computed
     low: tuple[float, ...] | None = None
     high: tuple[float, ...] | None = None
 

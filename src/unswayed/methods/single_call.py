@@ -8,7 +8,7 @@ whatever its probabilities. Calls per item: fit 0, judge 1. Ties: a declared tie
 
 `canonical` sorts the candidates by their content: sha256 of the candidate's text, then the text; equal
 texts as they stand. It is the control that every claim of consistency must beat: the verdict cannot
-depend on the order in which the candidates were given, so consistency is 100 % and consistent accuracy
+depend on the order in which the candidates were given, so consistency is 100% and consistent accuracy
 equals accuracy, while the judge's bias is untouched and falls on whichever candidate the hash puts
 first. Items without text (recorded decisions) have no such order.
 

@@ -1,6 +1,6 @@
 """Accuracy: the share of right answers, over all presentations, items weighted equally.
 
-Ties and unparsed answers are wrong; a failed call is no answer, so an item counts the presentations
+Ties and unparsed answers are wrong; a failed call does not count, so an item counts the presentations
 it has. Items whose gold is unknown (or a tie, unless ties are a class) are left out.
 `accuracy_fractional` credits a tie among m candidates with the share of them that is right.
 `agreement` is the accuracy beside the average over the full pool in the place of gold.

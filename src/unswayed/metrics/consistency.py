@@ -3,7 +3,7 @@
 Two candidates: the share of items with the same choice under every presentation; an unparsed answer
 agrees with nothing, not even another one, and a tie agrees with a tie. More candidates: the mean
 over items of the mode's share of the presentations. That is biased upwards for small sets (the
-same judge: 67.8 % with 4 presentations, 64.7 % with 24), so the set size is always printed beside
+same judge: 67.8% with 4 presentations, 64.7% with 24), so the set size is always printed beside
 it and only values from sets of one size are compared. `pairwise_agreement`, the share of pairs of
 presentations that agree, has no such bias.
 

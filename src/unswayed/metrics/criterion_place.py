@@ -1,8 +1,8 @@
 """Effect of a criterion's place in the list on its score.
 
-Of every item, the score under each order of the criteria less the item's mean over them, by the
-place at which its criterion stood: 0 everywhere where the order does not matter. In values of the
-scale, over items with a score in every order.
+The score of an item under each order of the criteria, less the item's mean over them, by the place of
+its criterion: 0 everywhere if the order does not matter. In values of the scale, over items with a
+score in every order.
 """
 
 from __future__ import annotations

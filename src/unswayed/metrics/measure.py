@@ -43,7 +43,7 @@ def measure(
     constructed: bool = False,
     gold_ties: GoldTies = "exclude",
 ) -> Row:
-    """Every metric of these outcomes, one entry per number of candidates, with its 95 %
+    """Every metric of these outcomes, one entry per number of candidates, with its 95%
     item-clustered bootstrap interval.
 
     `weights` say how many items each row of each stratum stands for, by default what the outcomes

@@ -3,8 +3,8 @@
 A ratio of sums, R = sum f / sum p, is a mean of entries R + (f - R p) / mean(p), one per unit, and a
 unit is an item or the items that count as one; a difference of two ratios is one of the differences
 of their entries. The mean of entries has the interval of `paired_difference`, which claims no
-certainty where nothing differs, as quantiles of resamples do (at 0.6 % discordant items of 40 they
-cover 17 %). Source: ours; rates in `python benchmarks/claims.py rare`.
+certainty where nothing differs, as quantiles of resamples do (at 0.6% discordant items of 40 they
+cover 17%). Source: ours; rates in `python benchmarks/claims.py rare`.
 """
 
 from __future__ import annotations

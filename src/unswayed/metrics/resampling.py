@@ -49,7 +49,7 @@ class Options(TypedDict):
 class Sums:
     """The statistics of one metric, summed over the items of one stratum.
 
-    Of a weighted metric: the items that count, and its value.
+    A weighted metric sums the items that count, and its value.
     """
 
     point: FloatArray  # over all items, shape (k,)

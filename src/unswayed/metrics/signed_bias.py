@@ -4,7 +4,7 @@ For every call the log-probabilities are centred over the candidates and read by
 label); their mean over items and presentations is the bias of each position in nats, summing to 0.
 For two candidates the difference of the two is the bias in logits. Content cancels only where every
 candidate stands equally often at every position (carries every label equally often); elsewhere the
-value is undefined, and position and label need an additive fit to be told apart. On coupled
+value is undefined, and only an additive fit separates position from label. On coupled
 presentations the two lists are equal: they measure the sum of both effects.
 
 [Ours; the additive presentation model.]

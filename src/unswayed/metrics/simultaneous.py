@@ -1,8 +1,8 @@
 """Differences between several methods at once: intervals that hold for all of them together.
 
 One interval of twelve misses zero by chance in half of all audits. Whatever is called "best" or
-"measurably" better is read from these intervals instead: the whole family covers with 95 %. The
-critical value is the 95 % quantile of the largest studentised difference (max-t), drawn with the
+"measurably" better is read from these intervals instead: the whole family covers with 95%. The
+critical value is the 95% quantile of the largest studentised difference (max-t), drawn with the
 covariance that the methods' values have over the items (the Gaussian form of the paired bootstrap,
 which unlike counts of few differing items has no steps). Spread and centre are those of
 `paired_difference`.

@@ -1,8 +1,8 @@
 """Item-clustered bootstrap: resample items with all their presentations.
 
 The presentations of one item are not independent: an interval over single calls is several times
-too narrow (150 items x 24 orders: it covers 49 % instead of 95 %). So items are drawn with
-replacement, 1 000 times, and the 2.5 % and 97.5 % quantiles of the values are the interval,
+too narrow (150 items x 24 orders: it covers 49% instead of 95%). So items are drawn with
+replacement, 1 000 times, and the 2.5% and 97.5% quantiles of the values are the interval,
 conditional on fitted parameters.
 
 A resample enters a metric only through sums of per-item statistics. Where few answer patterns occur
@@ -12,7 +12,7 @@ and the sums are matrix products. Both are the same distribution.
 Three rules go beyond the plain percentile interval. It always contains its own value. Where all
 items are alike (0 of 200 unparsed, every item consistent) a bootstrap has width zero, which would
 claim certainty: `alike_interval` takes its place for means over items, and other quantities get
-none. And where few items differ from a limit (6 of 150 inconsistent) its quantiles cover 89 to 93 %:
+none. And where few items differ from a limit (6 of 150 inconsistent) its quantiles cover 89 to 93%:
 `exact_interval` takes its place.
 
 The difference of two means over the same items has no use for a bootstrap: `paired_difference`.
@@ -178,7 +178,7 @@ def alike_interval(value: float, n_items: int, limits: Limits) -> tuple[float, f
     """Return an interval for the mean of items that are all alike.
 
     If more than a share u = 1 - 0.025^(1/n) of all items were different, n items alike would be
-    seen less than 2.5 % of the time; those that differ can be as far away as the limits. For a rate
+    seen less than 2.5% of the time; those that differ can be as far away as the limits. For a rate
     observed 0 of n times this is the exact (Clopper-Pearson) interval [0, u], about 3.7 / n.
     """
     share = 1.0 - TAIL ** (1.0 / max(n_items, 1))

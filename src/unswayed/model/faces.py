@@ -110,7 +110,7 @@ def scale_of(levels: Mapping[float, str]) -> tuple[tuple[float, ...], tuple[str,
     """Return the values and the descriptions of a scale, in the order given.
 
     Raises:
-        BadFieldError: If there are fewer than two, a value is no number, or a level has no words.
+        BadFieldError: If there are fewer than two, a value is not a number, or a level has no words.
     """
     if len(levels) < 2:
         raise BadFieldError("levels", f"a scale needs at least 2, got {len(levels)}")

@@ -220,7 +220,7 @@ def through(outer: Presentation, ask: Ask) -> Ask:
 def settled(ask: Ask, item: Item) -> Ask | None:
     """Return the question about this item as given; None if it has no content to sort by.
 
-    Of an item that may not be permuted it is its own order, whatever was asked of its content.
+    An item that may not be permuted is asked in its own order, whatever was asked of its content.
     """
     if ask.is_settled:
         return ask
@@ -258,8 +258,8 @@ def rotated(m: int, turned: int) -> Order:
 def askable(item: Item, asks: Sequence[Ask]) -> tuple[Ask, ...]:
     """Return the questions that this item allows, each once, as given.
 
-    Of an item that may not be permuted only its own order, labels in their own sequence: what
-    refers to a candidate may name its label. `DecisionTable.allowed` is the same mask over columns.
+    An item that may not be permuted allows only its own order, labels in their own sequence: a
+    text that refers to a candidate may name its label. `DecisionTable.allowed` is the same mask over columns.
     """
     if item.permutable and all(ask.is_settled for ask in asks):
         return tuple(asks)

@@ -83,7 +83,7 @@ def points(gain: Estimate) -> str:
 
 
 def number(value: float) -> str:
-    """Return a number that is no fraction, with a real minus sign: 0.716."""
+    """Format a number that is not a percentage, with a real minus sign: 0.716."""
     return f"{value:.3f}".replace("-", MINUS)
 
 

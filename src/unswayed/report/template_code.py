@@ -24,7 +24,7 @@ SEAL_BYTES: Final = 32
 class KeptCode(BytecodeCache):
     """One file of code for each template, a hash of it and of what it was made from in front.
 
-    A file that does not fit is compiled and written anew; one that cannot be written is not kept.
+    A file that does not fit is compiled and written again; one that cannot be written is not kept.
     The code lies where that of the source file `module`, which may not exist, would.
     """
 

@@ -176,7 +176,7 @@ def relabels_with_the_candidates(task: TaskSpec) -> None:
 
 
 def decides_nothing_of_a_refusal(task: TaskSpec) -> None:
-    """Check that a refused or filtered reply is no verdict, whatever its text."""
+    """Check that a refused or filtered reply gives no verdict, whatever its text."""
     item, ask, labels = item_of(task, 2, 1), Ask(shuffled(2, "x")), ("A", "B")
     right = task.reply.example(item, ask.presentation, labels, WISH)
     for reason in ("refusal", "content_filter"):

@@ -1,7 +1,7 @@
 """Training data of the tiny models: prompts with the answers of raters who have planted biases.
 
 A rater answers with a draw from softmax(learned worth / tau + position bias + label bias). In
-30 % of the prompts the labels are shuffled against the positions, so that the two biases can be
+30% of the prompts the labels are shuffled against the positions, so that the two biases can be
 told apart. Content-free prompts are answered from the biases alone. The biases are additive in the
 logits, plus a part that depends on the topic: a favourable case for methods such as PriDe.
 """

@@ -45,7 +45,7 @@ class TrainSettings:
     steps: int = 700  # optimiser steps, with batches of the format's tasks in turn
     batch: int = 128  # prompts per step; `content_free` more have candidates without content
     content_free: int = 16
-    learning_rate: float = 3e-3  # peak of a cosine that ends at 5 % of it, after `warmup` steps
+    learning_rate: float = 3e-3  # peak of a cosine that ends at 5% of it, after `warmup` steps
     warmup: int = 50
     weight_decay: float = 0.01
     # prompt_weight, end_weight: weight of the language-modelling loss on the prompt and of the end
@@ -145,7 +145,7 @@ def train(settings: TrainSettings) -> LlamaForCausalLM:
 
 
 def learning_rate(step: int, settings: TrainSettings) -> float:
-    """Linear warm-up, then a cosine down to 5 % of the peak."""
+    """Linear warm-up, then a cosine down to 5% of the peak."""
     warm = min(1.0, (step + 1) / settings.warmup)
     cosine = 0.5 * (1.0 + math.cos(math.pi * step / settings.steps))
     return settings.learning_rate * warm * (0.95 * cosine + 0.05)

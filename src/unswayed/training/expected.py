@@ -45,8 +45,8 @@ def expected_reward(
 ) -> torch.Tensor:
     """J, averaged over items: what a policy gradient climbs.
 
-    From the log-probability of each candidate's label among all tokens, shape (items, P, n), and what
-    is right, shape (items, n).
+    `log_p` is the log-probability of each candidate's label among all tokens, shape (items, P, n);
+    `right` marks the right candidates, shape (items, n).
     """
     import torch
 

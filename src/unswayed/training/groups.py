@@ -35,7 +35,7 @@ class Usable:
 def usable_items(items: Sequence[Item], data: DataTable, *, needs_gold: bool = True) -> Usable:
     """Part the items whose gold tells candidates apart from those whose does not.
 
-    Items with a repeated candidate are always dropped: nobody can mend them, and the released
+    Items with a repeated candidate are always dropped: no setting can repair them, and the released
     training files of PA-GRPO (arXiv 2603.21016) hold some. `data.without_gold` says whether other
     faults of gold stop (`ItemError`) or drop; without `needs_gold` gold is not looked at.
     """

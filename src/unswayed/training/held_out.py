@@ -43,7 +43,7 @@ class Figure(NamedTuple):
     """A held-out figure as it was logged."""
 
     name: str  # such as accuracy
-    # value, low, high: with its 95 % interval, clustered by item; None where there is none
+    # value, low, high: with its 95% interval, clustered by item; None where there is none
     value: float
     low: float | None
     high: float | None

@@ -57,8 +57,8 @@ class Objective(Protocol):
 
         Args:
             recipe: Its table `reward`.
-            consistency: `--reward`, which goes before the recipe.
-            advantage: `--advantage`, likewise.
+            consistency: `--reward`, which overrides the recipe.
+            advantage: `--advantage`, which overrides the recipe.
 
         Raises:
             UsageError: If the objective is asked to be another one.

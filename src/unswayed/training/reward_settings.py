@@ -72,7 +72,8 @@ class RewardSettings:
     Attributes:
         consistency: Name of the consistency reward that is added. None: the objective's own, and
             PA-GRPO's, con, where it has none.
-        advantage: What a sample is compared with. None: likewise, and group.
+        advantage: Samples that a sample is compared with. None: the objective's own, and group
+            where it has none.
         lam: Weight of the consistency reward.
         epsilon: Added to the standard deviation.
         delta: A group whose standard deviation is below this gets advantage 0.

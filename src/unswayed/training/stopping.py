@@ -1,7 +1,7 @@
 """Stopping at once: a signal throws the step away that is being made, and saves the last whole one.
 
 Between two optimiser steps weights, optimiser and schedule stay as they are, however long sampling
-takes. So what a step changes besides (random numbers, tokens seen) is kept where it begins, and a
+takes. So the other state of a step (random numbers, tokens seen) is kept where it begins, and a
 checkpoint of that moment can be written at any time before the next update: a resumed run then
 equals one that was never stopped. During the update, and while log and checkpoint are written, a
 stop waits for the end of the step; with several updates to a batch of responses, for the last.
@@ -14,8 +14,8 @@ How the step is left depends on who else takes part in it:
   wait for ever, and runs no handler of Python. So a thread hears the signal, and another writes the
   checkpoint and ends the process, while the main threads go on with a step that nobody will see.
 
-Of the last, the main threads never update the weights. Before each update all processes meet at a
-gate; one that is stopping refuses it, and then none passes, so all are at the step after which
+In the last case, the main threads never update the weights. Before each update all processes meet
+at a gate; one that is stopping refuses it, and then none passes, so all are at the step after which
 somebody refused. A process that waits at the gate cannot be asked: its thread reads from the
 processes' key-value store that the gate is refused, and takes the step before it, too.
 

@@ -31,7 +31,7 @@ FINE_STEPS: Final = 50
 """Steps of a profile from no wrong gold to gold by lot."""
 
 LIKELY: Final = NORMAL**2 / 2
-"""By how much a log-likelihood may be below the best within a 95 % interval: chi-square / 2."""
+"""By how much a log-likelihood may be below the best within a 95% interval: chi-square / 2."""
 
 
 class GoldNoise(NamedTuple):
@@ -72,7 +72,7 @@ def noise_of_gold(
 
 
 def wrong_gold(mean_logits: FloatArray, gold: Sequence[int]) -> Estimate:
-    """Return the share of wrong gold with its 95 % profile-likelihood interval, whatever the temperature.
+    """Return the share of wrong gold with its 95% profile-likelihood interval, whatever the temperature.
 
     From 0 to (n - 1) / n, which is gold by lot. "Wrong" is as in `noise_of_gold`: as often on items
     where the average is sure as on others. An average that is sure and wrong counts in it, since gold
@@ -102,7 +102,7 @@ def shared_temperature(mean_logits: FloatArray, gold: Sequence[int]) -> float:
 
 
 def _likely(profile: FloatArray, places: FloatArray) -> tuple[float, float]:
-    """Return the ends of the 95 % interval, on straight lines between the places of a profile."""
+    """Return the ends of the 95% interval, on straight lines between the places of a profile."""
     above = profile - (profile.max() - LIKELY)
     within = np.flatnonzero(above >= 0)
     ends = []

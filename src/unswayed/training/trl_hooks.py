@@ -129,7 +129,7 @@ def merge_without_trace(model: Any) -> None:
 
     With vLLM rollouts trl merges the adapter into the base before each batch, sends the sum, and
     subtracts the adapter again. In bfloat16 that does not undo the addition: after 1 000 such steps a
-    512 x 512 matrix had moved by 2.7 % of its norm, a quarter of what its adapter had learned.
+    512 x 512 matrix had moved by 2.7% of its norm, a quarter of what its adapter had learned.
 
     The copy lies beside the weights, on the same device and sharded alike, while the adapter is
     merged: during the transfer to vLLM, when there are no activations.

@@ -30,7 +30,7 @@ class _Parts(dict[str, object]):
 def records_of(file: str) -> Iterator[Entry]:
     """Yield the records of a file (JSON Lines, one array, one object, a table, Parquet), bad ones as the error they are.
 
-    Of a file that is one object, fields that are long are `msgspec.Raw`.
+    In a file that is one object, long fields are `msgspec.Raw`.
     """
     if is_table(file) or is_parquet(file):
         for number, row in read_table(file) if is_table(file) else read_parquet(file):

@@ -10,7 +10,7 @@ Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class Estimate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A number with its 95 % interval, or a reason why there is none.
+    """A number with its 95% interval, or a reason why there is none.
 
     Attributes:
         value, low, high: The estimate and its interval, fractions in [0, 1] for rates.
@@ -19,7 +19,7 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         reason: Why `value` is None, or has no interval.
         by_construction: The value holds for any judge (a method that reads every order is always
             consistent) and is not evidence.
-        joint: Of a difference between methods: the interval that holds with 95 % for all methods
+        joint: Of a difference between methods: the interval that holds with 95% for all methods
             compared at once.
         groups: Of an average over groups: in how many of them it is defined.
     """

@@ -102,11 +102,11 @@ class Item(
         response: Of a scale: the text that is scored.
         criteria: Of a scale: names of what is scored in one prompt, on the same levels.
         permutable: False for items whose candidates refer to each other ("all of the above").
-        criterion: The one of `criteria` that an item of the task `criteria` is about.
+        criterion: Criterion that an item of the task `criteria` is about, one of `criteria`.
         unit: What it counts once with; items of one unit are no evidence of their own.
 
     Raises:
-        ItemError: If no task has that name, or the unit is no text. The name of a task becomes the `Task`.
+        ItemError: If no task has that name, or the unit is not text. The name of a task becomes the `Task`.
     """
 
     id: str

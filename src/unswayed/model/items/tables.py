@@ -1,7 +1,7 @@
 """Tables: the rows of CSV and TSV, and the fields of an item whose candidates stand in columns.
 
 A record without `candidates` may give them one by one, in one family of columns, counted from 0, 1 or
-a: `candidate_0, candidate_1, …`, `option_a, option_b, …`, likewise `answer_…` and `response_…`, or
+a: `candidate_0, candidate_1, …`, `option_a, option_b, …`, `answer_…` and `response_…` in the same way, or
 `a, b, …`. The levels of a scale stand in columns by their values: `level_1, level_2, …`. `meta.x` is the field x of `meta`.
 Everything else is named as in `formats.md`.
 """
@@ -90,7 +90,7 @@ def read_rows(lines: Iterable[bytes]) -> Iterator[tuple[int, dict[str, str] | Ba
 
 
 def typed_cells(row: Mapping[str, str]) -> dict[str, object]:
-    """Return a row of text as a record of an item: empty cells left out, JSON where a field is no text."""
+    """Return a row of text as a record of an item: empty cells left out, JSON where a field is not text."""
     record: dict[str, object] = {}
     for name, cell in row.items():
         if name in _TEXT_CELLS or is_candidate_column(name):

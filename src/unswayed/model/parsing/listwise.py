@@ -4,7 +4,7 @@ A reply is read as loosely as `listwise_json` allows, with any prose and fences 
 count: all about these labels, but for those
 
 * inside reasoning, in a quotation (`quoting`), or in words that report somebody's ("Candidate B ends
-  with: {…}"); a fence that holds nothing before the object is no quotation;
+  with: {…}"); a fence that holds nothing before the object is not a quotation;
 * copied from the item's texts, word for word or value for value;
 * in a string of another object, or in the middle of a line behind an object that broke off;
 * that the words before a later one correct ("Wait, revised: {…}");

@@ -1,6 +1,6 @@
-"""JSON as judges write it: every object of a text, and of a broken one what is complete.
+"""JSON as judges write it: every object of a text, and the complete part of a broken one.
 
-Beside the grammar of JSON are read: a comma before a closing bracket, single quotes, `//` and `/* */`
+The reader also accepts a comma before a closing bracket, single quotes, `//` and `/* */`
 comments, line breaks inside strings, Python's `True`, `False` and `None`, and a word without quotes as a
 value. Nothing is repaired: a text that goes on in any other way, or ends, breaks the object off there.
 Libraries that repair were measured and left out: one reads a number that was cut off as the whole

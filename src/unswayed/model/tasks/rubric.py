@@ -60,7 +60,7 @@ def _is_score(value: object) -> bool:
 
 
 def check_criteria(item: Item) -> None:
-    """Check that the names of criteria can be told apart in a reply."""
+    """Check that a reply can distinguish the names of criteria."""
     names = item.criteria
     if names is None:
         return
