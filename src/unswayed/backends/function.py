@@ -160,6 +160,10 @@ async def _in_thread(ask: Callable[[], Any]) -> Any:
     loop = asyncio.get_running_loop()
     done = loop.create_future()
 
+    def settle(said: Any, error: BaseException | None) -> None:
+        if not done.cancelled():
+            done.set_result((said, error))
+
     def call() -> None:
         said, error = None, None
         try:
@@ -167,7 +171,7 @@ async def _in_thread(ask: Callable[[], Any]) -> Any:
         except BaseException as raised:  # a future takes no StopIteration
             error = raised
         with suppress(RuntimeError):  # the loop is closed: nobody waits
-            loop.call_soon_threadsafe(lambda: done.cancelled() or done.set_result((said, error)))
+            loop.call_soon_threadsafe(settle, said, error)
 
     threading.Thread(target=copy_context().run, args=(call,), daemon=True).start()
     said, error = await done
