@@ -92,7 +92,7 @@ def test_a_file_fits_a_head(path: Path) -> None:
 BUDGETS: Final = {
     ".": 965,
     "auditing": 4210,
-    "backends": 6480,
+    "backends": 6510,
     "base": 1070,
     "calls": 2960,
     "cli": 2225,
@@ -100,7 +100,7 @@ BUDGETS: Final = {
     "ext": 150,
     "methods": 4725,
     "metrics": 4500,
-    "model": 7770,
+    "model": 7835,
     "prompts": 1700,
     "report": 3800,
     "store": 1300,
