@@ -36,6 +36,7 @@ PARTS = {
     "gold": "claim_rates.gold",
     "changes": "claim_rates.changes",
     "sums": "claim_rates.sums",
+    "gates": "claim_rates.gates",
     "sentences": "claim_rates.sentences",
 }
 

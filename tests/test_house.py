@@ -90,17 +90,18 @@ def test_a_file_fits_a_head(path: Path) -> None:
 
 
 BUDGETS: Final = {
-    ".": 965,
-    "auditing": 4210,
+    ".": 1030,
+    "auditing": 4405,
     "backends": 6510,
     "base": 1070,
     "calls": 2960,
-    "cli": 2225,
+    "cli": 2415,
     "data": 6030,
     "ext": 150,
     "methods": 4725,
+    "integrations": 65,
     "metrics": 4500,
-    "model": 7835,
+    "model": 7840,
     "prompts": 1700,
     "report": 3800,
     "store": 1300,

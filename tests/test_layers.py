@@ -21,7 +21,7 @@ LAYERS = (
     {"backends", "store", "data"},
     {"calls", "auditing", "keywords"},
     {"training", "tiny", "report"},
-    {"cli", "api", "result", "audits", "sources", "__main__", "ext", "testing"},
+    {"cli", "api", "result", "audits", "sources", "__main__", "ext", "testing", "integrations"},
 )
 PURE = 2
 """The layer whose rooms do not import each other."""

@@ -17,6 +17,7 @@ from unswayed.base.version import VERSION
 
 if TYPE_CHECKING:
     from unswayed import methods as methods
+    from unswayed.api import assert_unswayed as assert_unswayed
     from unswayed.api import audit as audit
     from unswayed.api import calibrate as calibrate
     from unswayed.backends.function import FunctionJudge as FunctionJudge
@@ -44,6 +45,7 @@ _WHERE = {
     "Task": "unswayed.model.items:Task",
     "UnswayedError": "unswayed.base.errors:UnswayedError",
     "Verdict": "unswayed.model.decisions:Verdict",
+    "assert_unswayed": "unswayed.api:assert_unswayed",
     "audit": "unswayed.api:audit",
     "calibrate": "unswayed.api:calibrate",
     "load_data": "unswayed.sources:load_data",
@@ -62,6 +64,7 @@ __all__ = [
     "Task",
     "UnswayedError",
     "Verdict",
+    "assert_unswayed",
     "audit",
     "calibrate",
     "load_data",

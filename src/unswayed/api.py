@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+from unswayed.auditing.gates import Condition, GateCheck, Rule, check, check_calls, failures
 from unswayed.auditing.planning import left_out
 from unswayed.auditing.settings import AuditSettings
 from unswayed.audits import audit_data
@@ -18,7 +19,7 @@ from unswayed.base.version import VERSION
 from unswayed.calls import Caller, Progress, RunSettings, stop_on_interrupt
 from unswayed.calls.calibration import Calibration, check_calibration, prompts_for
 from unswayed.calls.calibration import calibrate as fit
-from unswayed.methods import Method
+from unswayed.methods import BASE, Method
 from unswayed.methods.fitted_file import save_method
 from unswayed.methods.names import parse_method
 from unswayed.model.decisions import Decision
@@ -91,6 +92,65 @@ def audit(
     if not run.calls.answered and (run.fatal or run.failures):
         raise BackendError(run.fatal or run.failures[0])
     return result
+
+
+def assert_unswayed(
+    judge: str | Backend | Callable[..., Any],
+    items: Source,
+    *,
+    max_flip: float | None = 0.1,
+    fail_if: Sequence[str] = (),
+    rule: Rule = "shown",
+    max_failed_share: float = 0.0,
+    **options: Any,
+) -> dict[str, Any]:
+    """Audit a judge in a test, and fail the test if the order or the labels sway it.
+
+    Args:
+        judge: As `model` of `audit`.
+        items: As for `audit`.
+        max_flip: Largest share of single verdicts that may flip; None for no limit.
+        fail_if: Further conditions, as `unswayed gate --fail-if` takes them.
+        rule: "shown" fails where the whole 95% interval is bad, "strict" passes only where none of it is,
+            "point" compares the estimate.
+        max_failed_share: Largest share of failed calls.
+        options: As for `audit`. By default only the methods that the conditions name are measured.
+
+    Returns:
+        The content of `metrics.json`.
+
+    Raises:
+        AssertionError: If a condition holds, with value, interval and number of items.
+        BackendError: If calls failed, so that nothing can be concluded.
+        UsageError: If a condition is not one.
+    """
+    __tracebackhide__ = True
+    result, checks = checked_audit(
+        judge, items, max_flip, fail_if, rule, max_failed_share=max_failed_share, **options
+    )
+    failed = failures(checks, rule)
+    assert not failed, "\n  ".join(["position or label sways the judge:", *failed])
+    return result.metrics
+
+
+def checked_audit(
+    judge: str | Backend | Callable[..., Any],
+    items: Source,
+    max_flip: float | None = 0.1,
+    fail_if: Sequence[str] = (),
+    rule: Rule = "shown",
+    *,
+    max_failed_share: float = 0.0,
+    **options: Any,
+) -> tuple[AuditResult, list[GateCheck]]:
+    """Return the audit of `assert_unswayed` and what it shows of each condition."""
+    limit = [] if max_flip is None else [f"flip_rate>{max_flip}"]
+    conditions = [Condition.of(text) for text in (*limit, *fail_if)]
+    methods = list(dict.fromkeys([BASE, *(condition.method for condition in conditions)]))
+    result = audit(judge, items, **{"methods": methods, **options})
+    metrics = result.record.metrics
+    check_calls(metrics, max_failed_share)
+    return result, [check(metrics, condition, rule) for condition in conditions]
 
 
 @checked

@@ -39,7 +39,8 @@ def test_lines_array_table_and_parquet_give_the_same_verdicts(
 
 def test_bad_rows_stop_before_any_call_with_all_counted(tmp_path: Path, run: Run) -> None:
     path = tmp_path / "bad.csv"
-    path.write_text("id,prompt,a,b,gold\n" + "".join(f"q{k},p,x,y,B\n" for k in range(9)))
+    rows = "".join(f"q{k},p,x,y,B\n" for k in range(9))
+    path.write_text(f"id,prompt,a,b,gold\nq,p,x,y,0\n{rows}")  # a column of indices, but for these
     ran = run("audit", str(path), "--model", "simulated/judge", "--out", str(tmp_path / "run"))
     assert ran.code == 2
     assert "9 bad lines" in ran.err

@@ -26,6 +26,7 @@ COMMANDS = {
     "train": "unswayed.cli.train:train",
     "train advise": "unswayed.cli.advise:advise",
     "report": "unswayed.cli.report:report",
+    "gate": "unswayed.cli.gate:gate",
     "export": "unswayed.cli.export:export",
     "check-table": "unswayed.cli.check_table:check_table",
     "list": "unswayed.cli.list_:list_",

@@ -9,12 +9,15 @@ from typing import Annotated, Final
 
 import typer
 
+from unswayed.auditing.gates import Condition, check
 from unswayed.auditing.run_directory import default_directory
 from unswayed.auditing.settings import AuditSettings
 from unswayed.audits import audit_data, price_calls, settled
 from unswayed.backends import BackendSettings
 from unswayed.cli.command import command_line
+from unswayed.cli.gate import FailedShare, FailIf, Junit, RuleOption, conclude
 from unswayed.cli.options import Budget, DryRun, Model, Shots, with_options
+from unswayed.cli.output import note, write
 from unswayed.cli.results import finish, show_price
 from unswayed.prompts import AskOptions
 from unswayed.sources import DataOptions
@@ -55,11 +58,16 @@ def audit(
         float | None,
         typer.Option(min=0, max=1, help="Exit with code 1 if more single-call verdicts flip."),
     ] = None,
+    fail_if: FailIf = None,
+    rule: RuleOption = "shown",
+    max_failed_share: FailedShare = 0.0,
+    junit: Junit = None,
 ) -> int:
     """Measure position and label bias, and compare methods.
 
     Without arguments, audits the built-in judge on its built-in items: no key, no download.
     """
+    conditions = [Condition.of(text) for text in fail_if or ()]
     gc.set_threshold(SELDOM, *gc.get_threshold()[1:])  # the process is the command's
     reach = replace(reach, pricing_only=dry_run)
     if dry_run and decisions is None:
@@ -80,4 +88,9 @@ def audit(
         budget=budget,
         command=command_line(),
     )
-    return finish(result, json=json, max_flip_rate=max_flip_rate)
+    code = finish(result, json=json, max_flip_rate=max_flip_rate, max_failed_share=max_failed_share)
+    if conditions and not code:
+        metrics = result.record.metrics
+        checks = [check(metrics, condition, rule) for condition in conditions]
+        conclude({str(result.directory): checks}, rule, junit, show=note if json else write)
+    return code

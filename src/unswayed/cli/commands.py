@@ -15,16 +15,17 @@ EXAMPLES: Final = {
     "train": "unswayed train distill items.jsonl --recipe RECIPE --out trained",
     "train advise": "unswayed train advise items.jsonl --model PATH",
     "report": "unswayed report RUN OTHER-RUN --out both.html",
+    "gate": "unswayed gate RUN --fail-if 'flip_rate>0.1'",
     "export": "unswayed export tiny-judge --what items --out items.jsonl",
     "check-table": "unswayed check-table paper.md",
     "list": "unswayed list methods",
 }
 PANELS: Final = {
-    "Data": "task on_bad_item limit sample data_dir",
+    "Data": "task on_bad_item limit sample data_dir columns",
     "Judge": "model decisions method order prompt template labels reask shots",
     "Measurement": "methods orders protocol probs estimation_items estimation_sizes group_by seed "
     "resamples gold_ties margin",
-    "Output and gates": "out json max_flip_rate calls force",
+    "Output and gates": "out json max_flip_rate fail_if rule max_failed_share junit baseline margin calls force",
     "API calls and cost": "budget base_url max_connections timeout max_retries patience prices dry_run",
     "Local models (hf/, vllm/)": "device device_map dtype attn_implementation memory_gb threads "
     "tensor_parallel trust_remote_code",

@@ -154,7 +154,7 @@ def _items(data: str, selection: DataOptions) -> Iterator[list[Item]]:
     whole = is_built_in(data) or is_benchmark(data)
     whole = whole or is_table(data) or is_parquet(data) or selection.columns is not None
     whole = whole or data.lower().removesuffix(".gz").endswith(".json")
-    if whole or (data != "-" and is_foreign(data)):
+    if whole or is_foreign(data):
         loaded = selection.load(data)
         for bad in loaded.bad_lines:
             note(f"{bad} (left out)")

@@ -47,7 +47,9 @@ def show_price(plan: CallPlan, *, json: bool) -> None:
         write(remark)
 
 
-def finish(result: AuditResult, *, json: bool, max_flip_rate: float | None) -> int:
+def finish(
+    result: AuditResult, *, json: bool, max_flip_rate: float | None, max_failed_share: float = 0.0
+) -> int:
     """Print the results and return the exit code."""
     from unswayed.report.collect import without_items
     from unswayed.report.terminal import terminal_report
@@ -66,7 +68,8 @@ def finish(result: AuditResult, *, json: bool, max_flip_rate: float | None) -> i
         return 130
     if run.budget_to_finish:
         note(f"to go on: {with_budget(command_line(), run.budget_to_finish)}")
-    if run.fatal or run.budget_spent or run.calls.failed:
+    lost = run.calls.failed > max_failed_share * run.calls.planned
+    if run.fatal or run.budget_spent or lost:
         return 3
     if max_flip_rate is not None:
         _gate(record, max_flip_rate)

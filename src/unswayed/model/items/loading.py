@@ -151,8 +151,11 @@ def _record(entry: Entry) -> Entry:
 
 
 def is_foreign(path: str | Path) -> bool:
-    """Return True if the first line of a JSON Lines file is a record in other people's columns."""
-    first = next(iter_lines(path), None)
+    """Return True if the first line of a JSON Lines file is a record in other people's columns.
+
+    A pipe, which can be read only once, is not looked into.
+    """
+    first = next(iter_lines(path), None) if Path(path).is_file() else None
     record = None if first is None else _record(first[1])
     return isinstance(record, Mapping) and not is_ours(record)
 

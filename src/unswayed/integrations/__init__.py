@@ -1,0 +1,1 @@
+"""Adapters for other tools: one file per tool, which converts types and does nothing else."""

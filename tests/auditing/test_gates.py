@@ -1,0 +1,291 @@
+"""Gates: conditions, rules, what CI reads, and how often they are wrong."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import msgspec
+import numpy as np
+import pytest
+
+import unswayed as us
+from claim_rates.gates import metrics_of_flips
+from unswayed.auditing.gates import Condition, GateCheck, check, check_baseline
+from unswayed.auditing.records import CallsRecord, Metrics
+from unswayed.backends.simulated import simulated_items
+from unswayed.base.errors import BackendError, UsageError
+from unswayed.cli import main
+from unswayed.cli.gate import junit_xml, summary_table, workflow_commands
+from unswayed.metrics.rows import Row
+from unswayed.model.decisions import Estimate
+
+EVIL = GateCheck(
+    "a<b\x00%\n::error::x|y", "fail", "50%\n::warning::\x01 <b>", Estimate(value=1.0, n=3)
+)
+
+
+def metrics_with(low: float, value: float, high: float, **others: Any) -> Metrics:
+    estimate = Estimate(value=1 - value, low=1 - high, high=1 - low, n=100)
+    rates = (
+        Estimate(value=0.7, low=0.6, high=0.8, n=100),
+        Estimate(value=0.3, low=0.2, high=0.4, n=100),
+    )
+    row = Row(
+        {
+            "consistency": (estimate,),
+            "position_rate": rates,
+            "accuracy": (Estimate(value=None, n=0, reason="no gold"),),
+        }
+    )
+    return Metrics(
+        calls=CallsRecord(planned=200, made=200, replies=200, **others),
+        methods={"direct": row},
+        groups={"law": {"direct": row}},
+    )
+
+
+@pytest.mark.parametrize(
+    ("low", "value", "high", "outcomes"),
+    [
+        (0.02, 0.05, 0.08, ("pass", "pass", "pass")),
+        (0.05, 0.08, 0.12, ("unclear", "unclear", "pass")),
+        (0.09, 0.12, 0.15, ("unclear", "unclear", "fail")),
+        (0.11, 0.15, 0.20, ("fail", "fail", "fail")),
+    ],
+)
+def test_rules_read_the_interval(
+    low: float, value: float, high: float, outcomes: tuple[str, ...]
+) -> None:
+    metrics, condition = metrics_with(low, value, high), Condition.of("flip_rate>0.1")
+    rules = ("shown", "strict", "point")
+    checks = {rule: check(metrics, condition, rule) for rule in rules}
+    assert tuple(checks[rule].outcome for rule in rules) == outcomes
+    assert [checks[rule].fails(rule) for rule in rules] == [
+        outcomes[0] == "fail",
+        outcomes[1] != "pass",
+        outcomes[2] == "fail",
+    ]
+
+
+def test_sentence_names_the_items_that_would_decide() -> None:
+    metrics = metrics_with(0.05, 0.08, 0.11)  # half-width 0.03, distance 0.02: 100 * 2.25
+    said = check(metrics, Condition.of("flip_rate>0.1")).said
+    assert (
+        said == "flip_rate>0.1: 0.080 (0.050 to 0.110, 100 items); about 225 items would decide it."
+    )
+
+
+def test_condition_names_place_method_and_group() -> None:
+    metrics = metrics_with(0, 0.1, 0.2)
+    assert check(metrics, Condition.of("position_rate[0]>0.55")).outcome == "fail"
+    assert check(metrics, Condition.of("position_rate[1]@direct#law<0.45")).outcome == "fail"
+    assert check(metrics, Condition.of("calls.failed>0")).outcome == "pass"
+    unknown = check(metrics, Condition.of("accuracy<0.5"))
+    assert unknown.outcome == "unknown"
+    assert unknown.fails("shown")
+    assert "no gold" in unknown.said
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("flip_rate", "write METRIC<NUMBER"),
+        ("flip_rate>much", "write METRIC<NUMBER"),
+        ("flip_rate>nan", "write METRIC<NUMBER"),
+        ("flip_rate>1e999", "write METRIC<NUMBER"),
+        ("flip_rates>0.1", "unknown metric 'flip_rates'. Did you mean 'flip_rate'"),
+        ("calls.fail>0", "Did you mean 'calls.failed'"),
+        ("accuracy@average<0.5", "no method 'average'"),
+        ("accuracy#low<0.5", "no group 'low'. Did you mean 'law'"),
+        ("position_rate[2]<0.5", "places count from 0 to 1"),
+    ],
+)
+def test_wrong_condition_is_rejected(text: str, reason: str) -> None:
+    with pytest.raises(UsageError, match=reason):
+        check(metrics_with(0, 0.1, 0.2), Condition.of(text))
+
+
+def test_unread_answers_do_not_count_as_flips() -> None:
+    metrics = msgspec.structs.replace(metrics_with(0, 0, 0.02, unparsed=200))
+    assert check(metrics, Condition.of("flip_rate>0.1")).outcome == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("rate", "shown", "strict", "point"),
+    [
+        (0.05, (0, 0.02), (0.03, 0.12), (0, 0.02)),
+        (0.10, (0, 0.05), (0.93, 1), (0.38, 0.56)),
+        (0.15, (0.5, 0.75), (0.98, 1), (0.97, 1)),
+    ],
+)
+def test_share_of_failing_builds(rate: float, shown: Any, strict: Any, point: Any) -> None:
+    """The specification's table: 300 items, limit 0.10, intervals of the program itself."""
+    draws = np.random.default_rng(0)
+    failing = dict.fromkeys(("shown", "strict", "point"), 0)
+    for _ in range(200):
+        flips = draws.random(300) < rate
+        metrics = metrics_of_flips(flips)
+        for rule in failing:
+            failing[rule] += check(metrics, Condition.of("flip_rate>0.1"), rule).fails(rule)  # type: ignore[arg-type]
+    for rule, (least, most) in zip(failing, (shown, strict, point), strict=True):
+        assert least <= failing[rule] / 200 <= most, rule
+
+
+def test_names_cannot_leave_their_line_or_element() -> None:
+    parsed = ElementTree.fromstring(junit_xml({"a\x00<run>": [EVIL]}, "shown"))
+    assert parsed[0].attrib["failures"] == "1"
+    (line,) = workflow_commands([EVIL], "shown")
+    assert "\n" not in line
+    assert line.startswith("::error title=unswayed%3A a<b\x00%25%0A%3A%3Aerror%3A%3Ax|y::50%25%0A")
+    assert summary_table([EVIL], "shown").splitlines()[2].count("|") - 1 == 4  # one is escaped
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("runs")
+    for name, model in (
+        ("before", "simulated/judge?slot=0.3"),
+        ("again", "simulated/judge?slot=0.3&seed=1"),
+        ("worse", "simulated/judge?slot=1.2"),
+    ):
+        us.audit(model, simulated_items(400), out=folder / name, methods="direct", resamples=100)
+    return {name: folder / name for name in ("before", "again", "worse")}
+
+
+def test_baseline_tells_noise_from_a_loss(runs: dict[str, Path]) -> None:
+    assert check_baseline(runs["before"], runs["worse"], 0.02).outcome == "fail"
+    again = check_baseline(runs["before"], runs["again"], 0.05)
+    assert again.outcome in ("pass", "unclear")
+    assert "shared items)" in again.said
+
+
+def test_gate_command_has_exit_codes(
+    runs: dict[str, Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run, summary = str(runs["worse"]), tmp_path / "summary.md"
+    assert main(["gate", run, "--fail-if", "flip_rate>0.9"]) == 0
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    junit = tmp_path / "gates.xml"
+    capsys.readouterr()
+    assert main(["gate", run, "--fail-if", "flip_rate>0.05", "--junit", str(junit)]) == 1
+    told = capsys.readouterr()
+    assert "FAIL  flip_rate>0.05: 0." in told.out
+    assert "::error title=unswayed%3A flip_rate>0.05::" in told.out
+    assert "1 of 1 gates failed" in told.err
+    assert "**fail**" in summary.read_text()
+    assert ElementTree.parse(junit).getroot()[0].attrib["failures"] == "1"
+    assert main(["gate", run]) == 2
+    assert main(["gate", run, "--baseline", str(runs["before"])]) == 1
+    assert main(["gate", str(tmp_path), "--fail-if", "flip_rate>0.1"]) == 2
+
+
+def test_failed_calls_go_before_gates(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def judge(prompt: str, answers: list[str]) -> int:
+        if prompt.endswith("7"):
+            raise TimeoutError
+        return 0
+
+    named = us.FunctionJudge(judge, name="v1")
+    us.audit(named, simulated_items(20), out=tmp_path / "run", methods="direct", resamples=100)
+    assert main(["gate", str(tmp_path / "run"), "--fail-if", "flip_rate>0.1"]) == 3
+    assert "--max-failed-share" in capsys.readouterr().err
+    assert (
+        main(
+            [
+                "gate",
+                str(tmp_path / "run"),
+                "--fail-if",
+                "flip_rate>0.1",
+                "--max-failed-share",
+                "0.5",
+            ]
+        )
+        == 1
+    )
+
+
+def test_audit_fails_by_conditions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    base = [
+        "audit",
+        "tiny-judge",
+        "--limit",
+        "60",
+        "--resamples",
+        "100",
+        "--out",
+        str(tmp_path / "run"),
+    ]
+    assert main([*base, "--fail-if", "flip_rate>0.1"]) == 1
+    assert main([*base, "--fail-if", "flip_rate>0.9"]) == 0
+    capsys.readouterr()
+    assert main([*base, "--json", "--fail-if", "flip_rate>0.9"]) == 0
+    assert json.loads(capsys.readouterr().out)["methods"]["direct"]
+    assert main([*base, "--fail-if", "flips>0.9"]) == 2
+
+
+def test_assert_unswayed_tells_a_swayed_judge_from_failed_calls() -> None:
+    items = simulated_items(60)
+    fair = us.assert_unswayed(lambda p, a: int(a[1] > a[0]), items, resamples=100)
+    assert fair["methods"]["direct"]["consistency"]["value"] == 1
+    with pytest.raises(AssertionError, match=r"sways the judge:\n  flip_rate>0.1: 1.000 \(0.9"):
+        us.assert_unswayed(lambda p, a: 0, items, resamples=100)
+    with pytest.raises(BackendError):
+        us.assert_unswayed(lambda p, a: 1 // 0, items, resamples=100)
+    with pytest.raises(AssertionError, match="no answer could be read"):
+        us.assert_unswayed(lambda p, a: None, items, resamples=100)
+    judge = us.FunctionJudge(lambda p, a: [0.9, 0.1], probabilities=True)
+    us.assert_unswayed(judge, items, max_flip=None, fail_if=["tie_rate@average>0.9"], resamples=100)
+
+
+PLUGIN = """
+from unswayed.backends.simulated import simulated_items
+ITEMS = list(simulated_items(60))
+def test_fair(unswayed):
+    metrics = unswayed(lambda p, a: int(a[1] > a[0]), ITEMS, resamples=100)
+    assert metrics["methods"]["direct"]["consistency"]["value"] == 1
+def test_swayed(unswayed):
+    unswayed(lambda p, a: 0, ITEMS, resamples=100)
+def test_dead(unswayed):
+    unswayed(lambda p, a: 1 // 0, ITEMS[:5], resamples=100)
+"""
+
+
+def test_plugin_fails_tests_with_figures_and_stays_light(tmp_path: Path) -> None:
+    (tmp_path / "test_judges.py").write_text(PLUGIN)
+    (tmp_path / "test_other.py").write_text(
+        "import sys\\ndef test_light():\\n    assert 'numpy' not in sys.modules\\n".replace(
+            "\\n", chr(10)
+        )
+    )
+    base = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    if "unswayed" not in plugins():
+        base += ["-p", "unswayed.integrations.pytest_plugin"]
+    done = subprocess.run(
+        [*base, "test_judges.py", "--junit-xml=j.xml"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "1 passed" in done.stdout or "2 failed" in done.stdout, done.stdout + done.stderr
+    assert "test_fair: flip_rate>0.1: 0.000 (0.000 to 0.0" in done.stdout
+    assert "position or label sways the judge" in done.stdout
+    assert "BackendError" in done.stdout
+    assert 'name="unswayed flip_rate&gt;0.1" value="0.0"' in (tmp_path / "j.xml").read_text()
+    light = subprocess.run(
+        [*base, "test_other.py"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert light.returncode == 0, light.stdout
+
+
+def plugins() -> set[str]:
+    from importlib.metadata import entry_points
+
+    return {entry.name for entry in entry_points(group="pytest11")}
