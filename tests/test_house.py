@@ -92,7 +92,7 @@ def test_a_file_fits_a_head(path: Path) -> None:
 BUDGETS: Final = {
     ".": 1030,
     "auditing": 4405,
-    "backends": 6480,
+    "backends": 6510,
     "base": 1070,
     "calls": 2960,
     "cli": 2415,
@@ -101,7 +101,7 @@ BUDGETS: Final = {
     "methods": 4725,
     "integrations": 65,
     "metrics": 4500,
-    "model": 7775,
+    "model": 7840,
     "prompts": 1700,
     "report": 3800,
     "store": 1300,
