@@ -101,7 +101,7 @@ BUDGETS: Final = {
     "methods": 4725,
     "integrations": 65,
     "metrics": 4500,
-    "model": 7775,
+    "model": 7840,
     "prompts": 1700,
     "report": 3800,
     "store": 1300,

@@ -3,6 +3,8 @@
 import asyncio
 import hashlib
 import math
+import subprocess
+import sys
 import threading
 from fractions import Fraction
 from pathlib import Path
@@ -55,6 +57,13 @@ class Called:
 def shares(prompt: str, answers: list[str]) -> list[float]:
     first = 1 / (1 + math.exp(-6 * (worth(answers[0]) + 0.2 - worth(answers[1]))))
     return [first, 1 - first]
+
+
+class TextlessError(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+    __repr__ = __str__
 
 
 def decisions(judged: list[dict[str, object]]) -> list[dict[str, object]]:
@@ -277,3 +286,49 @@ def test_probabilities_of_any_number_type_count() -> None:
         verdict = opened.compare("q", "a", "b")
     assert verdict.choice == 1
     assert verdict.scores == pytest.approx((0.25, 0.75))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [StopIteration(), asyncio.CancelledError(), TextlessError()],
+    ids=["stop", "cancelled", "text"],
+)
+@pytest.mark.parametrize("is_async", [False, True])
+def test_any_exception_is_a_failed_call(error: BaseException, is_async: bool) -> None:
+    def judge(prompt: str, answers: list[str]) -> int:
+        if prompt == "Q3":
+            raise error
+        return 0
+
+    async def waiting(prompt: str, answers: list[str]) -> int:
+        return judge(prompt, answers)
+
+    result = us.audit(waiting if is_async else judge, rows(6), **FAST)
+    assert result.metrics["calls"]["failed"] == 2
+    assert result.metrics["calls"]["made"] == 10
+
+
+@pytest.mark.parametrize(
+    "returned", [10**5000, [10**400, 0], TextlessError()], ids=["int", "list", "object"]
+)
+def test_value_that_cannot_be_written_is_rejected(returned: object) -> None:
+    judge = us.FunctionJudge(lambda p, a: returned, probabilities=True)
+    with pytest.raises(UsageError, match=r"q\d+: function/lambda returned "):
+        us.audit(judge, rows(5), **FAST)
+
+
+def test_interrupted_process_does_not_wait_for_function() -> None:
+    code = (
+        "import os, signal, time\nimport unswayed as us\n"
+        "def judge(prompt, answers):\n"
+        "    if (prompt, answers) == ('Q1', ['a', 'b']):\n"
+        "        os.kill(os.getpid(), signal.SIGINT)\n"
+        "    time.sleep(60)\n"
+        "rows = [{'id': f'q{k}', 'prompt': f'Q{k}', 'candidates': ['a', 'b']} for k in range(3)]\n"
+        "us.audit(judge, rows)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, timeout=40, check=False
+    )
+    assert b"KeyboardInterrupt" in done.stderr
+    assert b"Stopping. Finished work is kept" in done.stderr

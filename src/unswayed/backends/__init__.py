@@ -95,7 +95,7 @@ class BackendSettings(Settings):
             float,
             Meta(
                 gt=0,
-                description="GB to use besides the weights; vllm/: for keys and values on each GPU "
+                description="GB to use beside the weights; vllm/: for keys and values on each GPU "
                 "[default: half of what is free; vllm/: chosen by vLLM]",
             ),
         ]

@@ -6,8 +6,9 @@ import asyncio
 import inspect
 import math
 import operator
+import threading
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
 from typing import Any
@@ -73,11 +74,10 @@ class FunctionJudge(Backend):
         """Answer every query once; see `Backend.answer`."""
         remaining = iter(queries)
         running: dict[asyncio.Task[Outcome], Query] = {}
-        threads = ThreadPoolExecutor(self._at_once, thread_name_prefix="function-judge")
         try:
             while True:
                 while len(running) < self._at_once and (query := next(remaining, None)) is not None:
-                    running[asyncio.ensure_future(self._outcome(query, threads))] = query
+                    running[asyncio.ensure_future(self._outcome(query))] = query
                 if not running:
                     return
                 done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
@@ -86,9 +86,8 @@ class FunctionJudge(Backend):
         finally:
             for task in running:
                 task.cancel()
-            threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _outcome(self, query: Query, threads: ThreadPoolExecutor) -> Outcome:
+    async def _outcome(self, query: Query) -> Outcome:
         item, shown, instead = query.item, query.ask.presentation, query.ask.substitute
         if item.task not in (Task.PAIRWISE, Task.MCQ):
             raise UsageError(
@@ -104,15 +103,14 @@ class FunctionJudge(Backend):
         answers = [texts[candidate] for candidate in shown.order]
         ask = partial(self._function, prompt, *(answers if self._takes_pair else [answers]))
         try:
-            if self._is_async:
-                said = ask()
-            else:
-                loop = asyncio.get_running_loop()
-                said = await loop.run_in_executor(threads, copy_context().run, ask)
+            said = ask() if self._is_async else await _in_thread(ask)
             if inspect.isawaitable(said):
                 said = await said
-        except Exception as error:
-            told = f"{type(error).__name__}: {error}".removesuffix(": ")
+        except (Exception, asyncio.CancelledError) as error:
+            task = asyncio.current_task()
+            if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+                raise
+            told = f"{type(error).__name__}: {_written(str, error)}".removesuffix(": ")
             return Failure(error="BackendError", message=f"{item.id}: {self.model} raised {told}")
         return self._read(said, query, shown.symbols(query.request.labels))
 
@@ -129,7 +127,7 @@ class FunctionJudge(Backend):
         if label is None:
             more = f", or {len(symbols)} probabilities that add up to 1"
             raise UsageError(
-                f"{query.item.id}: {self.model} returned {said!r:.60}. It may return a place from 0 to "
+                f"{query.item.id}: {self.model} returned {_written(repr, said):.60}. It may return a place from 0 to "
                 f"{len(symbols) - 1}, one of {', '.join(symbols)}, 'tie', or None"
                 f"{more if self.gives_logprobs else ''}."
             )
@@ -157,6 +155,39 @@ class FunctionJudge(Backend):
         )
 
 
+async def _in_thread(ask: Callable[[], Any]) -> Any:
+    """Return what a blocking function returns; its thread does not keep an interrupted process alive."""
+    loop = asyncio.get_running_loop()
+    done = loop.create_future()
+
+    def settle(said: Any, error: BaseException | None) -> None:
+        if not done.cancelled():
+            done.set_result((said, error))
+
+    def call() -> None:
+        said, error = None, None
+        try:
+            said = ask()
+        except BaseException as raised:  # a future takes no StopIteration
+            error = raised
+        with suppress(RuntimeError):  # the loop is closed: nobody waits
+            loop.call_soon_threadsafe(settle, said, error)
+
+    threading.Thread(target=copy_context().run, args=(call,), daemon=True).start()
+    said, error = await done
+    if error is not None:
+        raise error
+    return said
+
+
+def _written(write: Callable[[Any], str], value: Any) -> str:
+    """Return the text of a value, or its type where writing it fails."""
+    try:
+        return write(value)
+    except Exception:  # a number of 5,000 digits, a class of the user's
+        return f"a value of type {type(value).__name__}"
+
+
 def _takes_pair(function: Callable[..., Any]) -> bool:
     """Return True for f(prompt, first, second) and False for f(prompt, answers), by the arguments it needs."""
     try:
@@ -181,7 +212,7 @@ def _shares(said: Any, n: int) -> list[float] | None:
         return None
     try:
         shares = [float(share) for share in said]
-    except (TypeError, ValueError):
+    except Exception:  # whatever their conversion raises
         return None
     sound = len(shares) == n and all(math.isfinite(share) and share >= 0 for share in shares)
     return shares if sound and abs(sum(shares) - 1) <= MOST_OFF else None

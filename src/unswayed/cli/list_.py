@@ -124,7 +124,7 @@ def _launch_files() -> Listing:
     from unswayed.training.launch_files import launch_names, launch_title
 
     rows = [(name, launch_title(name)) for name in launch_names()]
-    return ("launch file", "what it is for"), rows
+    return ("launch file", "use"), rows
 
 
 def _first_line(thing: object) -> str:

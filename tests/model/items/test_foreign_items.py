@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import unswayed as us
@@ -117,6 +118,75 @@ GOOD: dict[str, tuple[list[dict[str, Any]], str | None, list[Any]]] = {
         ],
         None,
         [0, 1, "tie"],
+    ),
+    "option that is a word for a tie": (
+        [
+            {"question": f"q{k}", "choices": ["more", "equal"], "answer": ["equal", "more"][k]}
+            for k in range(2)
+        ],
+        None,
+        [1, 0],
+    ),
+    "scores of levels": (
+        table("question,response,level_1,level_2,level_3,label\nq,r,x,y,z,1\ns,r,x,y,z,2.5\n"),
+        None,
+        [1, 2.5],
+    ),
+    "scores of listed levels": (
+        [
+            {
+                "id": k,
+                "prompt": f"Q{k}",
+                "response": "r",
+                "candidates": list("xyz"),
+                "values": [1, 2, 3],
+                "gold": k + 1,
+            }
+            for k in range(3)
+        ],
+        None,
+        [1, 2, 3],
+    ),
+    "scores by criterion": (
+        [
+            {
+                "question": "Q",
+                "response": "r",
+                "level_1": "x",
+                "level_2": "y",
+                "criteria": ["s", "t"],
+                "label": {"s": 1, "t": 2},
+            }
+        ],
+        None,
+        [{"s": 1, "t": 2}],
+    ),
+    "chosen with gold of its own": (
+        [{"prompt": f"Q{k}", "chosen": f"x{k}", "rejected": f"y{k}", "label": k} for k in (0, 1)],
+        "candidates=chosen|rejected,gold=label",
+        [0, 1],
+    ),
+    "arrays in a cell": (
+        [
+            {
+                "question": f"Q{k}",
+                "choices": {"text": np.array(["x", "y"]), "label": np.array(["A", "B"])},
+                "answerKey": "AB"[k],
+            }
+            for k in range(2)
+        ],
+        None,
+        [0, 1],
+    ),
+    "texts that are JSON": (
+        [{"question": "Q", "output_1": "[1, 2]", "output_2": '{"a": 1}', "label": "A"}],
+        None,
+        [0],
+    ),
+    "column like a field": (
+        [{"question": "Q", "choices": ["a", "b"], "results": "x"}],
+        None,
+        [None],
     ),
     "from 1, given": (
         [{"question": f"Q{k}", "choices": ["a", "b", "c"], "label": 1} for k in range(3)],
@@ -229,6 +299,47 @@ BAD: dict[str, tuple[list[dict[str, Any]], str]] = {
         table("id,prompt,answer_a,answer_b,gold\n1,q,4,5,1\n2,r,4,5,2\n"),
         "gold counts from 0, and .* names no candidate.*gold_from=1",
     ),
+    "index or text, with a point": (
+        [{"question": f"q{k}", "choices": ["1", "0"], "answer": float(k)} for k in range(2)],
+        "counted from 0 or the text of the right candidate, which differ",
+    ),
+    "chosen or gold": (
+        [{"prompt": "q", "chosen": "a", "rejected": "b", "gold": 1}],
+        "gold could be chosen or gold",
+    ),
+    "huge number": (
+        [{"question": "q", "choices": ["a", "b"], "answer": 10**400}],
+        "answer is '1000.* where the candidates are",
+    ),
+    "nested cell": (
+        [{"question": "q", "choices": "[" * 10_000}],
+        "data.csv:1: choices: has no list",
+    ),
+    "text for candidates": (
+        [{"question": "q", "choices": {"text": "foo", "label": "bar"}}],
+        "data.csv:1: choices: has no list",
+    ),
+    "candidate of another type": (
+        [{"question": "q", "choices": ["a", 2]}],
+        r"data.csv:1: choices\[1\]: Expected `str",
+    ),
+    "prompt of another type": (
+        [{"question": 5, "choices": ["a", "b"]}],
+        "data.csv:1: question: Expected `str",
+    ),
+    "no question in a row": (
+        [{"question": q, "choices": ["a", "b"]} for q in ("q", None)],
+        "data.csv:2: question: is empty",
+    ),
+    "nothing chosen": (
+        [{"prompt": "q", "chosen": None, "rejected": "b"}],
+        "data.csv:1: chosen: is empty",
+    ),
+    "texts without prompt": (
+        [{"chosen": "a", "rejected": "b"}],
+        "data.csv:1: prompt: is missing, and chosen and rejected share no first turns",
+    ),
+    "turns of texts": ([{"chosen": ["a", "b"], "rejected": ["a", "c"]}], "share no first turns"),
     "one candidate": (
         [{"question": "q", "choices": ["a"]}],
         "choices: has no list of at least two",
@@ -345,3 +456,47 @@ def test_judge_command_reads_other_columns(
         str(tmp_path / "v.jsonl"),
     ]
     assert main(["judge", str(path), "--model", "simulated/judge", "--method", "vote", *given]) == 0
+
+
+OWN: dict[str, str] = {
+    "scores from 1": "id,prompt,response,level_1,level_2,gold\n1,q,r,a,b,1\n2,q,r,a,b,2\n",
+    "no prompt": "id,prompt,answer_a,answer_b,gold\n1,,a,b,1\n",
+}
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_own_table_is_read_strictly(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "own.csv"
+    path.write_text(OWN[name])
+    rows = [json.loads(row["gold"]) for row in table(OWN[name])]
+    items = load_items(path)
+    assert [item.gold for item in items] == rows
+    assert items.read_as == ""
+
+
+def test_own_records_may_differ_in_form() -> None:
+    own = {"prompt": "q", "gold": 1}
+    items = items_of(
+        [
+            {"id": "x", "answer_a": "a", "answer_b": "b", **own},
+            {"id": "y", "candidates": ["a", "b"], **own},
+        ]
+    )
+    assert [item.gold for item in items] == [1, 1]
+
+
+def test_bad_first_line_does_not_decide_the_form(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    rows = [json.dumps(row) for row in GOOD["mmlu"][0]]
+    path.write_text("\n".join(["{", *rows]))
+    with pytest.raises(ItemError, match=r"x.jsonl:1: JSON: not valid JSON"):
+        load_items(path)
+    assert [item.gold for item in load_items(path, on_bad_item="skip")] == [0, 1, 2, 3]
+
+
+def test_missing_values_of_pandas_are_missing() -> None:
+    pandas = pytest.importorskip("pandas")
+    rows = [{"question": f"q{k}", "choices": ["a", "b"], "answer": k} for k in range(2)]
+    frame = pandas.DataFrame([*rows, {"question": "q2", "choices": ["c", "d"]}])
+    frame["answer"] = frame["answer"].astype("Int64")
+    assert [item.gold for item in us.load_data(frame)] == [0, 1, None]

@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, Final
 
 from unswayed.base.errors import ItemError, UsageError
@@ -63,9 +64,11 @@ class ColumnReading:
         return {*paths, *(parts_of(path)[0] for path in paths)}
 
 
-def is_ours(record: Record) -> bool:
+def is_ours(record: object) -> bool:
     """Return True if a record has our id, prompt and candidates, so that it is read strictly."""
-    return isinstance(record.get("id"), str) and "prompt" in record and "candidates" in record
+    if not isinstance(record, Mapping) or not isinstance(record.get("id"), str):
+        return False
+    return "prompt" in record and "candidates" in record
 
 
 def parse_columns(text: str) -> dict[str, Paths]:
@@ -109,14 +112,16 @@ def reading_of(
             raise ItemError(f"{name}: {_no_candidates(ways, names)}")
         if ways[0] != tuple(families):
             columns["candidates"] = ways[0]
-            if ways[0] == CHOSEN:
+            if ways[0] == CHOSEN and "gold" not in columns:
                 said.append(
                     "chosen as the right candidate and rejected as the other, in an order drawn by a hash"
                 )
             elif ways[0] != ("candidates",):
                 said.append(f"{' and '.join(ways[0])} as candidates")
         taken |= {*ways[0], *families}
-    paired = columns.get("candidates") == CHOSEN
+    paired = columns.get("candidates") == CHOSEN and "gold" not in columns
+    if paired and "gold" in names:
+        raise ItemError(f"{name}: gold could be chosen or gold. Choose with --columns gold=gold")
     for ours in ("id", "prompt", "gold", "group"):
         if ours in columns or (ours == "gold" and paired):
             continue
@@ -140,7 +145,7 @@ def reading_of(
         elif ours == "prompt" and not paired:
             raise ItemError(
                 f"{name}: no prompt among its fields ({', '.join(names)}). Name it with "
-                "--columns prompt=FIELD"
+                "--columns prompt=FIELD."
             )
     gold_from = None if paired else gold_reading(records, columns, given, name)
     if gold_from is not None and (columns["gold"][0], gold_from) != ("gold", "0"):
@@ -150,9 +155,12 @@ def reading_of(
     rest = [column for column in names if column not in taken and not _is_ours(column)]
     free = [field for field in Item.__struct_fields__ if field not in columns]
     for column in rest:
-        close = did_you_mean(column, free)
-        if close.startswith("Did") and f"'{column[0]}" in close:
-            raise ItemError(f"{name}: {column} is not a field of an item. {close}")
+        close = get_close_matches(column, free, n=1, cutoff=0.74)
+        if close and close[0][0] == column[0]:
+            raise ItemError(
+                f"{name}: {column} is not a field of an item. Did you mean {close[0]!r}? Else call it "
+                f"meta.{column}."
+            )
     if rest:
         said.append(f"{', '.join(rest)} into meta")
     return ColumnReading(columns, gold_from, tuple(said))
@@ -171,7 +179,7 @@ def _given_columns(
         if ours != "gold_from":
             columns[ours] = (theirs,) if isinstance(theirs, str) else tuple(theirs)
             for path in columns[ours]:
-                if all(at(record, path) is None for record in records):
+                if path not in names and all(at(record, path) is None for record in records):
                     raise UsageError(
                         f"--columns {ours}={path}: {name} has no such field. {did_you_mean(path, names)}"
                     )
@@ -236,13 +244,17 @@ def our_record(record: Record, reading: ColumnReading, counted: Counter[str]) ->
         own = at(record, columns[ours][0]) if ours in columns else None
         if not is_missing(own):
             row[ours] = str(own) if ours == "group" else own
-    if paths == CHOSEN:
+        elif ours == "prompt" and columns.get(ours) == (ours,) and own == "":
+            row[ours] = own  # of decisions that came without texts
+        elif ours == "prompt" and ours in columns:
+            raise BadFieldError(columns[ours][0], "is empty")
+    if paths == CHOSEN and "gold" not in columns:
         row |= _preference(record, row)
     elif paths:
         row["candidates"] = candidates_in(record, paths)[0]
         if len(row["candidates"]) < 2:
             raise BadFieldError(paths[0], "has no list of at least two candidates")
-        if len(row["candidates"]) > 2:
+        if len(row["candidates"]) > 2 and "values" not in row:
             row.setdefault("task", "mcq")
     if "gold" in columns and (gold := gold_of(record, columns, reading.gold_from)) is not None:
         row["gold"] = gold
@@ -268,25 +280,37 @@ def _preference(record: Record, row: Record) -> dict[str, Any]:
 
     The first turns that two conversations share become the prompt.
     """
-    good, bad = [opened(record.get(column)) for column in CHOSEN]
-    talk: dict[str, Any] = {}
-    if (
-        isinstance(good, Sequence)
-        and isinstance(bad, Sequence)
-        and not isinstance(good, str)
-        and "prompt" not in row
-    ):
-        pairs = zip(good, bad, strict=False)
-        shared = next(
-            (k for k, (turn, other) in enumerate(pairs) if turn != other), min(len(good), len(bad))
-        )
+    texts: list[Any] = []
+    for column in CHOSEN:
+        if is_missing(cell := record.get(column)):
+            raise BadFieldError(column, "is empty")
+        turns = opened(cell)
+        is_talk = isinstance(turns, list | tuple) and all(isinstance(own, Mapping) for own in turns)
+        texts.append(turns if is_talk and turns else str(cell))
+    (good, bad), talk = texts, dict[str, Any]()
+    if "prompt" not in row:
+        least = 0 if isinstance(good, str) or isinstance(bad, str) else min(len(good), len(bad)) - 1
+        shared = next((k for k in range(least) if good[k] != bad[k]), least)
+        if not shared:
+            raise BadFieldError(
+                "prompt", "is missing, and chosen and rejected share no first turns"
+            )
         talk["prompt"] = good[:shared]
-        good, bad = (
-            own[shared]["content"] if len(own) == shared + 1 else own[shared:]
+        good, bad = [
+            own[shared].get("content") if len(own) == shared + 1 else own[shared:]
             for own in (good, bad)
-        )
+        ]
     drawn = hashlib.sha256(f"{good}\n{bad}".encode("utf-8", "replace")).digest()[0] & 1
     return {**talk, "candidates": [bad, good] if drawn else [good, bad], "gold": drawn}
+
+
+def their_name(field: str, columns: Mapping[str, Paths]) -> str:
+    """Return the path of a field of ours, such as `candidates[1]`, in their columns."""
+    ours, _, place = field.partition("[")
+    paths = columns.get(ours, ())
+    if len(paths) > 1 and place and paths != CHOSEN:
+        return paths[int(place.partition("]")[0])]
+    return " and ".join(paths) + field[len(ours) :] * (len(paths) == 1) if paths else field
 
 
 def rows_of_columns(source: Mapping[str, Any]) -> Iterable[Record]:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from unswayed.base.errors import ItemError, UsageError
 from unswayed.model.items.paths import Record, at, candidates_in, is_missing
-from unswayed.model.items.tables import BadFieldError
+from unswayed.model.items.tables import BadFieldError, is_level_column, typed_values
 
 Paths = tuple[str, ...]
 
@@ -43,6 +43,8 @@ def gold_reading(
     path = columns.get("gold")
     if path is None:
         return None
+    if is_scale(records, columns):
+        return None
     told = given.get("gold_from")
     if told is not None:
         way = told if isinstance(told, str) else str(told[0])
@@ -53,9 +55,10 @@ def gold_reading(
     rows: list[Gold] = []
     for record in records:
         gold = at(record, column)
-        if not is_missing(gold) and not _is_tie(gold):
+        if not is_missing(gold):
             with suppress(BadFieldError):  # which is reported with its line
-                rows.append((gold, *candidates_in(record, headings)))
+                row = (gold, *candidates_in(record, headings))
+                rows += [row] * (not _is_tie(gold, () if column == "gold" else row[1]))
     if not rows:
         return "0"
     ways = {
@@ -92,8 +95,16 @@ def gold_reading(
     return next(iter(ways))
 
 
-def _is_tie(gold: object) -> bool:
-    return isinstance(gold, str) and gold.strip().casefold() in TIES
+def is_scale(records: Sequence[Record], columns: Mapping[str, Paths]) -> bool:
+    """Return True for records with the values of levels, whose gold is a score."""
+    names = {name for record in records for name in record}
+    return "values" in columns or "values" in names or any(map(is_level_column, names))
+
+
+def _is_tie(gold: object, cells: Sequence[object]) -> bool:
+    """Return True for a word for a tie that is not the text of a candidate."""
+    word = gold.strip().casefold() if isinstance(gold, str) else ""
+    return word in TIES and word not in {str(cell).strip().casefold() for cell in cells}
 
 
 def _index(
@@ -104,13 +115,14 @@ def _index(
     if way in ("0", "1"):
         try:
             place = float(gold) - int(way) if not isinstance(gold, bool) else -1.0
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             return None
         return int(place) if place.is_integer() and 0 <= place < len(cells) else None
     if way == "letters":
         places = [place for place, symbol in enumerate(symbols) if symbol == word]
     elif way == "texts":
-        places = [place for place, cell in enumerate(cells) if str(cell).strip() == word]
+        words = {word, str(int(gold)) if isinstance(gold, float) and gold.is_integer() else word}
+        places = [place for place, cell in enumerate(cells) if str(cell).strip() in words]
     else:
         places = [place for place, own in enumerate(headings) if word.casefold() in own.casefold()]
         places = places if len(headings) > 1 and word else []
@@ -121,15 +133,15 @@ def agree(
     records: Sequence[Record], columns: Mapping[str, Paths], candidates: Sequence[str], name: str
 ) -> bool:
     """Return True if several columns of gold name the same candidates in every record."""
-    seen = set()
+    seen: list[list[Any]] = []
     for column in candidates:
         own = {**columns, "gold": (column,)}
         try:
             way = gold_reading(records, own, {}, name)
-            seen.add(tuple(gold_of(record, own, way) for record in records))
+            seen.append([gold_of(record, own, way) for record in records])
         except ItemError:
             return False
-    return len(seen) == 1
+    return all(golds == seen[0] for golds in seen)
 
 
 def gold_of(record: Record, columns: Mapping[str, Paths], gold_from: str | None) -> Any:
@@ -138,12 +150,13 @@ def gold_of(record: Record, columns: Mapping[str, Paths], gold_from: str | None)
     gold = at(record, column)
     if is_missing(gold):
         return None
-    if _is_tie(gold):
-        return "tie"
-    if gold_from is None:
-        return gold
+    if gold_from is None:  # as the format has it, in a table as text
+        return "tie" if _is_tie(gold, ()) else typed_values({"gold": gold})["gold"]
     headings = columns.get("candidates", ())
-    index = _index(gold, *candidates_in(record, headings), gold_from, headings)
+    cells, symbols = candidates_in(record, headings)
+    if _is_tie(gold, () if column == "gold" else cells):
+        return "tie"
+    index = _index(gold, cells, symbols, gold_from, headings)
     if index is None:
         raise BadFieldError(column, f"{str(gold)[:40]!r} is not {READINGS[gold_from]}")
     return index

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -14,7 +15,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from unswayed.base.errors import ItemError
-from unswayed.model.items.foreign import is_ours, our_record, reading_of
+from unswayed.model.items.foreign import is_ours, our_record, reading_of, their_name
 from unswayed.model.items.item import BadLine, Item, Task, decode_item, item_of
 from unswayed.model.items.lines import (
     is_parquet,
@@ -27,7 +28,7 @@ from unswayed.model.items.sets import ItemSet
 from unswayed.model.items.tables import BadFieldError, is_table, typed_cells, typed_values
 
 Columns = Mapping[str, str | Sequence[str]]
-Entry = bytes | msgspec.Raw | Mapping[str, object] | BadFieldError
+Entry = bytes | msgspec.Raw | Mapping[str, object] | BadFieldError | Item
 
 MOST_BAD: Final = 10_000
 """Most bad lines counted before a file is refused."""
@@ -134,12 +135,14 @@ def as_item(given: object, place: int = 1) -> Item:
 def _read(entry: Entry) -> Item:
     if isinstance(entry, BadFieldError):
         raise entry
+    if isinstance(entry, Item):
+        return entry
     return item_of(entry) if isinstance(entry, Mapping) else decode_item(entry)
 
 
 def _record(entry: Entry) -> Entry:
     """Return an entry as a record, if it is one."""
-    if isinstance(entry, Mapping | BadFieldError):
+    if isinstance(entry, Mapping | BadFieldError | Item):
         return entry
     try:
         return msgspec.json.decode(entry, type=dict[str, Any])
@@ -172,18 +175,26 @@ def _collect(
     entries = iter(entries)
     first = next(entries, None)
     entries = entries if first is None else chain([first], entries)
-    begun = None if first is None else _record(first[1])
-    if columns or (isinstance(begun, Mapping) and not is_ours(begun)):
+    if first is not None and (columns or not is_ours(_record(first[1]))):
         held = [(number, _record(entry)) for number, entry in entries]
-        entries = held
         rows = [entry for _, entry in held if isinstance(entry, Mapping)]
-        reading, counted = reading_of(rows, columns or {}, source), Counter[str]()
-        read_as = f"{source}: took {'; '.join(reading.said)}." if reading.said else ""
+        entries = held
+        strict = not columns and (not rows or is_ours(rows[0]))
+        if not (strict or columns):
+            with suppress(BadFieldError):  # columns of ours, in every record as the format has it
+                entries = [(number, _read(entry)) for number, entry in held]
+        if entries is held and not strict:
+            reading, counted = reading_of(rows, columns or {}, source), Counter[str]()
+            read_as = f"{source}: took {'; '.join(reading.said)}." if reading.said else ""
 
-        def read(entry: Entry) -> Item:
-            if isinstance(entry, Mapping):
-                entry = our_record(entry, reading, counted)
-            return _read(entry)
+            def read(entry: Entry) -> Item:
+                if not isinstance(entry, Mapping):
+                    return _read(entry)
+                try:
+                    return item_of(our_record(entry, reading, counted))
+                except BadFieldError as error:
+                    theirs = their_name(error.field, reading.columns)
+                    raise BadFieldError(theirs, error.reason) from None
 
     kept: list[Item] = []
     bad: list[BadLine] = []

@@ -26,7 +26,7 @@ def at(record: Record, path: str) -> Any:
         value = opened(value)
         if isinstance(value, Mapping):
             value = value.get(part)
-        elif isinstance(value, Sequence) and not isinstance(value, str) and part.isdigit():
+        elif isinstance(value, Sequence) and not isinstance(value, str) and part.isdecimal():
             value = value[int(part)] if int(part) < len(value) else None
         else:
             return None
@@ -39,11 +39,13 @@ def parts_of(path: str) -> list[str]:
 
 
 def opened(value: Any) -> Any:
-    """Return the value of a cell of JSON, and anything else as it is."""
+    """Return the value of a cell of JSON, an array as a list, and anything else as it is."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
     if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
         try:
             return json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             return value
     return value
 
@@ -56,18 +58,23 @@ def candidates_in(record: Record, paths: Sequence[str]) -> tuple[list[Any], list
         cells = [at(record, path) for path in paths]
     else:
         value = opened(at(record, paths[0]))
+        if isinstance(value, Mapping) and "text" not in value:
+            return list(value.values()), list(map(str, value))
+        texts, labels = (value, None)
         if isinstance(value, Mapping):
-            texts, labels = value.get("text", value), value.get("label", list(value))
-            cells = list(texts.values() if isinstance(texts, Mapping) else texts)
-            if len(labels) == len(cells):
-                return cells, list(map(str, labels))
-        else:
-            cells = (
-                list(value) if isinstance(value, Sequence) and not isinstance(value, str) else []
-            )
+            texts, labels = opened(value["text"]), opened(value.get("label"))
+        cells, symbols = [
+            list(own) if isinstance(own, Sequence) and not isinstance(own, str) else []
+            for own in (texts, labels)
+        ]
+        if len(symbols) == len(cells):
+            return cells, list(map(str, symbols))
     return cells, [chr(ord("A") + place) for place in range(len(cells))]
 
 
 def is_missing(value: object) -> bool:
-    """Return True for None, an empty text and NaN."""
-    return value is None or value == "" or value != value
+    """Return True for None, an empty text, NaN and what pandas has for it."""
+    is_nan = isinstance(value, float) and value != value
+    if value is None or is_nan or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, str) and not value

@@ -182,7 +182,12 @@ def _candidate_columns(names: Iterable[str]) -> list[str]:
 
 def is_candidate_column(name: str) -> bool:
     """Return True if a name belongs to a family of candidate columns, or is a level's."""
-    return bool(_CANDIDATE.fullmatch(name) or _LEVEL.fullmatch(name))
+    return bool(_CANDIDATE.fullmatch(name)) or is_level_column(name)
+
+
+def is_level_column(name: str) -> bool:
+    """Return True if a name belongs to a column of one level of a scale."""
+    return bool(_LEVEL.fullmatch(name))
 
 
 def _without_empty_end(candidates: list[object], columns: list[str]) -> list[object]:
