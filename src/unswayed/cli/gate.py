@@ -31,8 +31,7 @@ _FORBIDDEN: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U001
 """Characters that XML 1.0 has no way to write."""
 
 FailIf = Annotated[
-    list[str] | None,
-    typer.Option(help="Fail if this holds, such as 'flip_rate>0.1'; repeatable."),
+    list[str] | None, typer.Option(help="Fail if this holds, such as 'flip_rate>0.1'; repeatable.")
 ]
 RuleOption = Annotated[
     Rule,
@@ -50,10 +49,7 @@ def gate(
     runs: Annotated[list[Path], typer.Argument(help="Run directories.", metavar="RUN")],
     fail_if: FailIf = None,
     baseline: Annotated[
-        Path | None,
-        typer.Option(
-            help="Run directory to compare with; fail if consistency falls by more than --margin."
-        ),
+        Path | None, typer.Option(help="Run whose consistency to keep, up to --margin.")
     ] = None,
     margin: Annotated[
         float, typer.Option(min=0, max=1, help="Loss of consistency that is allowed.")
