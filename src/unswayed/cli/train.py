@@ -81,7 +81,7 @@ def train(
     ] = None,
     layouts: Annotated[
         Layouts | None,
-        typer.Option(help="What moves [default: the recipe's, or coupled; distill: all]"),
+        typer.Option(help="Parts that move [default: the recipe's, or coupled; distill: all]"),
     ] = None,
     change: Annotated[
         list[str] | None,
