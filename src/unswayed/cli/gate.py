@@ -68,7 +68,7 @@ def gate(
         check_calls(metrics, max_failed_share)
         by_run[str(run)] = [check(metrics, condition, rule) for condition in conditions]
         if baseline is not None:
-            by_run[str(run)].append(check_baseline(baseline, run, margin))
+            by_run[str(run)].append(check_baseline(baseline, run, margin, rule))
     conclude(by_run, rule, junit)
 
 
