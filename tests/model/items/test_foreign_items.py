@@ -502,7 +502,7 @@ def test_missing_values_of_pandas_are_missing() -> None:
     assert [item.gold for item in us.load_data(frame)] == [0, 1, None]
 
 
-def test_sample_keeps_how_columns_were_read_and_sets_take_no_columns() -> None:
+def test_sample_keeps_reading_and_sets_reject_columns() -> None:
     assert us.load_data(GOOD["mmlu"][0], sample=2).read_as.startswith("items: took choices")
     with pytest.raises(UsageError, match="--columns works only with records; tiny-judge"):
         us.load_data("tiny-judge", columns="prompt=question")
