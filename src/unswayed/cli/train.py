@@ -48,8 +48,8 @@ def train(
     objective: Annotated[
         ObjectiveName,
         typer.Argument(
-            help="pa-grpo and grpo are the papers' presets, rl combines rewards, sft and pif imitate gold, "
-            "distill needs no gold."
+            help="pa-grpo and grpo are the paper's presets, rl combines rewards, sft and pif imitate gold, "
+            "distill needs no gold; see `unswayed list objectives`."
         ),
     ],
     data: Annotated[str, typer.Argument(help="Items, such as `unswayed filter` writes.")],

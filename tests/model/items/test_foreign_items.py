@@ -340,6 +340,10 @@ BAD: dict[str, tuple[list[dict[str, Any]], str]] = {
         "data.csv:1: prompt: is missing, and chosen and rejected share no first turns",
     ),
     "turns of texts": ([{"chosen": ["a", "b"], "rejected": ["a", "c"]}], "share no first turns"),
+    "text as meta": (
+        [{"question": "q", "choices": ["a", "b"], "meta": "x", "source": "web"}],
+        "meta: expected an object, got str",
+    ),
     "one candidate": (
         [{"question": "q", "choices": ["a"]}],
         "choices: has no list of at least two",
