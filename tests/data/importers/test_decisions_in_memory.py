@@ -102,3 +102,14 @@ def test_judge_takes_mappings() -> None:
         assert judge.price([pair]).n_distinct == 2
         with pytest.raises(ItemError, match=r"items:2: .*`candidates`"):
             list(judge.verdicts([pair, {"id": "y", "prompt": "p"}]))
+
+
+def test_missing_values_of_frame_are_missing() -> None:
+    pandas = pytest.importorskip("pandas")
+    rows = [{**GIVEN[0], "choice": None, "sample": 0}, *GIVEN[1:]]
+    frame = pandas.DataFrame(rows)
+    assert frame["choice"].dtype == frame["sample"].dtype == float
+    given = us.audit(decisions=frame, resamples=100)
+    filed = us.audit(decisions=rows, resamples=100)
+    assert given.metrics["methods"] == filed.metrics["methods"]
+    assert given.metrics["methods"]["direct"]["unparsed_rate"]["value"] > 0

@@ -271,3 +271,18 @@ def test_every_part_of_a_map_is_on_the_page() -> None:
 
     text = PAGE.read_text(encoding="utf-8")
     assert [part.name for part in fields(FieldMap) if f"`{part.name}`" not in text] == []
+
+
+def test_map_paths_reach_into_lists_and_cells(tmp_path: Path) -> None:
+    record = {
+        "id": "x",
+        "o": False,
+        "r": {"content": [{"text": "B"}]},
+        "a": [{"t": "p"}, {"t": "q"}],
+    }
+    cell = {**record, "o": True, "r": json.dumps(record["r"])}
+    path = write(tmp_path / "log.jsonl", f"{json.dumps(record)}\n{json.dumps(cell)}\n")
+    text = "id=id,order=o,verdict=r.content[0].text,candidates=a[0].t|a[1].t"
+    read = import_files("jsonl", [path], fields=parse_map(text))
+    assert [decision.choice for decision in read.decisions] == [1, 0]
+    assert read.items[0].candidates == ("p", "q")

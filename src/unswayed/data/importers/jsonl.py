@@ -9,11 +9,12 @@ from typing import Final
 
 import msgspec
 
-from unswayed.data.importers.mapping import FieldMap, Meaning, look_up
+from unswayed.data.importers.mapping import FieldMap, Meaning
 from unswayed.data.importers.protocol import Judged, Record, Source, importer
 from unswayed.model.calls import Response
 from unswayed.model.decisions import Choice, Decision
 from unswayed.model.items import BadFieldError, Item, Task
+from unswayed.model.items.paths import at
 from unswayed.model.permutations import Order, invert
 from unswayed.model.tasks import task_of
 from unswayed.model.tasks.listwise import best_candidate
@@ -154,7 +155,7 @@ class _MappedRecord:
         return tuple(range(len(order))) if by_candidate else invert(order)
 
     def _at(self, path: str | None) -> object:
-        return None if path is None else look_up(self.record, path)
+        return None if path is None else at(self.record, path)
 
     def _text(self, path: str | None) -> str | None:
         value = self._at(path)

@@ -2,12 +2,12 @@
 
     id=pair_id,order=swapped,verdict=winner,labels=A|B,tie=C|tie,gold=label,text=raw.response
 
-Pairs are separated by commas, lists by bars, and a dot reaches into nested objects.
+Pairs are separated by commas, lists by bars. A path such as `responses[0].text` reaches into nested values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container
 from dataclasses import MISSING, asdict, dataclass, fields
 from math import isfinite
 from typing import Final, Literal, get_args
@@ -15,6 +15,7 @@ from typing import Final, Literal, get_args
 from unswayed.base.errors import UsageError
 from unswayed.base.registry import did_you_mean
 from unswayed.model.items import TASKS
+from unswayed.model.items.paths import parts_of
 
 Meaning = Literal["label", "candidate", "name"]
 Arrangement = Literal["own", "shown"]
@@ -126,13 +127,13 @@ class FieldMap:
             object.__setattr__(self, "labels", self.values)
 
     def absent(self, names: Container[str]) -> dict[str, str]:
-        """Return the parts whose field is none of `names`, with the field; dotted fields by their head."""
+        """Return the parts whose field is none of `names`, with the field; paths by their head."""
         return {
             part: value
             for part, values in asdict(self).items()
             if part not in MEANINGS
             for value in (values if isinstance(values, tuple) else (values,))
-            if value is not None and value not in names and value.partition(".")[0] not in names
+            if value is not None and value not in names and parts_of(value)[0] not in names
         }
 
 
@@ -156,15 +157,3 @@ def parse_map(text: str) -> FieldMap:
     if lacking:
         raise UsageError(f"--map needs {' and '.join(lacking)}.")
     return FieldMap(**given)  # type: ignore[arg-type]
-
-
-def look_up(record: Mapping[str, object], path: str) -> object:
-    """Return the value at a dotted path; None where any step is missing."""
-    if path in record:
-        return record[path]
-    value: object = record
-    for step in path.split("."):
-        if not isinstance(value, Mapping) or step not in value:
-            return None
-        value = value[step]
-    return value

@@ -170,7 +170,12 @@ class GivenLines:
                     raise TypeError(
                         f"{given!r:.60} is neither a decision nor a mapping with its fields"
                     )
-                self._lines.append(msgspec.json.encode(encoded(given)))
+                plain = {  # a frame has NaN for a missing value, and floats beside it
+                    name: int(own) if isinstance(own, float) and own.is_integer() else own
+                    for name, own in encoded(given).items()
+                    if own == own
+                }
+                self._lines.append(msgspec.json.encode(plain))
             except (TypeError, ValueError) as error:
                 raise ItemError(f"decisions:{place}: {error}.") from None
 

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cached_property
 from typing import Any, Final
 
 from unswayed.base.errors import ItemError, UsageError
@@ -43,7 +44,7 @@ PAIRS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ColumnReading:
     """Meaning of the columns of some records.
 
@@ -57,7 +58,7 @@ class ColumnReading:
     gold_from: str | None
     said: tuple[str, ...]
 
-    @property
+    @cached_property
     def used(self) -> set[str]:
         """Names that are no part of `meta`."""
         paths = [path for own in self.columns.values() for path in own]

@@ -30,6 +30,7 @@ from unswayed.model.items.tables import BadFieldError, is_table, typed_cells, ty
 Columns = Mapping[str, str | Sequence[str]]
 Entry = bytes | msgspec.Raw | Mapping[str, object] | BadFieldError | Item
 
+LINES: Final = (bytes, msgspec.Raw)
 MOST_BAD: Final = 10_000
 """Most bad lines counted before a file is refused."""
 
@@ -133,11 +134,11 @@ def as_item(given: object, place: int = 1) -> Item:
 
 
 def _read(entry: Entry) -> Item:
+    if isinstance(entry, LINES):
+        return decode_item(entry)
     if isinstance(entry, BadFieldError):
         raise entry
-    if isinstance(entry, Item):
-        return entry
-    return item_of(entry) if isinstance(entry, Mapping) else decode_item(entry)
+    return entry if isinstance(entry, Item) else item_of(entry)
 
 
 def _record(entry: Entry) -> Entry:
