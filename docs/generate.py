@@ -314,7 +314,7 @@ def benchmark_table() -> str:
             notes,
         )
         rows.append(cells)
-    heads = ("name", "what it is", "task", "rows", "from", "parts", "licence", "to know")
+    heads = ("name", "content", "task", "rows", "from", "parts", "licence", "note")
     return table(heads, rows)
 
 

@@ -1,6 +1,7 @@
 """The Python names: the same audit as on the command line, in plain code and in notebooks."""
 
 import asyncio
+import copy
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -431,3 +432,20 @@ def test_a_server_that_is_down_is_an_error_and_not_a_table_of_nothing(items: Ite
     how = BackendSettings(base_url="http://127.0.0.1:9/v1", patience=0.1)
     with pytest.raises(BackendError, match="the server is down"):
         us.audit("openai-api/local/m", items, backend=how)
+
+
+def test_figures_and_recommendation_are_read_by_name() -> None:
+    result = us.audit("simulated/judge?slot=0.6", "tiny-judge", limit=60, resamples=100)
+    written = result.metrics["methods"]["direct"]
+    assert result["direct"].consistency.value == written["consistency"]["value"]
+    assert [rate.value for rate in result["direct"].position_rate] == [
+        rate["value"] for rate in written["position_rate"]
+    ]
+    assert result.recommendation.method == result.metrics["recommendation"].get("method")
+    assert copy.copy(result["direct"]) == result["direct"]
+    with pytest.raises(UnswayedError, match=r"no figures of 'dirct'\. Did you mean 'direct'"):
+        result["dirct"]
+    with pytest.raises(
+        AttributeError, match=r"no figure 'consistancy'\. Did you mean 'consistency'"
+    ):
+        getattr(result["direct"], "consistancy")  # noqa: B009

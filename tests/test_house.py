@@ -90,9 +90,9 @@ def test_a_file_fits_a_head(path: Path) -> None:
 
 
 BUDGETS: Final = {
-    ".": 1030,
+    ".": 1050,
     "auditing": 4405,
-    "backends": 6510,
+    "backends": 6540,
     "base": 1070,
     "calls": 2960,
     "cli": 2415,

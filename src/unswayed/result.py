@@ -10,7 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from unswayed.auditing.audit import AuditRecord
+from unswayed.auditing.recommendation import Recommendation
 from unswayed.auditing.rows import as_json
+from unswayed.base.errors import UnknownNameError
+from unswayed.base.registry import did_you_mean
+from unswayed.metrics.rows import Row
 from unswayed.model.decisions import Decision
 
 if TYPE_CHECKING:
@@ -41,6 +45,22 @@ class AuditResult:
     def run(self) -> dict[str, Any]:
         """The content of `run.json`."""
         return self.record.run.to_json()
+
+    @property
+    def recommendation(self) -> Recommendation:
+        """Recommended method with its reason; `method` is None where nothing is shown to be better."""
+        return self.record.metrics.recommendation or Recommendation()
+
+    def __getitem__(self, method: str) -> Row:
+        """Return the figures of a method: `result["direct"].consistency.value`.
+
+        Raises:
+            UnknownNameError: If it was not measured.
+        """
+        methods = self.record.metrics.methods
+        if method not in methods:
+            raise UnknownNameError(f"no figures of {method!r}. {did_you_mean(method, methods)}")
+        return methods[method]
 
     def __repr__(self) -> str:
         metrics = self.record.metrics

@@ -107,6 +107,8 @@ class DataOptions(Settings):
                     )
                 )
             loaded = ItemSet.of(records, name="items")
+        if columns:
+            raise UsageError(f"--columns works only with records; {loaded.name} has items already.")
         if task is not None and loaded.task != task:
             raise ItemError(f"{loaded.name} has no items of task {task}; they are {loaded.task}.")
         return _subset(loaded, range(len(loaded))[:limit])
@@ -155,7 +157,8 @@ def _subset(items: ItemSet, places: Sequence[int]) -> ItemSet:
     if len(places) == len(items):
         return items
     kept = [items.items[place] for place in places]
-    return ItemSet.of(kept, name=items.name, bad_lines=items.bad_lines, origin=items.origin)
+    part = ItemSet.of(kept, name=items.name, bad_lines=items.bad_lines, origin=items.origin)
+    return replace(part, read_as=items.read_as)
 
 
 def _sample(items: ItemSet, count: int, seed: int) -> ItemSet:

@@ -52,7 +52,7 @@ def test_replies_with_failed_second_calls_await_them(talker: Talker, tmp_path: P
     assert (calls["replies"], calls["unparsed"], calls["awaiting"]) == (16, 0, 8)
     assert (direct["incomplete"], direct["unparsed_rate"]["value"]) == (4, 0.0)
     page = (tmp_path / "report.html").read_text()
-    assert "8 replies that could not be read still await a second call." in page
+    assert "8 unreadable replies still await a second call." in page
     talker.down = False
     calls = audit(tmp_path)["calls"]
     assert (calls["replies"], calls["unparsed"], calls["awaiting"]) == (24, 0, 0)

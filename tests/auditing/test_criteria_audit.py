@@ -80,7 +80,7 @@ def test_what_is_priced_is_what_is_made(capsys: pytest.CaptureFixture[str], tmp_
     lines = [encode_item(item).decode() for item in stories(4)]
     file.write_text("\n".join(lines) + "\n")
     assert main(["audit", str(file), "--model", judge(0), "--methods", "vote", "--dry-run"]) == 0
-    assert "40 distinct calls (120 questions)" in capsys.readouterr().out
+    assert "40 calls for 120 questions" in capsys.readouterr().out
 
 
 def test_the_place_of_a_criterion_moves_its_score_as_planted(swayed: us.AuditResult) -> None:

@@ -139,7 +139,7 @@ def test_recorded_samples_alone_are_said_to_have_no_single_answer() -> None:
     record = audit([item("a")], made)
     assert record.metrics["methods"]["direct"]["accuracy"]["value"] is None
     (said,) = (one for one in record.run["warnings"] if "only repeated samples" in one)
-    assert "import them together with the first" in said
+    assert "import it together with the first" in said
 
 
 def test_a_fold_whose_estimation_items_lack_probabilities_is_left_uncorrected() -> None:

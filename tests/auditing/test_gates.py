@@ -157,6 +157,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 def test_baseline_tells_noise_from_a_loss(runs: dict[str, Path]) -> None:
     assert check_baseline(runs["before"], runs["worse"], 0.02).outcome == "fail"
+    assert check_baseline(runs["before"], runs["again"], 0.2, "point").outcome == "pass"
+    assert check_baseline(runs["again"], runs["worse"], 0.02, "point").outcome == "fail"
     again = check_baseline(runs["before"], runs["again"], 0.05)
     assert again.outcome in ("pass", "unclear")
     assert "shared items)" in again.said

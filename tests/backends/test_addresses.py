@@ -5,8 +5,9 @@ import pickle
 import pytest
 from chat_cases import KEY
 
+from unswayed.backends import open_backend
 from unswayed.backends.addresses import Address, Secret, Service, is_loopback, resolve
-from unswayed.base.errors import MissingKeyError, UsageError
+from unswayed.base.errors import MissingKeyError, UnknownNameError, UsageError
 
 OPENAI = Service("OPENAI", "https://api.openai.com/v1")
 LOCAL = Service("LOCAL")
@@ -152,3 +153,42 @@ def test_a_secret_does_not_show_itself() -> None:
 def test_a_placeholder_key_does_not_garble_messages() -> None:
     assert Secret("x").scrub("an extra box") == "an extra box"
     assert Secret("").scrub("text") == "text"
+
+
+def test_known_services_need_no_address_and_ollama_no_key() -> None:
+    local = resolve(Service.named("ollama"), base_url=None, environ={}, model="m")
+    assert (local.url, local.is_loopback, bool(local.key)) == (
+        "http://localhost:11434/v1",
+        True,
+        False,
+    )
+    routed = resolve(
+        Service.named("openrouter"), base_url=None, environ={"OPENROUTER_API_KEY": KEY}, model="m"
+    )
+    assert routed.url == "https://openrouter.ai/api/v1"
+    assert routed.key.reveal() == KEY
+    own = {"GROQ_BASE_URL": "http://127.0.0.1:1/v1"}
+    assert (
+        resolve(Service.named("groq"), base_url=None, environ=own, model="m").url
+        == own["GROQ_BASE_URL"]
+    )
+    with pytest.raises(MissingKeyError, match="TOGETHER_API_KEY"):
+        resolve(Service.named("together"), base_url=None, environ={}, model="m")
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("ollama/llama3", r"write openai-api/ollama/llama3\."),
+        ("azure/gpt-4.1", "write openai-api/azure/gpt-4.1, with its address in AZURE_BASE_URL"),
+        ("litellm/x/y", "write openai-api/litellm/x/y, with its address in LITELLM_BASE_URL"),
+        ("vlm/x", "unknown provider 'vlm'. Did you mean 'vllm'"),
+        (
+            "mistral/x",
+            "unknown provider 'mistral'. Known: anthropic, hf, .*openai-api/<service>/<model>",
+        ),
+    ],
+)
+def test_names_that_people_type_say_what_to_write(name: str, told: str) -> None:
+    with pytest.raises(UnknownNameError, match=told):
+        open_backend(name)

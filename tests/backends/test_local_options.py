@@ -80,7 +80,7 @@ def test_a_cpu_gets_one_thread_and_a_large_model_a_note(
     ("options", "reason"),
     [
         (BackendSettings(tensor_parallel=2), r"tensor_parallel=2 is for vllm/ models.*device_map"),
-        (BackendSettings(device="cpu", device_map="auto"), "both say where"),
+        (BackendSettings(device="cpu", device_map="auto"), "both place the model"),
     ],
 )
 def test_options_that_cannot_be_are_refused_by_a_price_too(

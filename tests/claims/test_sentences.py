@@ -318,6 +318,7 @@ Best measured value in the column
 Filter by id, group or text
 Browsing the items needs JavaScript. The surest one is shown; `unswayed export`
 How it was measured
+Single calls (@), in %, with 95% intervals on the second line
 model calls a method reads, its fitting calls spread over the items
 range built so that about 95 of 100 such ranges, each from new items of this kind, hold
 One file, no network: everything on this page, its data and its code are inside it
@@ -329,7 +330,6 @@ CALLED = """
 Right where it was wrong
 Wrong where it was right
 , each candidate shown equally often in each position
-(--protocol all separates them)
 To measure them separately, use --protocol all
 Every item was asked in three orders
 # planned, # made, # reused, # failed
@@ -359,6 +359,7 @@ Pick an item to see what was shown in each order. Its prompt was not recorded
 """Only of recorded decisions."""
 
 UNSEEN = """
+(--protocol all separates them)
 This judge favours no position, yet #% of verdicts change
 Too few items. 1 distinct question
 distinct question: no interval
@@ -463,7 +464,6 @@ Points for each position.
 Differences between groups
 Verdicts that changed with the order
 Fewer or more estimation items
-Single calls (@), in %, with 95% intervals on the second line
 Fitted methods, by the number of items of the other folds that they were fitted on
 """.strip().split("\n")
 """No state here has it: tests of the parts of the report look at it."""

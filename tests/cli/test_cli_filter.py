@@ -19,7 +19,7 @@ def test_the_input_is_not_overwritten(run: Run, pairs: Path) -> None:
     for out in (pairs, f"./{pairs}", pairs.absolute()):
         ran = run("filter", pairs, "--model", SIMULATED, "--out", out)
         assert ran.code == 2
-        assert "would be read and written at once" in ran.err
+        assert "is both input and output" in ran.err
     ran = run("filter", pairs, "--model", SIMULATED, "--out", "kept", "--evaluation", "pairs.jsonl")
     assert pairs.read_bytes() == before
 

@@ -39,5 +39,5 @@ def test_a_name_that_promises_gzip_is_refused(option: str, tmp_path: Path, run: 
     file = written(tmp_path / "law.jsonl", {"type": "result", "data": QUESTION})
     ran = run("import", "pride", file, option, str(tmp_path / "d.jsonl.gz"))
     assert ran.code == 2
-    assert "would not be compressed. Leave out .gz." in ran.err
+    assert "Remove .gz from the name." in ran.err
     assert not (tmp_path / "d.jsonl.gz").exists()

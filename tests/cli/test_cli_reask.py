@@ -128,7 +128,7 @@ def test_budget_spent_before_second_calls_names_larger_one(
     if command == "audit":  # 8 replies, and some second calls
         told, awaiting = calls(), 16 - calls()["made"]
         assert (told["unparsed"], told["awaiting"], told["replies"]) == (0, awaiting, 8 - awaiting)
-        assert f"{awaiting} replies that could not be read still await a second call." in ran.out
+        assert f"{awaiting} unreadable replies still await a second call." in ran.out
         assert "could not be read, so" not in ran.out
     (line,) = [line for line in ran.said if "to go on: " in line]
     asked = server.received

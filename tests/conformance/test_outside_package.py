@@ -396,7 +396,7 @@ def test_training_has_orders_of_task_and_rewards_what_its_reply_puts_first(ranke
     read = reader(recipe.prompt, answer_only=groups.answer_only, task=recipe.task)
     assert read("best B, worst C", groups.symbols) == (1, True, 0)
     assert read("B", groups.symbols) == (None, False, 0)
-    with pytest.raises(UsageError, match=r"pif teaches .* replies of task best-worst"):
+    with pytest.raises(UsageError, match=r"pif trains .* replies of task best-worst"):
         PIF.check(recipe, groups, None)
 
 
@@ -420,7 +420,7 @@ def test_task_is_audited_priced_judged_and_exported(
 ) -> None:
     model = ("--model", "simulated/judge?slot=0.8&logprobs=0")
     assert main(["audit", str(ranked), *model, "--dry-run"]) == 0
-    assert "90 distinct calls" in capsys.readouterr().out
+    assert "90 calls for 90 questions" in capsys.readouterr().out
     everything = ("--methods", "all", "--resamples", "100")
     assert main(["audit", str(ranked), *model, *everything, "--out", "run"]) == 0
     metrics = json.loads(Path("run/metrics.json").read_text(encoding="utf-8"))

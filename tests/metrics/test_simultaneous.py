@@ -78,7 +78,7 @@ def test_turned_round_the_interval_is_turned_round_exactly() -> None:
 def test_methods_need_the_same_items_and_a_mean() -> None:
     with pytest.raises(ShapeError, match="same items"):
         contrasts({"direct": FAMILY["direct"], "a": [rights(0.7, 20, 1)]}, "accuracy")
-    with pytest.raises(ShapeError, match="no mean over items"):
+    with pytest.raises(ShapeError, match="is not a mean over items"):
         contrasts(FAMILY, "rstd")
 
 

@@ -146,7 +146,7 @@ def test_what_was_not_asked_is_left_out():
     advice = advise(items, half, answer_only=True)
     assert (advice.figures["items"], advice.figures["asked"]) == (400, 300)
     for nothing in (None, {}):
-        with pytest.raises(UsageError, match="no item was answered"):
+        with pytest.raises(UsageError, match="has answered no item"):
             advise(items, nothing, answer_only=True)
 
 
@@ -228,7 +228,7 @@ def test_every_share_in_a_reason_is_a_figure_and_every_state_has_its_evidence(se
     figures, text = advice.figures, " ".join(advice.reasons)
     known = {f"{value:.1%}" for value in figures.values()} | {f"{CLEAN:.0%}"}
     assert set(re.findall(r"\d[\d.]*%", text)) <= known
-    assert ("First mend" in text) == (figures["mass"] < 0.5)
+    assert ("First fix" in text) == (figures["mass"] < 0.5)
     assert ("little consistency" in text) == (figures["steady_low"] > 0.95)
     if advice.objective == "sft":
         assert figures["wrong_gold_high"] < CLEAN

@@ -69,7 +69,7 @@ def test_gold_of_any_kind_is_let_be_and_items_said_twice_are_not(word_model):
     counts = planned("distill", items, word_model).groups.counts
     assert (counts.kept, counts.identical, counts.without_gold, counts.all_right) == (8, 1, 0, 0)
     for objective in ("rl-exact", "sft"):
-        with pytest.raises(ItemError, match=r"q3: .* 6 of 9 .*out with --set data.without"):
+        with pytest.raises(ItemError, match=r"q3: .* 6 of 9 .*these items with --set data.without"):
             planned(objective, items, word_model)
         with pytest.raises(ItemError, match=r"5 of 5 .* train distill\."):
             planned(objective, items[3:8], word_model)

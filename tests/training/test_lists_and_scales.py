@@ -166,7 +166,7 @@ def test_lists_are_planned_by_every_objective_that_rewards_and_refused_by_pif(wo
             **({"consistency": "con", "advantage": "group"} if objective == "rl" else {}),
         )
         assert plan.groups.numbers == (3,)
-    with pytest.raises(UsageError, match=r"pif teaches .* Use pa-grpo, grpo or rl"):
+    with pytest.raises(UsageError, match=r"pif trains .* Use pa-grpo, grpo or rl"):
         plan_training("pif", items, model=str(word_model), recipe=recipe)
 
 

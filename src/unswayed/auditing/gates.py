@@ -159,7 +159,7 @@ def _estimate(metrics: Metrics, condition: Condition) -> Estimate:
     return Estimate(value=1 - estimate.value, low=low, high=high, n=estimate.n)
 
 
-def check_baseline(baseline: Path, run: Path, margin: float) -> GateCheck:
+def check_baseline(baseline: Path, run: Path, margin: float, rule: Rule = "shown") -> GateCheck:
     """Return whether a run keeps its verdicts as well as a baseline, paired by item (non-inferiority).
 
     Raises:
@@ -172,9 +172,8 @@ def check_baseline(baseline: Path, run: Path, margin: float) -> GateCheck:
         raise UsageError(f"{run} and {baseline} share no item in the same presentations.")
     if estimate.value is None or estimate.low is None or estimate.high is None:
         return GateCheck(title, "unknown", f"{title}: not known ({estimate.reason}).", estimate)
-    outcome: Outcome = (
-        "pass" if estimate.low > -margin else "fail" if estimate.high < -margin else "unclear"
-    )
+    low, high = (estimate.value,) * 2 if rule == "point" else (estimate.low, estimate.high)
+    outcome: Outcome = "pass" if low > -margin else "fail" if high <= -margin else "unclear"
     said = (
         f"{title}: {estimate.value:+.3f} ({estimate.low:+.3f} to {estimate.high:+.3f}, "
         f"{plural(estimate.n, 'shared item')})."

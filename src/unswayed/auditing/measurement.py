@@ -176,7 +176,7 @@ def run_of(
         ),
         task=plan.items.task.value,
         protocol=metrics.protocol,
-        intervals=f"95%: values by a bootstrap over items, {settings.resamples} resamples, "
+        intervals=f"95%: values by a bootstrap over items, {settings.resamples:,} resamples, "
         f"seed {settings.seed}; differences by Student's t over items",
         settings=_settings(settings),
         seed=settings.seed,

@@ -46,7 +46,7 @@ class AuditSettings(Settings):
     protocol: Annotated[
         str | None,
         Meta(
-            description="What moves: coupled (order and labels), label, order, criteria or all "
+            description="Parts that move: coupled (order and labels), label, order, criteria or all "
             "[default: coupled; all for built-in sets]"
         ),
     ] = None

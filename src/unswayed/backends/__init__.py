@@ -15,6 +15,7 @@ from typing import Annotated, Any, Final, Self
 import msgspec
 from msgspec import Meta
 
+from unswayed.backends.addresses import SERVICES, Service
 from unswayed.backends.protocol import Backend
 from unswayed.base.arguments import Settings
 from unswayed.base.errors import UnknownNameError, UsageError
@@ -94,7 +95,7 @@ class BackendSettings(Settings):
             float,
             Meta(
                 gt=0,
-                description="GB to use besides the weights; vllm/: for keys and values on each GPU "
+                description="GB to use beside the weights; vllm/: for keys and values on each GPU "
                 "[default: half of what is free; vllm/: chosen by vLLM]",
             ),
         ]
@@ -180,7 +181,21 @@ def open_backend(name: str, settings: BackendSettings | None = None) -> Backend:
             f"Providers: {', '.join(BACKENDS)}."
         )
     if provider not in BACKENDS:
-        raise UnknownNameError(f"unknown provider {provider!r}. {did_you_mean(provider, BACKENDS)}")
+        if provider in (*SERVICES, "azure", "litellm", "lm-studio", "llama.cpp"):
+            way = f"openai-api/{provider}/{model}"
+            more = (
+                ""
+                if provider in SERVICES
+                else f", with its address in {Service.named(provider).url_variable}"
+            )
+            raise UnknownNameError(f"model {name!r}: write {way}{more}.")
+        close = did_you_mean(provider, BACKENDS, cutoff=0.8)  # another provider is no guess
+        more = (
+            ""
+            if close.startswith("Did")
+            else " Any server with the API of OpenAI is openai-api/<service>/<model>."
+        )
+        raise UnknownNameError(f"unknown provider {provider!r}. {close}{more}")
     return BACKENDS.load(provider)(model, settings or BackendSettings())
 
 

@@ -14,6 +14,7 @@ import ipaddress
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 from urllib.parse import SplitResult, quote, urlsplit, urlunsplit
 
 from unswayed.base.errors import MissingKeyError, UsageError
@@ -78,7 +79,17 @@ class Service:
     @classmethod
     def named(cls, service: str) -> Service:
         """Return the service of `openai-api/<service>/<model>`: `together-ai` reads `TOGETHER_AI_...`."""
-        return cls(re.sub(r"[^A-Z0-9]", "_", service.upper()))
+        return cls(re.sub(r"[^A-Z0-9]", "_", service.upper()), SERVICES.get(service.lower()))
+
+
+SERVICES: Final = {
+    "gemini": "https://generativelanguage.googleapis.com/v1beta/openai",
+    "groq": "https://api.groq.com/openai/v1",
+    "ollama": "http://localhost:11434/v1",
+    "openrouter": "https://openrouter.ai/api/v1",
+    "together": "https://api.together.xyz/v1",
+}
+"""Services of `openai-api/` whose address is known; `<SERVICE>_BASE_URL` goes before it."""
 
 
 @dataclass(frozen=True, slots=True)

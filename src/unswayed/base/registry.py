@@ -25,14 +25,14 @@ from unswayed.base.errors import (
 T = TypeVar("T")
 
 
-def did_you_mean(name: str, names: Iterable[str]) -> str:
+def did_you_mean(name: str, names: Iterable[str], cutoff: float = 0.5) -> str:
     """Return the sentence that ends an "unknown name" error: a close match, else all names.
 
     >>> did_you_mean("pried", ["pride", "vote"])
     "Did you mean 'pride'?"
     """
     listed = sorted(names)
-    close = difflib.get_close_matches(name, listed, n=1, cutoff=0.5)
+    close = difflib.get_close_matches(name, listed, n=1, cutoff=cutoff)
     if close:
         return f"Did you mean {close[0]!r}?"
     return f"Known: {', '.join(listed)}."

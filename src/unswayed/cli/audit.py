@@ -56,7 +56,9 @@ def audit(
     ] = False,
     max_flip_rate: Annotated[
         float | None,
-        typer.Option(min=0, max=1, help="Exit with code 1 if more single-call verdicts flip."),
+        typer.Option(
+            min=0, max=1, help="Exit with code 1 if a larger share of single verdicts flips."
+        ),
     ] = None,
     fail_if: FailIf = None,
     rule: RuleOption = "shown",

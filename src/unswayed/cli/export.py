@@ -29,7 +29,7 @@ def export(
         typer.Option("--as", help="Format of the file [default: by the ending of its name]"),
     ] = None,
     what: Annotated[
-        Literal["decisions", "items"], typer.Option(help="What to write.")
+        Literal["decisions", "items"], typer.Option(help="Content to write.")
     ] = "decisions",
     selection: Annotated[DataOptions, "data_dir", "columns"],
 ) -> None:

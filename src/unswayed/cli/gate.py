@@ -31,13 +31,12 @@ _FORBIDDEN: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U001
 """Characters that XML 1.0 has no way to write."""
 
 FailIf = Annotated[
-    list[str] | None,
-    typer.Option(help="Fail if this holds, such as 'flip_rate>0.1'; may be repeated."),
+    list[str] | None, typer.Option(help="Fail if this holds, such as 'flip_rate>0.1'; repeatable.")
 ]
 RuleOption = Annotated[
     Rule,
     typer.Option(
-        help="shown: fail if the whole interval is bad; strict: pass only if none of it is; point: the value.",
+        help="Fail if this is beyond the limit: the whole interval (shown), any of it (strict) or the value (point).",
     ),
 ]
 FailedShare = Annotated[
@@ -50,7 +49,7 @@ def gate(
     runs: Annotated[list[Path], typer.Argument(help="Run directories.", metavar="RUN")],
     fail_if: FailIf = None,
     baseline: Annotated[
-        Path | None, typer.Option(help="Run directory that each RUN must not fall behind.")
+        Path | None, typer.Option(help="Run whose consistency to keep, up to --margin.")
     ] = None,
     margin: Annotated[
         float, typer.Option(min=0, max=1, help="Loss of consistency that is allowed.")
@@ -69,7 +68,7 @@ def gate(
         check_calls(metrics, max_failed_share)
         by_run[str(run)] = [check(metrics, condition, rule) for condition in conditions]
         if baseline is not None:
-            by_run[str(run)].append(check_baseline(baseline, run, margin))
+            by_run[str(run)].append(check_baseline(baseline, run, margin, rule))
     conclude(by_run, rule, junit)
 
 

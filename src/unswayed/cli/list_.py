@@ -47,7 +47,7 @@ def _methods() -> Listing:
         probs = "needs label probabilities; " if Evidence.PROBS in method.reads else ""
         facts = f"Calls per item: {method.about.calls}; {probs}{', '.join(tasks_giving(*method.readings()))}."
         rows.append((name, f"{method.about.idea}\n{facts}", given))
-    return ("method", "what it does", "parameters and their defaults"), rows
+    return ("method", "description", "parameters and their defaults"), rows
 
 
 def _written(value: object) -> str:
@@ -61,7 +61,7 @@ def _providers() -> Listing:
     from unswayed.backends import BACKENDS
 
     rows = [(f"{name}/...", _first_line(BACKENDS.load(name))) for name in BACKENDS]
-    return ("provider", "what it reaches"), rows
+    return ("provider", "models"), rows
 
 
 def _prices() -> Listing:
@@ -92,7 +92,7 @@ def _benchmarks() -> Listing:
             *([benchmark.note] if benchmark.note else []),
         ]
         rows.append((name, benchmark.task, f"{benchmark.rows:,}", "\n".join(about)))
-    return ("benchmark", "task", "rows", "what it is"), rows
+    return ("benchmark", "task", "rows", "content"), rows
 
 
 def _tasks() -> Listing:
@@ -124,7 +124,7 @@ def _launch_files() -> Listing:
     from unswayed.training.launch_files import launch_names, launch_title
 
     rows = [(name, launch_title(name)) for name in launch_names()]
-    return ("launch file", "what it is for"), rows
+    return ("launch file", "use"), rows
 
 
 def _first_line(thing: object) -> str:
@@ -133,28 +133,28 @@ def _first_line(thing: object) -> str:
 
 LISTINGS: Final[Mapping[str, tuple[Callable[[], Listing], ...]]] = {
     "methods": (_methods,),
-    "metrics": (_registered(("metric", "what it is"), "metrics:METRICS", attrgetter("meaning")),),
+    "metrics": (_registered(("metric", "meaning"), "metrics:METRICS", attrgetter("meaning")),),
     "models": (_providers, _prices),
     "importers": (
-        _registered(("importer", "what it reads"), "data.importers:IMPORTERS", attrgetter("title")),
+        _registered(("importer", "source"), "data.importers:IMPORTERS", attrgetter("title")),
     ),
     "benchmarks": (_benchmarks,),
     "prompts": (
-        _registered(("prompt", "the answer it asks for"), "prompts:PROMPTS", attrgetter("title")),
+        _registered(("prompt", "requested answer"), "prompts:PROMPTS", attrgetter("title")),
     ),
     "tasks": (_tasks,),
     "recipes": (_recipes,),
     "objectives": (
         _registered(
-            ("objective", "what is optimised"), "training.table:OBJECTIVES", attrgetter("card_text")
+            ("objective", "description"), "training.table:OBJECTIVES", attrgetter("card_text")
         ),
     ),
     "rewards": (
         _registered(
-            ("reward", "what it pays for"), "training.reward_settings:REWARDS", attrgetter("about")
+            ("reward", "pays for"), "training.reward_settings:REWARDS", attrgetter("about")
         ),
     ),
-    "engines": (_registered(("engine", "what it is"), "training.table:ENGINES", _first_line),),
+    "engines": (_registered(("engine", "description"), "training.table:ENGINES", _first_line),),
     "launch": (_launch_files,),
 }
 

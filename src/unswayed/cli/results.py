@@ -88,7 +88,10 @@ def _skipped(skipped: Mapping[str, str]) -> list[str]:
     by_reason: dict[str, list[str]] = {}
     for name, reason in skipped.items():
         by_reason.setdefault(reason, []).append(name)
-    return [f"skipped {', '.join(names)}: {reason}." for reason, names in by_reason.items()]
+    return [
+        f"skipped {', '.join(names)}: {reason.replace('it needs', 'each needs') if names[1:] else reason}."
+        for reason, names in by_reason.items()
+    ]
 
 
 def _gate(record: AuditRecord, limit: float) -> None:

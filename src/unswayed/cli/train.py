@@ -48,8 +48,8 @@ def train(
     objective: Annotated[
         ObjectiveName,
         typer.Argument(
-            help="pa-grpo and grpo are the papers' presets, rl combines rewards, sft and pif imitate gold, "
-            "distill needs no gold."
+            help="pa-grpo and grpo are the paper's presets, rl combines rewards, sft and pif imitate gold, "
+            "distill needs no gold; see `unswayed list objectives`."
         ),
     ],
     data: Annotated[str, typer.Argument(help="Items, such as `unswayed filter` writes.")],
@@ -81,7 +81,7 @@ def train(
     ] = None,
     layouts: Annotated[
         Layouts | None,
-        typer.Option(help="What moves [default: the recipe's, or coupled; distill: all]"),
+        typer.Option(help="Parts that move [default: the recipe's, or coupled; distill: all]"),
     ] = None,
     change: Annotated[
         list[str] | None,

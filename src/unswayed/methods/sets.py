@@ -9,7 +9,7 @@ from unswayed.model.permutations import Order, cyclic
 from unswayed.model.presentation import Ask, Presentation, presentations
 
 Reading = Literal["coupled", "label", "order", "all"]
-"""What moves between the presentations read: see `presentation.presentations`; all = the three."""
+"""Parts that move between the presentations read: see `presentation.presentations`; all = the three."""
 
 
 Turning = Literal["given", "rotate"]

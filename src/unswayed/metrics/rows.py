@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import Struct
 
+from unswayed.base.registry import did_you_mean
 from unswayed.metrics.consistency import CONSISTENCY
 from unswayed.metrics.gold import GOLD_NONE, GOLD_ONE, GOLD_SEVERAL, GOLD_TIE
 from unswayed.metrics.outcomes import Outcomes
@@ -98,6 +99,16 @@ class Row:
         return (self.values, self.beside) == (other.values, other.beside)
 
     __hash__ = None  # type: ignore[assignment]
+
+    if not TYPE_CHECKING:  # a name that does not exist stays an error of types
+
+        def __getattr__(self, metric: str) -> Estimate | Rates:
+            """Return a metric by its name: one estimate, or one for each position or label."""
+            if metric.startswith("_") or metric in self.__slots__:  # of a copy before it is filled
+                raise AttributeError(metric)
+            if not (values := self.values.get(metric)):
+                raise AttributeError(f"no figure {metric!r}. {did_you_mean(metric, self.values)}")
+            return values if len(values) > 1 else values[0]
 
     def __getitem__(self, metric: str) -> Estimate:
         (estimate,) = self.values[metric]

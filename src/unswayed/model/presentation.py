@@ -169,7 +169,7 @@ def presentations(
         orders: Name of a set of orders, `random:K`, or `graeco-latin` (its own labels; the
             protocol must be coupled).
         n: Number of candidates.
-        protocol: What moves.
+        protocol: Parts that move.
         seed: Seed of `random:K`.
     """
     if protocol not in PROTOCOLS:

@@ -85,7 +85,7 @@ def _read(name: str | Path) -> tuple[str, str]:
     if str(name) not in recipe_names():
         raise UnknownNameError(
             f"unknown recipe {str(name)!r}. {did_you_mean(str(name), recipe_names())} "
-            "A recipe of your own is given as a path ending in .toml."
+            "Give your own recipe as a path that ends in .toml."
         )
     return (FOLDER / f"{name}.toml").read_text(encoding="utf-8"), f"recipe {name}"
 

@@ -26,7 +26,7 @@ Temperature = Annotated[float, Meta(ge=1e-9)]
 Share = Annotated[float, Meta(gt=0, lt=1)]
 
 Layouts = Literal["coupled", "all"]
-"""What moves with a presentation: candidates through the labels; or also labels alone, and candidates
+"""Parts that move with a presentation: candidates through the labels; or also labels alone, and candidates
 with their labels. Invariance is learned for what is shown."""
 
 

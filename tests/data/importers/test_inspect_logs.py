@@ -223,7 +223,7 @@ def test_repeated_encrypted_and_damaged_members_are_refused(tmp_path: Path) -> N
     (tmp_path / "torn.eval").write_bytes(bytes(data))
     with pytest.raises(ItemError, match=r"samples/1_epoch_1\.json: is damaged"):
         import_files("auto", [tmp_path / "torn.eval"])
-    for text, said in ((b"no zip", "no .eval log"), (b"", "no .eval log")):
+    for text, said in ((b"no zip", "not an .eval log"), (b"", "not an .eval log")):
         (tmp_path / "x.eval").write_bytes(text)
         with pytest.raises(UsageError, match=said):
             import_files("auto", [tmp_path / "x.eval"])

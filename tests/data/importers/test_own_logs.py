@@ -145,7 +145,7 @@ def test_a_raw_reply_is_read_as_a_live_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("id=id", "needs verdict: or scores, ranking, or text"),
+        ("id=id", "needs verdict, scores, ranking or text"),
         ("id=id,verdict=v,task=rubric", "task=rubric needs values="),
         (
             "id=id,verdict=v,task=ranking",

@@ -340,6 +340,10 @@ BAD: dict[str, tuple[list[dict[str, Any]], str]] = {
         "data.csv:1: prompt: is missing, and chosen and rejected share no first turns",
     ),
     "turns of texts": ([{"chosen": ["a", "b"], "rejected": ["a", "c"]}], "share no first turns"),
+    "text as meta": (
+        [{"question": "q", "choices": ["a", "b"], "meta": "x", "source": "web"}],
+        "meta: expected an object, got str",
+    ),
     "one candidate": (
         [{"question": "q", "choices": ["a"]}],
         "choices: has no list of at least two",
@@ -500,3 +504,9 @@ def test_missing_values_of_pandas_are_missing() -> None:
     frame = pandas.DataFrame([*rows, {"question": "q2", "choices": ["c", "d"]}])
     frame["answer"] = frame["answer"].astype("Int64")
     assert [item.gold for item in us.load_data(frame)] == [0, 1, None]
+
+
+def test_sample_keeps_reading_and_sets_reject_columns() -> None:
+    assert us.load_data(GOOD["mmlu"][0], sample=2).read_as.startswith("items: took choices")
+    with pytest.raises(UsageError, match="--columns works only with records; tiny-judge"):
+        us.load_data("tiny-judge", columns="prompt=question")

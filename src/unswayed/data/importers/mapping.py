@@ -80,7 +80,7 @@ class FieldMap:
         """Check what a record cannot show."""
         if not (self.verdict or self.scores or self.ranking or self.text):
             raise UsageError(
-                "--map needs verdict: or scores, ranking, or text that is to be read for it."
+                "--map needs verdict, scores, ranking or text. Name the field of one of them."
             )
         if self.task is not None and self.task not in TASKS:
             raise UsageError(f"--map task={self.task}: write {', '.join(TASKS)}.")

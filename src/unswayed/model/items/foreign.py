@@ -146,7 +146,7 @@ def reading_of(
         elif ours == "prompt" and not paired:
             raise ItemError(
                 f"{name}: no prompt among its fields ({', '.join(names)}). Name it with "
-                "--columns prompt=FIELD"
+                "--columns prompt=FIELD."
             )
     gold_from = None if paired else gold_reading(records, columns, given, name)
     if gold_from is not None and (columns["gold"][0], gold_from) != ("gold", "0"):
@@ -261,7 +261,10 @@ def our_record(record: Record, reading: ColumnReading, counted: Counter[str]) ->
         row["gold"] = gold
     extra = {key: own for key, own in kept.items() if key not in row and not _is_ours(key)}
     if meta := {key: own for key, own in extra.items() if not is_candidate_column(key)}:
-        row["meta"] = {**row.get("meta", {}), **meta}
+        given = row.get("meta", {})
+        if not isinstance(given, Mapping):
+            raise BadFieldError("meta", f"expected an object, got {type(given).__name__}")
+        row["meta"] = {**given, **meta}
     own_id = at(record, columns["id"][0]) if "id" in columns else None
     if is_missing(own_id):
         texts = json.dumps(
