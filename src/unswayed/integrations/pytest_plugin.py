@@ -40,7 +40,8 @@ def unswayed(request: pytest.FixtureRequest) -> Callable[..., dict[str, Any]]:
             request.config.stash[LINES].append(f"{request.node.nodeid}: {own.said}")
             request.node.user_properties.append((f"unswayed {own.title}", own.estimate.value))
         failed = failures(checks, rule)
-        assert not failed, "\n  ".join(["position or label sways the judge:", *failed])
+        if failed:
+            raise AssertionError("\n  ".join(["position or label sways the judge:", *failed]))
         return result.metrics
 
     return run
