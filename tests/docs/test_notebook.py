@@ -31,5 +31,5 @@ def test_notebook_shows_each_result_once(tmp_path: Path) -> None:
         output.data["text/html"].count("<table>") for output in verdict if "data" in output
     ] == [1]
     assert [output.name for output in text] == ["stdout"]
-    assert text[0].text.startswith("Shown first")
+    assert text[0].text.startswith("An answer wins")
     assert "Use average" in text[0].text
