@@ -94,7 +94,7 @@ def test_what_is_not_whole_is_seen_and_passed_over(whole, tmp_path, damage):
     assert newest.exists()  # until the next checkpoint is whole
 
 
-def test_one_changed_byte_in_any_file_keeps_a_checkpoint_from_being_resumed(whole, tmp_path):
+def test_a_changed_byte_in_any_file_prevents_resuming(whole, tmp_path):
     out, given = whole
     plan = plan_training("pa-grpo", colour_items(10), **given)
     for step in (3, 4):

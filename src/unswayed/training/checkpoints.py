@@ -49,8 +49,8 @@ def changed_file(folder: Path) -> str | None:
     written = read_object(folder / RECORD).get(FILES)
     if not isinstance(written, dict):
         return None
-    found = written_files(folder)
-    return next((name for name, entry in written.items() if found.get(name) != entry), None)
+    present = written_files(folder)
+    return next((name for name, entry in written.items() if present.get(name) != entry), None)
 
 
 def rng_file(rank: int, processes: int) -> str:
