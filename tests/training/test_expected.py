@@ -125,7 +125,7 @@ def test_without_bias_inv_pushes_nowhere_and_pair_sharpens(p):
 
 
 @pytest.mark.parametrize("name", WITH_EXPECTATION)
-def test_expectations_equal_a_simulation_of_samples(name):
+def test_expectations_equal_simulated_means(name):
     presentations, n, samples, groups = 5, 4, 8, 20_000
     rng = np.random.default_rng(11)
     p = rng.dirichlet(np.full(n + 1, 2.0), size=presentations)

@@ -45,7 +45,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class ReadRecord:
     """Item and decisions read from one record.
 
     Attributes:
@@ -85,13 +85,13 @@ class Importer(Generic[T]):
     title: str
     detects: Callable[[Record], bool]
     schema: type[T]
-    read: Callable[[T, Source], Judged]
+    read: Callable[[T, Source], ReadRecord]
     join: Callable[[Sequence[tuple[str, Iterator[Entry]]]], Iterator[Entry]] | None = None
     unfold: Callable[[Record, Source], Iterator[Entry]] | None = None
     suffix: str | None = None
     opened: Callable[[str], Iterator[Entry]] | None = None
 
-    def convert(self, record: Record, source: Source) -> Judged:
+    def convert(self, record: Record, source: Source) -> ReadRecord:
         """Turn one record into our types.
 
         Raises:
@@ -124,7 +124,7 @@ def importer(
     Without `detects` a record of the format has all fields that the schema requires.
     """
 
-    def read(row: T, source: Source) -> Judged:
+    def read(row: T, source: Source) -> ReadRecord:
         item, reason, said = None, left_out, list(parts(row, source))
         for part in said:
             if isinstance(part, Item):
@@ -133,7 +133,7 @@ def importer(
                 reason = part
         decisions = tuple(part for part in said if isinstance(part, Decision))
         remarks = tuple(part for part in said if type(part) is str)
-        return Judged(item, decisions, None if decisions else reason, remarks)
+        return ReadRecord(item, decisions, None if decisions else reason, remarks)
 
     if detects is None:
         detects = has(*(f.encode_name for f in msgspec.structs.fields(schema) if f.required))  # type: ignore[arg-type]
