@@ -285,7 +285,7 @@ def check_kind(
         )
     if before.prompt is not None and before.prompt.fingerprint != prompt:
         raise RunDirectoryError(
-            f"{path} holds an audit with a different prompt, template, label set or examples, and "
+            f"{path} holds an audit with a different prompt, template, label set, extra_body or examples, and "
             "this one would overwrite it. Choose another --out."
         )
 
