@@ -241,7 +241,7 @@ main(sys.argv[1:])
 """
 
 
-@pytest.mark.parametrize("steps", (2, 4, 9, 10, 12))
+@pytest.mark.parametrize("steps", [2, 4, 9, 10, 12])
 def test_kill_while_keeping_loses_no_finished_audit(steps: int, run: Run, pairs: Path) -> None:
     assert audit(run, pairs, "--out", "run").code == 0
     before = files_of(Path("run"))
