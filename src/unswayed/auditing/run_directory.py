@@ -116,22 +116,17 @@ def keep_files(directory: Path, created: str) -> Path | None:
         partial = target.with_name(f".{name}.partial")
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir()
-        for own in KEPT:
-            if (directory / own).exists():
-                _link(directory / own, partial / own)
+        for path in filter(Path.exists, map(directory.joinpath, KEPT)):
+            try:
+                (partial / path.name).hardlink_to(path)  # it is replaced later, never written
+            except OSError:  # the file system has no links
+                shutil.copyfile(path, partial / path.name)
         partial.rename(target)
     except OSError as error:
         raise RunDirectoryError(
             f"cannot keep the audit of {directory} in {target}: {error.strerror or error}."
         ) from None
     return target
-
-
-def _link(path: Path, target: Path) -> None:
-    try:
-        target.hardlink_to(path)  # the file is replaced later, never written
-    except OSError:  # the file system has no links
-        shutil.copyfile(path, target)
 
 
 def read_bytes(path: Path) -> bytes:
