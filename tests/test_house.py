@@ -99,7 +99,7 @@ BUDGETS: Final = {
     "data": 6030,
     "ext": 150,
     "methods": 4725,
-    "integrations": 65,
+    "integrations": 410,
     "metrics": 4500,
     "model": 7840,
     "prompts": 1700,
