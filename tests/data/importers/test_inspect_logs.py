@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from foreign_files import EVAL, inspect_json, inspect_sample, inspect_zip
+from foreign_files import EVAL, inspect_json, inspect_sample, inspect_zip, whole
 
 from unswayed.base.errors import ItemError, UsageError
 from unswayed.data.importers import eval_archive, import_files
@@ -143,6 +143,27 @@ def test_a_log_that_was_cut_off_still_says_its_model(tmp_path: Path) -> None:
         archive.writestr("_journal/start.json", json.dumps({"version": 2, "eval": EVAL}))
         archive.writestr("samples/1_epoch_1.json", json.dumps(scored("B")))
     assert import_files("auto", [path]).decisions[0].model == "mockllm/model"
+
+
+def test_nan_in_header_and_samples_is_null(tmp_path: Path) -> None:
+    nan = {"value": float("nan"), "answer": "B"}
+    sample = inspect_sample(scores={"choice": nan}, store={"text": "q" * 100_000, "x": nan})
+    header = json.dumps({"eval": EVAL, "results": {"metrics": {"stderr": float("nan")}}})
+    zipped = inspect_zip(tmp_path / "z.eval", sample, **{"header.json": header})
+    log = {"version": 2, "status": "success", "eval": EVAL, "stats": nan, "samples": [sample]}
+    for indent in (2, None):
+        path = whole(tmp_path / f"{indent}.json", log, indent)
+        assert "NaN" in path.read_text()
+        assert import_files("auto", [path]) == import_files("auto", [zipped])
+    (decision,) = import_files("auto", [zipped]).decisions
+    assert (decision.choice, decision.model) == (1, "mockllm/model")
+
+
+def test_other_faults_beside_nan_stay_errors(tmp_path: Path) -> None:
+    for text in ('{"eval": NaN, "x": "\\ud800"}', '{"eval": NaN, "x": 1e999}', '{"eval": NaN,'):
+        log = inspect_zip(tmp_path / "z.eval", inspect_sample(), **{"header.json": text})
+        with pytest.raises(UsageError, match=r"header\.json: not valid JSON"):
+            import_files("auto", [log])
 
 
 def zstandard(path: Path, sample: dict[str, Any], *, size: int | None = None) -> Path:
