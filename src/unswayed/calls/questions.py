@@ -161,6 +161,7 @@ class Drafter:
             sample=ask.sample,
             nonce=asked_as if self.keyed_by_item else None,
             schema=msgspec.UNSET if prompt.schema is None else prompt.schema,
+            extra_body=self.settings.prompts.extra_body or msgspec.UNSET,
         )
 
     def _enter(self, question: Question, key: bytes) -> None:
