@@ -178,7 +178,7 @@ def parts_of(value: object, field: str) -> Sequence[object]:
     """Return the elements of an array; of one that is not decoded yet, as `msgspec.Raw`."""
     if isinstance(value, msgspec.Raw):
         try:
-            return json_of(value, list[msgspec.Raw])
+            value = json_of(value, list[msgspec.Raw])
         except msgspec.ValidationError:
             value = decoded(value, field)
     if not isinstance(value, list):
