@@ -6,7 +6,7 @@ import gzip
 import io
 import sys
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -209,10 +209,12 @@ def batches_of(table: Any, path: str | Path, columns: list[str] | None = None) -
         yield batch
 
 
-def read_table(path: str | Path) -> Iterator[tuple[int, dict[str, str] | BadFieldError]]:
-    """Yield the rows of a CSV or TSV file by column name, each with its first line."""
+def read_table(
+    path: str | Path, names: Sequence[str] = ()
+) -> Iterator[tuple[int, dict[str, str] | BadFieldError]]:
+    """Yield the rows of a CSV or TSV file by column name, each with its first line; `names` if it has no header."""
     with open_text(path) as file:
         try:
-            yield from read_rows(file)
+            yield from read_rows(file, names)
         except BadFieldError as error:
             raise ItemError(f"{path}: {error}.") from None
