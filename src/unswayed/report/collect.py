@@ -76,7 +76,7 @@ def load_runs(directories: Sequence[str | Path], *, names: Sequence[str] = ()) -
             for run in (first, o)
         )
         both = {(old[name], new[name]) for name in old.keys() & new.keys()}
-        told = (
+        told: tuple[str, ...] = (
             ()
             if old or new
             else ("The run did not count distinct questions, so each item counts as one.",)
