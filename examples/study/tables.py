@@ -1,4 +1,4 @@
-"""From the runs' files to one record per measurement, the tables of two pages and a plot."""
+"""Turn the runs' files into one record per measurement, the tables of two pages and a plot."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def keep_pages(records: Sequence[Record], folder: Path, *, command: str, measure
 
     Args:
         records: All records.
-        folder: That of the evidence pages.
+        folder: Folder of the evidence pages.
         command: How they were measured.
         measured: Day of the measurement.
     """
