@@ -111,7 +111,7 @@ BUDGETS: Final = {
     "backends": 6625,
     "base": 1070,
     "calls": 2985,
-    "cli": 2420,
+    "cli": 2430,
     "data": 6160,
     "ext": 150,
     "methods": 4725,
