@@ -108,7 +108,7 @@ LONGEST: Final = {"reading_of": 65}
 BUDGETS: Final = {
     ".": 1060,
     "auditing": 4450,
-    "backends": 6625,
+    "backends": 6690,
     "base": 1070,
     "calls": 2985,
     "cli": 2430,
@@ -123,7 +123,7 @@ BUDGETS: Final = {
     "store": 1300,
     "testing": 1350,
     "tiny": 1200,
-    "training": 8350,
+    "training": 8400,
 }
 """Lines of Python by room. Who raises one names, in that commit, the feature that needs it."""
 
