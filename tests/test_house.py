@@ -111,7 +111,7 @@ BUDGETS: Final = {
     "backends": 6690,
     "base": 1070,
     "calls": 2985,
-    "cli": 2430,
+    "cli": 2460,
     "data": 6160,
     "ext": 150,
     "methods": 4725,
