@@ -29,6 +29,8 @@ OTHER_THINGS: Final = {
     ("prompts/", "direct"): "the prompt, and the `answer:` of a template",
     ("training/recipe_parts.py", "direct"): "the prompt",
     ("cli/judge.py", "canonical"): "the value of --order",
+    ("auditing/", "batch"): "the option that calls a model in batches",
+    ("audits.py", "batch"): "the same option",
     (
         "data/importers/rated.py",
         "consistency",
@@ -90,12 +92,12 @@ def test_a_file_fits_a_head(path: Path) -> None:
 
 
 BUDGETS: Final = {
-    ".": 1055,
-    "auditing": 4405,
-    "backends": 6540,
-    "base": 1070,
-    "calls": 2960,
-    "cli": 2415,
+    ".": 1105,
+    "auditing": 4475,
+    "backends": 6820,
+    "base": 1075,
+    "calls": 3025,
+    "cli": 2425,
     "data": 6030,
     "ext": 150,
     "methods": 4725,
