@@ -97,11 +97,11 @@ def damaged(run: Run, here: Path) -> None:
 
 def faulty(run: Run, here: Path) -> None:
     """Servers that fail on some items."""
-    from reliability import faults
+    from reliability import fault_modes, faults, faulty_server
 
-    server = faults.FaultyServer()
+    server = faulty_server.FaultyServer()
     wanted = ("status 500", "status 429", "a refusal", "empty")
-    modes = [mode for mode in faults.modes() if mode.name.startswith(wanted)][:6]
+    modes = [mode for mode in fault_modes.modes() if mode.name.startswith(wanted)][:6]
     try:
         for number, mode in enumerate(modes):
             server.serve(mode)

@@ -1,8 +1,7 @@
 """Write the generated part of the documentation.
 
-    python docs/generate.py                  # method pages, their index, reference/cli.md, the tables of
-                                             # the README, reference/metrics.md, train.md and benchmarks.md
-    python docs/generate.py --picture RUN    # also draw before-after.svg from RUN/metrics.json
+    python docs/generate.py    # method pages, their index, reference/cli.md, the tables of the README,
+                               # reference/metrics.md, train.md and benchmarks.md
 
 Everything outside the markers of a method page comes from the registry (what a class says `about`
 itself, its parameters and their descriptions); what stands between the markers is written by hand
@@ -11,26 +10,17 @@ and kept. The output depends on the code alone, so a test compares it with the c
 
 from __future__ import annotations
 
-import argparse
-import contextlib
 import html
 import inspect
-import io
-import json
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
-
-from typer.core import TyperCommand
+from typing import Literal, get_args, get_origin, get_type_hints
 
 from unswayed.auditing.settings import AuditSettings
 from unswayed.backends import BackendSettings
 from unswayed.base.arguments import options_of, written
-from unswayed.cli import COMMANDS
-from unswayed.cli import main as run_command
 from unswayed.data.benchmarks import BENCHMARKS
 from unswayed.methods import BASE, METHODS
 from unswayed.methods.names import parameters
@@ -44,6 +34,11 @@ from unswayed.training.reward_settings import REWARDS
 from unswayed.training.table import OBJECTIVES
 
 DOCS = Path(__file__).parent
+sys.path.append(str(DOCS))
+
+from command_help import command_help  # noqa: E402
+from evidence import block, load, markdown  # noqa: E402
+
 BEGIN, END = "<!-- written by hand: begin -->", "<!-- written by hand: end -->"
 KEYWORDS = {
     "AskKeywords": AskOptions,
@@ -94,7 +89,7 @@ def _facts(name: str, method: type[Method]) -> str:
         ("In `--methods all`", "yes" if about.default else f"no; name it: `--methods {name}`"),
         ("Source", linked(about.source)),
     ]
-    return "\n".join(["| | |", "|---|---|", *(f"| {key} | {value} |" for key, value in rows)])
+    return markdown(("", ""), rows)
 
 
 def _parameters(method: type[Method]) -> str:
@@ -102,12 +97,12 @@ def _parameters(method: type[Method]) -> str:
     if not known:
         return ""
     told, hints = descriptions(method), get_type_hints(method)
-    lines = ["| parameter | default | values | effect |", "|---|---|---|---|"]
+    rows = []
     for key, default in known.items():
         allowed = get_args(hints[key]) if get_origin(hints[key]) is Literal else ()
         values = ", ".join(f"`{one}`" for one in allowed)
-        lines.append(f"| `{key}` | `{_shown(default)}` | {values} | {told.get(key, '')} |")
-    return "\n".join(lines)
+        rows.append((f"`{key}`", f"`{_shown(default)}`", values, told.get(key, "")))
+    return markdown(("parameter", "default", "values", "effect"), rows)
 
 
 def _shown(default: object) -> str:
@@ -160,7 +155,7 @@ def method_table() -> str:
             (f"[`{name}`]({name}.md)", linked(about.source), tasks, about.calls, fit, needs)
         )
     heads = ("method", "paper", "tasks", "calls per item", "calls to fit", "needs probabilities")
-    return table(heads, rows)
+    return markdown(heads, rows)
 
 
 def short_table() -> str:
@@ -170,7 +165,7 @@ def short_table() -> str:
         about = METHODS.load(name).about
         needs = "yes" if Evidence.PROBS in METHODS.load(name).reads else "no"
         rows.append((f"[`{name}`](docs/methods/{name}.md)", about.idea, about.calls, needs))
-    return table(("method", "idea", "calls per item", "needs probabilities"), rows)
+    return markdown(("method", "idea", "calls per item", "needs probabilities"), rows)
 
 
 QUESTIONS = (  # the answer shows figures of an evidence page
@@ -204,14 +199,11 @@ QUESTIONS = (  # the answer shows figures of an evidence page
 
 def evidence_table() -> str:
     """A few questions, each with the measured figures of an evidence page."""
-    sys.path.insert(0, str(DOCS))
-    from evidence import block, load
-
-    lines = ["| question | measured | page |", "|---|---|---|"]
+    rows = []
     for question, answer, page, *figures in QUESTIONS:
         told = answer.format(*(block(load(page), figure) for figure in figures))
-        lines.append(f"| {question} | {told} | [{page}](docs/evidence/{page}.md) |")
-    return "\n".join(lines)
+        rows.append((question, told, f"[{page}](docs/evidence/{page}.md)"))
+    return markdown(("question", "measured", "page"), rows)
 
 
 def picture_line(docs: Path) -> str:
@@ -236,7 +228,7 @@ A method turns recorded answers into verdicts. It never calls a model and never 
 
 ## All methods
 
-{table(("method", "title", "idea"), ideas)}
+{markdown(("method", "title", "idea"), ideas)}
 
 ## Calls and needs
 
@@ -266,13 +258,13 @@ def metric_table() -> str:
         for name, metric in ((name, METRICS.load(name)) for name in METRICS)
     ]
     heads = ("metric", "title", "meaning", "better", "compared", "by construction")
-    return table(heads, rows)
+    return markdown(heads, rows)
 
 
 def reward_table() -> str:
     """All consistency rewards, with what each pays for."""
     rows = ((f"`{name}`", REWARDS.load(name).about) for name in REWARDS)
-    return table(("`--reward`", "pays for"), rows)
+    return markdown(("`--reward`", "pays for"), rows)
 
 
 def objective_table() -> str:
@@ -289,7 +281,7 @@ def objective_table() -> str:
         )
         rows.append(cells)
     heads = ("objective", "description", "learns from", "samples", "`--layouts`")
-    return table(heads, rows)
+    return markdown(heads, rows)
 
 
 def benchmark_table() -> str:
@@ -315,61 +307,11 @@ def benchmark_table() -> str:
         )
         rows.append(cells)
     heads = ("name", "content", "task", "rows", "from", "parts", "licence", "note")
-    return table(heads, rows)
-
-
-CONTEXT = TyperCommand.context_class
-
-
-class MarkdownHelp(CONTEXT.formatter_class):  # type: ignore[misc, name-defined]
-    """Help of a command as Markdown."""
-
-    def __init__(self, *_: object, **__: object) -> None:
-        super().__init__(width=10_000)
-
-    def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
-        """Write the usage line."""
-        self.write(f"`{prog} {args}`\n")
-
-    def write_heading(self, heading: str) -> None:
-        """Write the title of a group of options."""
-        self.write(f"**{heading}**\n\n")
-
-    def write_text(self, text: str) -> None:
-        """Write paragraphs; those of commands are lists of code."""
-        self.write(re.sub(r"(?m)^ *(unswayed .*)$", r"- `\1`", text).strip() + "\n")
-
-    def write_dl(self, rows: Sequence[tuple[str, str]], *_: object, **__: object) -> None:
-        """Write names with their meanings."""
-        texts = (" ".join(text.split()).replace("] [", r"] \[") for _, text in rows)  # not a link
-        cells = ((f"`{name}`", text) for (name, _), text in zip(rows, texts, strict=True))
-        self.write(table(("", ""), ([c.replace("|", r"\|") for c in row] for row in cells)) + "\n")
-
-
-def command_help() -> str:
-    """Help of every command as `--help` shows it, and the exit codes."""
-    plain, CONTEXT.formatter_class = CONTEXT.formatter_class, MarkdownHelp
-    parts = []
-    try:
-        for words in ([], *map(str.split, COMMANDS)):
-            with contextlib.redirect_stdout(io.StringIO()) as printed:
-                run_command([*words, "--help"])
-            parts += [f"## {' '.join(['unswayed', *words])}", printed.getvalue().strip()]
-    finally:
-        CONTEXT.formatter_class = plain
-    told = " ".join((run_command.__doc__ or "").split())
-    codes = re.findall(r"(\d+) ([^,\d]+)[,.]", told)
-    return "\n\n".join([*parts, "## Exit codes", table(("code", "meaning"), codes)])
-
-
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table."""
-    first, *rest = (f"| {' | '.join(cells)} |" for cells in (heads, *rows))
-    return "\n".join([first, "|---" * len(heads) + "|", *rest])
+    return markdown(heads, rows)
 
 
 def with_table(text: str, kind: str, table: str) -> str:
-    """The text with the table between its markers written anew; unchanged without markers."""
+    """The text with the table between its markers rewritten; unchanged without markers."""
     before, begin, rest = text.partition(f"<!-- {kind}: begin -->")
     _, end, after = rest.partition(f"<!-- {kind}: end -->")
     return f"{before}{begin}\n{table}\n{end}{after}" if begin and end else text
@@ -428,120 +370,9 @@ def pages(docs: Path = DOCS) -> dict[Path, str]:
     return made
 
 
-STYLE = """
-  .card{fill:#ffffff;stroke:#d5d9e0}.ink{fill:#1b2330}.soft{fill:#5a6573}
-  .track{fill:#eceff3}.before{fill:#c2571a}.after{fill:#1f6f8b}
-  .line{stroke:#1b2330;stroke-width:2}.ideal{stroke:#1b2330;stroke-width:1.5}
-  text{font-family:system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
-  @media (prefers-color-scheme:dark){
-    .card{fill:#161b22;stroke:#3a4350}.ink{fill:#e8ecf2}.soft{fill:#a3adba}
-    .track{fill:#2a323d}.before{fill:#e8874a}.after{fill:#5bb4d3}
-    .line,.ideal{stroke:#ffffff}}
-"""
-LEFT, WIDTH, ROW, TOP = 30, 500, 82, 104
-
-
-def picture(metrics: Mapping[str, Any], command: str) -> str:
-    """An SVG of what the recommended method changes, with 95% intervals.
-
-    Args:
-        metrics: The content of a `metrics.json` with a recommendation other than direct.
-        command: The command that made it, for the description.
-
-    Raises:
-        ValueError: If the run recommends nothing to draw.
-    """
-    name = metrics["recommendation"]["method"]
-    if name in {None, "direct"}:
-        raise ValueError("this run recommends no method: there is no after to draw.")
-    before, after = metrics["methods"]["direct"], metrics["methods"][name]
-    ideal = 1 / len(before["position_rate"])
-    rows: Sequence[tuple[str, Callable[[Mapping[str, Any]], Mapping[str, Any]], float | None]] = (
-        ("Picks the first answer", lambda row: _first(row["position_rate"]), ideal),
-        ("Keeps its verdict when the answers are swapped", lambda row: row["consistency"], None),
-        ("Is right", lambda row: row["accuracy"], None),
-    )
-    calls = after["calls_per_item_amortised"]
-    items = f"{metrics['data']['n_items']:,} items; lines are 95% intervals"
-    body = [
-        _text(
-            LEFT,
-            34,
-            "ink",
-            17,
-            f"{metrics['model'].partition('@')[0]} before and after correction",
-            600,
-        ),
-        _text(LEFT, 56, "soft", 13, items),
-        f'<rect class="before" x="{LEFT}" y="70" width="11" height="11" rx="2"/>',
-        _text(LEFT + 17, 80, "soft", 13, "uncorrected, 1 call per item"),
-        f'<rect class="after" x="{LEFT + 250}" y="70" width="11" height="11" rx="2"/>',
-        _text(LEFT + 267, 80, "soft", 13, f"{name}, {calls:.1f} calls per item"),
-    ]
-    for number, (title, cell, target) in enumerate(rows):
-        y = TOP + number * ROW
-        body.append(_text(LEFT, y + 14, "ink", 14, title))
-        body.extend(_bar(y + 22, cell(before), "before"))
-        body.extend(_bar(y + 44, cell(after), "after"))
-        if target is not None:
-            x = LEFT + WIDTH * target
-            body.append(f'<line class="ideal" x1="{x:g}" x2="{x:g}" y1="{y + 2}" y2="{y + 64}"/>')
-            told = f"{100 * target:.0f}% if only content counted"
-            body.append(_text(x + 6, y + 14, "soft", 12, told))
-    height = TOP + len(rows) * ROW + 8
-    said = " ".join(
-        f"{title}: {_percent(cell(before))}, then {_percent(cell(after))}."
-        for title, cell, _ in rows
-    )
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 620 {height}" width="620" '
-        f'height="{height}" role="img" aria-labelledby="t d">\n'
-        f'<title id="t">Before and after correction</title>\n'
-        f'<desc id="d">Before and after correction. {said} Drawn by docs/generate.py from: {html.escape(command)}</desc>\n'
-        f"<style>{STYLE}</style>\n"
-        f'<rect class="card" x=".5" y=".5" width="619" height="{height - 1}" rx="10"/>\n'
-        + "\n".join(body)
-        + "\n</svg>\n"
-    )
-
-
-def _first(rates: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    return rates if isinstance(rates, Mapping) else rates[0]
-
-
-def _percent(cell: Mapping[str, Any]) -> str:
-    return f"{100 * cell['value']:.1f}%"
-
-
-def _text(x: float, y: float, kind: str, size: int, text: str, weight: int = 400) -> str:
-    return (
-        f'<text class="{kind}" x="{x:g}" y="{y:g}" font-size="{size}" '
-        f'font-weight="{weight}">{html.escape(text)}</text>'
-    )
-
-
-def _bar(y: float, cell: Mapping[str, Any], kind: str) -> Iterable[str]:
-    yield f'<rect class="track" x="{LEFT}" y="{y}" width="{WIDTH}" height="18" rx="3"/>'
-    width = WIDTH * cell["value"]
-    yield f'<rect class="{kind}" x="{LEFT}" y="{y}" width="{width:.1f}" height="18" rx="3"/>'
-    low, high = cell.get("low"), cell.get("high")
-    if low is not None and high is not None:
-        x1, x2, middle = LEFT + WIDTH * low, LEFT + WIDTH * high, y + 9
-        yield f'<line class="line" x1="{x1:.1f}" x2="{x2:.1f}" y1="{middle}" y2="{middle}"/>'
-    yield _text(LEFT + WIDTH + 10, y + 14, "ink", 14, _percent(cell), 600)
-
-
 def main() -> None:
     """Write what has changed and say what was written."""
-    parser = argparse.ArgumentParser(description="Write the generated part of the documentation.")
-    parser.add_argument("--picture", metavar="RUN", type=Path, help="run directory to draw from")
-    arguments = parser.parse_args()
-    made = pages()
-    if arguments.picture is not None:
-        run = json.loads((arguments.picture / "run.json").read_text(encoding="utf-8"))
-        metrics = json.loads((arguments.picture / "metrics.json").read_text(encoding="utf-8"))
-        made[DOCS / "before-after.svg"] = picture(metrics, run["command"])
-    for path, text in made.items():
+    for path, text in pages().items():
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")

@@ -91,19 +91,35 @@ def test_a_file_fits_a_head(path: Path) -> None:
     assert lines <= 400
 
 
+@every_file
+def test_function_fits_a_screen(path: Path) -> None:
+    """A signature and its options may be longer than what follows it."""
+    lines: Counter[str] = Counter()
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            first = node.body[1] if ast.get_docstring(node) and node.body[1:] else node.body[0]
+            lines[f"{node.name}:{node.lineno}"] = (node.end_lineno or 0) - first.lineno + 1
+    assert {
+        name: n for name, n in lines.items() if n > LONGEST.get(name.partition(":")[0], 60)
+    } == {}
+
+
+LONGEST: Final = {"reading_of": 65}
+"""Functions that are still to be divided, with their lines."""
+
 BUDGETS: Final = {
-    ".": 1105,
-    "auditing": 4475,
-    "backends": 6820,
+    ".": 1095,
+    "auditing": 4500,
+    "backends": 6880,
     "base": 1075,
-    "calls": 3025,
-    "cli": 2425,
-    "data": 6030,
+    "calls": 3035,
+    "cli": 2430,
+    "data": 6160,
     "ext": 150,
     "methods": 4725,
     "integrations": 65,
     "metrics": 4500,
-    "model": 7840,
+    "model": 7845,
     "prompts": 1700,
     "report": 3800,
     "store": 1300,

@@ -65,7 +65,6 @@ ARMS: Final[Mapping[str, Arm]] = {
     "mode": Arm(reward="mode", advantage="group"),
     "exact none": Arm(reward="none"),
     "exact pair": Arm(reward="pair"),
-    "exact mode": Arm(reward="mode"),
     "exact inv": Arm(reward="inv"),
     "exact inv, lambda 3": Arm(reward="inv", lam=3.0),
     "exact inv + distill": Arm(reward="inv", target="own", weight=0.5),

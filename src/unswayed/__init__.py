@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from unswayed.backends.function import FunctionJudge as FunctionJudge
     from unswayed.base.errors import UnswayedError as UnswayedError
     from unswayed.calls.judge import Judge as Judge
+    from unswayed.calls.judging import Judged as Judged
     from unswayed.methods.fitted_file import load_method as load_method
     from unswayed.model.decisions import Decision as Decision
     from unswayed.model.decisions import Verdict as Verdict
@@ -41,6 +42,7 @@ _WHERE = {
     "FunctionJudge": "unswayed.backends.function:FunctionJudge",
     "Item": "unswayed.model.items:Item",
     "Judge": "unswayed.calls.judge:Judge",
+    "Judged": "unswayed.calls.judging:Judged",
     "Presentation": "unswayed.model.presentation:Presentation",
     "Task": "unswayed.model.items:Task",
     "UnswayedError": "unswayed.base.errors:UnswayedError",
@@ -60,6 +62,7 @@ __all__ = [
     "FunctionJudge",
     "Item",
     "Judge",
+    "Judged",
     "Presentation",
     "Task",
     "UnswayedError",

@@ -23,7 +23,7 @@ from unswayed.auditing.audit import (
 from unswayed.auditing.measurement import asked_for
 from unswayed.auditing.opening import check_recorded, open_or_replay, recorded_calls
 from unswayed.auditing.recorded import audit_decisions
-from unswayed.auditing.records import check_kept, check_kind
+from unswayed.auditing.records import check_kind, keep_finished
 from unswayed.auditing.rereading import reread, said
 from unswayed.auditing.run_directory import (
     default_directory,
@@ -178,7 +178,6 @@ def audit_calls(
                 check_kind(
                     directory, recorded=False, model=backend.model, data=items.name, prompt=prompt
                 )
-                check_kept(directory, plan)
                 prepare_directory(directory)
                 pool = at_end.enter_context(CallStore.open(directory))
             audit = Audit.begin(plan, Caller(backend, pool, run_settings))
@@ -213,6 +212,8 @@ def _closed_if_refused(backend: Backend | None) -> Iterator[None]:
 
 
 def _write(directory: Path, record: AuditRecord) -> None:
+    if earlier := keep_finished(directory, record.run):
+        print(f"unswayed: the earlier audit is kept in {earlier}.", file=sys.stderr, flush=True)
     if record.answers is not None:
         write_lines(directory / "decisions.jsonl", record.answers.lines(record.plan))
     write_record(directory, record)
@@ -339,7 +340,6 @@ def audit_recorded(
         who, data = record.run.model, record.run.data.name
         directory = directory or default_directory(name, who)
         check_kind(directory, recorded=True, model=who, data=data)
-        check_kept(directory, record.plan, answers=record.run.calls.answered)
         prepare_directory(directory)
         _write(directory, record)
     return AuditResult(record, directory)

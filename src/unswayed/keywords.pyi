@@ -19,6 +19,7 @@ class BackendKeywords(TypedDict, total=False):
     max_retries: int | None
     patience: float | None
     prices: str | Path | None
+    extra_body: str | Mapping[str, object] | None
     device: str | None
     device_map: str | None
     dtype: str | None

@@ -132,6 +132,8 @@ def test_an_audit_that_no_named_method_fits_is_refused(
     )
     for source in (["--model", "simulated/judge"], ["--decisions", str(made)]):
         command = ["audit", str(data), *source, "--out", str(run)]
+        assert main([*command, "--methods", "direct,pcf"]) == 2
+        assert "pcf: it needs a score for every candidate" in capsys.readouterr().err
         assert main([*command, "--methods", "pcf,bias-cost"]) == 2
         assert capsys.readouterr().err == (
             "unswayed: pcf: it needs a score for every candidate, and these answers have none; bias-cost: it "
@@ -141,4 +143,4 @@ def test_an_audit_that_no_named_method_fits_is_refused(
         assert not run.exists()
     with pytest.raises(UsageError, match="pcf: it needs a score for every candidate"):
         us.audit("simulated/judge", simulated_items(4, 2), methods="pcf")
-    assert main([*command, "--methods", "direct,pcf"]) == 0
+    assert main([*command, "--methods", "direct,pride"]) == 0

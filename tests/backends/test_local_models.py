@@ -17,9 +17,9 @@ import pytest
 from local_asking import CPU, ask, chat, logprobs, opened, plain_label_logprobs, query
 from random_llama import CHAT_TEMPLATE, make_random_llama
 
-from unswayed.backends import model_folders, open_backend
+from unswayed.backends import BackendSettings, model_folders, open_backend
 from unswayed.backends.huggingface import HuggingFaceBackend
-from unswayed.backends.local_chats import ChatWriter
+from unswayed.backends.local_chats import ChatWriter, template_arguments
 from unswayed.backends.model_folders import fingerprint_folder, locate
 from unswayed.backends.own_prompts import OwnPrompt
 from unswayed.base.errors import MissingExtraError, UnknownNameError, UsageError
@@ -423,3 +423,25 @@ def test_transformers_is_told_how_to_round(
     assert (config.load_in_4bit, config.load_in_8bit) == (bits == 4, bits == 8)
     assert config.bnb_4bit_compute_dtype == torch.float32
     assert told["device_map"] == {"": torch.device("cpu")}
+
+
+def test_template_arguments_given_go_over_own_prompt(tokenizer: Any) -> None:
+    tokenizer.chat_template = CHAT_TEMPLATE + PLACED + "closed{% endif %}{{ tone }}"
+    extra = '{"chat_template_kwargs": {"enable_thinking": true, "tone": "dry"}}'
+    settings = BackendSettings(extra_body=extra)
+    own = OwnPrompt(enable_thinking=False)
+
+    def text(settings: BackendSettings) -> str:
+        arguments = template_arguments(settings, own, name="hf/m")
+        writer = ChatWriter(tokenizer, model="m", arguments=arguments)
+        return writer.render([TURN], thinking=False)[0]
+
+    assert text(BackendSettings()).endswith("closed")
+    assert text(settings).endswith("<|assistant|>dry")
+
+
+@pytest.mark.parametrize("extra", ['{"top_k": 1}', '{"chat_template_kwargs": 1}'])
+def test_local_model_takes_template_arguments_alone(folder: Path, extra: str) -> None:
+    reason = "extra_body of a local model takes chat_template_kwargs alone, an object"
+    with pytest.raises(UsageError, match=reason):
+        open_backend(f"hf/{folder}", BackendSettings(extra_body=extra))

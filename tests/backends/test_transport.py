@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from reliability.faults import bomb
+from reliability.faulty_server import bomb
 from unswayed.backends import transport
 from unswayed.backends.addresses import Address, Secret
 from unswayed.backends.faults import HttpReply, TimedOutError, UnreachableError

@@ -19,7 +19,7 @@ from unswayed.base.sync import LoopThread, run_sync
 from unswayed.calls import Caller, Question, RunSettings
 from unswayed.calls.calibration import calibrate
 from unswayed.calls.judge import Judge
-from unswayed.calls.judging import JudgeFailure, windows
+from unswayed.calls.judging import Judged, JudgeFailure, windows
 from unswayed.methods.additive import Effects
 from unswayed.methods.fitted_file import FittedFile, load_method, save_method
 from unswayed.methods.names import parse_method
@@ -437,6 +437,38 @@ def test_a_failed_call_is_a_failure_with_its_reason_and_never_a_verdict(pairs: I
     assert failures == [JudgeFailure(bad, 2, "no answer")]
     assert str(failures[0]) == f"{bad}: no verdict, 2 calls failed: no answer"
     assert outcomes.index(failures[0]) == 3  # in its place
+
+
+async def collected(judge: Judge, items: Iterable[Item]) -> list[Judged]:
+    async with judge:
+        return [own async for own in judge.ajudged(items)]
+
+
+def test_ajudged_gives_decisions_behind_verdicts(pairs: ItemSet) -> None:
+    many = asyncio.run(collected(Judge(MODEL, method="vote"), pairs))
+    with Judge(MODEL, method="vote") as judge:
+        assert [own.outcome for own in many] == list(judge.verdicts(pairs))
+    vote = parse_method("vote")
+    for item, own in zip(pairs, many, strict=True):
+        assert own.failure is None
+        assert own.verdict == vote.decide(item, own.decisions)
+        assert {decision.order for decision in own.decisions} == {(0, 1), (1, 0)}
+
+
+def test_ajudged_gives_failure_with_answered_calls(pairs: ItemSet) -> None:
+    shown = [item.candidates for item in pairs]
+
+    def fails_in_given_order(_: str, answers: tuple[str, ...]) -> int:
+        if tuple(answers) == shown[3]:
+            raise TimeoutError("too slow")
+        return 0
+
+    many = asyncio.run(collected(Judge(fails_in_given_order, method="vote"), pairs))
+    assert [own.verdict is None for own in many] == [place == 3 for place in range(len(pairs))]
+    failure = many[3].failure
+    assert failure is not None
+    assert (failure.item_id, failure.missing) == (pairs[3].id, 1)
+    assert [decision.order for decision in many[3].decisions] == [(1, 0)]
 
 
 def test_a_fatal_failure_is_marked(pairs: ItemSet) -> None:

@@ -31,6 +31,7 @@ REQUESTS = st.builds(
     temperature=st.floats(0, 2),
     nonce=st.none() | TEXT,
     schema=st.just(msgspec.UNSET) | TEXT,
+    extra_body=st.just(msgspec.UNSET) | TEXT,
 )
 
 

@@ -1,7 +1,6 @@
 """What the tests of the command line share: results, data files, processes, a fake server."""
 
 import asyncio
-import importlib.util
 import json
 import shutil
 import subprocess
@@ -10,10 +9,11 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
+
+from scripts import load_script
 
 SIMULATED = "simulated/judge"
 
@@ -100,25 +100,13 @@ def judge_without_template(folder: str | Path) -> Path:
     return Path(folder)
 
 
-def load_fake_server() -> ModuleType:
-    """The fake server of the backends' tests."""
-    if "fake_server" not in sys.modules:
-        path = Path(__file__).parents[1] / "backends" / "fake_server.py"
-        spec = importlib.util.spec_from_file_location("fake_server", path)
-        assert spec is not None
-        assert spec.loader is not None
-        sys.modules["fake_server"] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules["fake_server"])
-    return sys.modules["fake_server"]
-
-
 class Server:
     """A fake server in a thread; the model is `openai-api/local/m`."""
 
     model = "openai-api/local/m"
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._module = load_fake_server()
+        self._module = load_script("tests/backends/fake_server.py")
         self._monkeypatch = monkeypatch
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)

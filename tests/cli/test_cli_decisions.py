@@ -317,19 +317,20 @@ def test_a_run_is_audited_again_into_its_own_directory(run: Run, pairs: Path) ->
     fewer = run(
         "audit", pairs, "--decisions", "run/decisions.jsonl", "--methods", "direct", "--out", "run"
     )
-    assert fewer.code == 2
-    assert "would lose its figures on method vote" in fewer.err
-    assert json.loads(Path("run", "metrics.json").read_text())["methods"] == first.json["methods"]
+    assert fewer.code == 0
+    (earlier,) = Path("run", "earlier").iterdir()
+    assert json.loads((earlier / "metrics.json").read_text())["methods"] == first.json["methods"]
 
 
-def test_kept_decisions_are_not_replaced_by_fewer(run: Run, pairs: Path) -> None:
+def test_decisions_of_finished_audit_are_kept_before_fewer(run: Run, pairs: Path) -> None:
     rows = both_orders()
     assert audit(run, rows, pairs).code == 0
     kept = Path("run", "decisions.jsonl").read_bytes()
     fewer = audit(run, rows[:-2], pairs)
-    assert fewer.code == 2
-    assert f"on 2 of {len(rows)} answers. Ask for these too" in fewer.err
-    assert Path("run", "decisions.jsonl").read_bytes() == kept
+    assert fewer.code == 0
+    (earlier,) = Path("run", "earlier").iterdir()
+    assert (earlier / "decisions.jsonl").read_bytes() == kept
+    assert len(Path("run", "decisions.jsonl").read_bytes().splitlines()) == len(rows) - 2
 
 
 def test_an_import_of_several_judges_says_how_to_choose_one(run: Run, folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import resource
 import shutil
 import signal
@@ -11,6 +12,7 @@ import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 import pytest
 from cli_commands import SIMULATED, Ran, Run, Server, choice, command_of, pair, write_lines
@@ -139,59 +141,120 @@ def test_the_same_data_may_grow(run: Run, pairs: Path) -> None:
     assert ran.json["calls"]["made"] == 40
 
 
-@pytest.mark.parametrize("first", [["--methods", "all"], ["--protocol", "all"]])
-def test_a_richer_audit_is_not_replaced_by_a_poorer_one(
-    first: list[str], run: Run, pairs: Path
+KEPT = {"run.json", "metrics.json", "answers.json", "flipped.json", "report.html", "SHA256SUMS"}
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name in KEPT}
+
+
+@pytest.mark.parametrize(
+    "poorer",
+    [
+        ["--methods", "direct"],
+        ["--limit", "10"],
+        ["--orders", "identity"],
+        ["--seed", "3"],
+        ["--gold-ties", "class"],
+    ],
+)
+def test_other_settings_keep_finished_audit(poorer: list[str], run: Run, pairs: Path) -> None:
+    assert audit(run, pairs, "--out", "run", "--methods", "all").code == 0
+    before = files_of(Path("run"))
+    assert before.keys() == KEPT
+    ran = audit(run, pairs, "--out", "run", "--methods", "all", *poorer)
+    assert ran.code == 0
+    (earlier,) = Path("run/earlier").iterdir()
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d{6}", earlier.name)
+    assert ran.said[0] == f"unswayed: the earlier audit is kept in {earlier}."
+    assert files_of(earlier) == before
+    assert files_of(Path("run"))["metrics.json"] != before["metrics.json"]
+    assert run("report", "run", earlier, "--out", "both.html").code == 0
+
+
+def test_same_settings_keep_nothing_earlier(run: Run, pairs: Path) -> None:
+    for _ in range(2):
+        assert audit(run, pairs, "--out", "run", "--methods", "all").code == 0
+    assert not Path("run/earlier").exists()
+
+
+def test_audits_of_one_second_are_all_kept(
+    run: Run, pairs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert audit(run, pairs, "--out", "run", *first).code == 0
-    before = {path.name: path.read_bytes() for path in Path("run").iterdir()}
-    ran = audit(run, pairs, "--out", "run", "--methods", "direct", "--limit", "10")
-    assert ran.code == 2
-    assert ran.said[0].startswith("unswayed: run holds a finished audit; this one would lose its")
-    assert "method vote, method average" in ran.err or "method canonical" in ran.err
-    assert ("protocol order" in ran.err) == ("--protocol" in first)
-    assert "20 of 30 items. Ask for these too, or choose another --out." in ran.err
-    assert {path.name: path.read_bytes() for path in Path("run").iterdir()} == before
-    assert audit(run, pairs, "--out", "run", "--methods", "all", "--protocol", "all").code == 0
-    assert audit(run, pairs, "--out", "fewer", "--methods", "direct", "--limit", "10").code == 0
+    limits = ("10", "20", "30", "10", "20")
+    made = []
+    for limit in limits:
+        assert audit(run, pairs, "--out", "run", "--limit", limit).code == 0
+        record = json.loads(Path("run/run.json").read_text())
+        text = json.dumps(record | {"created": "2026-01-01T00:00:00+00:00"})
+        Path("run/run.json").write_text(text)
+        made.append(text)
+    kept = [(path / "run.json").read_text() for path in sorted(Path("run/earlier").iterdir())]
+    assert sorted(kept) == sorted(made[:4])
 
 
-def test_an_audit_in_fewer_orders_does_not_replace_one_in_more(run: Run, pairs: Path) -> None:
-    assert audit(run, pairs, "--out", "run").code == 0
-    ran = audit(run, pairs, "--out", "run", "--orders", "identity")
-    assert ran.code == 2
-    assert "would lose its figures on 1 of 2 presentations. Ask for these too" in ran.err
-
-
-def test_an_unfinished_audit_may_be_finished_smaller(run: Run, pairs: Path) -> None:
+def test_created_of_damaged_run_names_no_other_folder(run: Run, pairs: Path) -> None:
     assert audit(run, pairs, "--out", "run").code == 0
     record = json.loads(Path("run/run.json").read_text())
-    Path("run/run.json").write_text(json.dumps(record | {"finished": False}))
-    assert audit(run, pairs, "--out", "run", "--methods", "direct").code == 0
+    Path("run/run.json").write_text(json.dumps(record | {"created": "../../elsewhere"}))
+    assert audit(run, pairs, "--out", "run", "--limit", "10").code == 0
+    assert [path.name for path in Path("run/earlier").iterdir()] == ["undated"]
 
 
-def test_interrupted_audit_keeps_protecting_the_last_finished_one(
-    run: Run, folder: Path, server: Server
-) -> None:
+def test_unfinished_audit_keeps_finished_one(run: Run, folder: Path, server: Server) -> None:
     data = write_lines("grown.jsonl", [pair(number) for number in range(40)])
     held = (data, "--out", "run", "--limit", "30", "--methods", "all")
     server.start()
     assert audit(run, *held, model=Server.model).code == 0
+    before = files_of(Path("run"))
     server.start({"kind": "status", "status": 401})
     for larger in ("40", "35"):
         wanted = ("--methods", "all", "--protocol", "all", "--limit", larger)
         assert audit(run, data, "--out", "run", *wanted, model=Server.model).code == 3
-    last = json.loads(Path("run/run.json").read_text())["last_finished"]
-    assert (last["finished"], last["data"]["n_items"]) == (True, 30)
-    before = {path.name: path.read_bytes() for path in Path("run").iterdir()}
-    fewer = audit(
-        run, data, "--out", "run", "--limit", "10", "--methods", "direct", model=Server.model
-    )
-    assert fewer.code == 2
-    assert "method vote, 20 of 30 items. Ask for these too, or choose another --out." in fewer.err
-    assert {path.name: path.read_bytes() for path in Path("run").iterdir()} == before
-    assert audit(run, *held, model=Server.model).code == 0
-    assert "last_finished" not in json.loads(Path("run/run.json").read_text())
+    (earlier,) = Path("run/earlier").iterdir()
+    assert files_of(earlier) == before
+    assert not json.loads(Path("run/run.json").read_text())["finished"]
+    again = audit(run, *held, "--json", model=Server.model)
+    assert again.code == 0
+    assert again.json["methods"] == json.loads(before["metrics.json"])["methods"]
+
+
+KILLED: Final = """
+import os, signal, sys
+from pathlib import Path
+from unswayed.cli import main
+
+left = int(sys.argv.pop(1))
+
+def dies(function):
+    def counted(*args, **named):
+        global left
+        left -= 1
+        if left < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return function(*args, **named)
+    return counted
+
+for name in ("hardlink_to", "rename", "replace", "mkdir"):
+    setattr(Path, name, dies(getattr(Path, name)))
+main(sys.argv[1:])
+"""
+
+
+@pytest.mark.parametrize("steps", [2, 4, 9, 10, 12])
+def test_kill_while_keeping_loses_no_finished_audit(steps: int, run: Run, pairs: Path) -> None:
+    assert audit(run, pairs, "--out", "run").code == 0
+    before = files_of(Path("run"))
+    fewer = ["audit", str(pairs), "--model", SIMULATED, "--resamples", "100", "--out", "run"]
+    fewer += ["--limit", "10"]
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(steps), *fewer], check=False)
+    held = list(Path("run/earlier").glob("2*")) or [Path("run")]
+    assert killed.returncode == -signal.SIGKILL
+    assert [files_of(folder) for folder in held] == [before]
+    assert run(*fewer).code == 0
+    (earlier,) = Path("run/earlier").iterdir()
+    assert files_of(earlier) == before
+    assert json.loads(Path("run/metrics.json").read_text())["data"]["n_items"] == 10
 
 
 def test_all_keeps_costly_methods_that_the_finished_audit_holds(run: Run, folder: Path) -> None:

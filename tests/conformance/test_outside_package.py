@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import importlib
-import importlib.util
 import json
 import re
 import subprocess
@@ -18,6 +17,7 @@ import msgspec
 import pytest
 
 from example_package import EXAMPLE, FOLDER, TABLES, describe, environment, installed
+from scripts import load_script
 from unswayed.api import audit
 from unswayed.auditing.comparison import changes, load_answers
 from unswayed.base.errors import ItemError, TemplateError, UnknownNameError, UsageError
@@ -77,15 +77,6 @@ def items(path: Path, task: str, counts: Sequence[int], first: int) -> Path:
     return path
 
 
-def generator() -> Any:
-    spec = importlib.util.spec_from_file_location("docs_generate", ROOT / "docs" / "generate.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_example_registers_one_of_each_kind_and_imports_ext_alone() -> None:
     assert {table.kind for table in TABLES} == EXAMPLE.keys()
     for path in (FOLDER / "unswayed_example").glob("*.py"):
@@ -141,7 +132,7 @@ def metrics(run: Path) -> Any:
 
 
 def test_method_has_a_row_and_a_page_in_the_docs_and_is_part_of_all() -> None:
-    page = generator().method_page("label-shift", "")
+    page = load_script("docs/generate.py").method_page("label-shift", "")
     assert "`strength` | `1.0` |  | Share of the shift that is subtracted." in page
     assert "unswayed calibrate label-shift" in page
     names = {method.name for method in default_methods(Task.MCQ, {4})}
@@ -208,7 +199,11 @@ def test_what_method_learned_is_filed_loaded_and_judged_with(data: Path, tmp_pat
 
 
 def test_metric_is_documented() -> None:
-    row = next(line for line in generator().metric_table().splitlines() if "first_two" in line)
+    row = next(
+        line
+        for line in load_script("docs/generate.py").metric_table().splitlines()
+        if "first_two" in line
+    )
     assert "First two alike | share of items with one verdict" in row
     assert "jointly | yes |" in row
 

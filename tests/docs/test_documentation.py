@@ -1,7 +1,6 @@
 """The documentation is up to date: generated pages, worked numbers, links and options."""
 
 import doctest
-import importlib.util
 import re
 import warnings
 from pathlib import Path
@@ -10,6 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from scripts import load_script
 from unswayed.methods import METHODS
 from unswayed.methods.estimation import MethodWarning
 from unswayed.model.parsing import endings
@@ -27,12 +27,7 @@ PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 @pytest.fixture(scope="module")
 def generate() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("docs_generate", DOCS / "generate.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_script("docs/generate.py")
 
 
 def test_generated_pages_are_those_that_the_registry_gives(generate: ModuleType) -> None:
@@ -203,8 +198,10 @@ RUN = {
 }
 
 
-def test_the_picture_draws_the_numbers_of_a_run(generate: ModuleType) -> None:
-    root = ElementTree.fromstring(generate.picture(RUN, "unswayed audit --methods all"))
+def test_picture_draws_figures_of_run() -> None:
+    root = ElementTree.fromstring(
+        load_script("docs/picture.py").picture(RUN, "unswayed audit --methods all")
+    )
     space = "{http://www.w3.org/2000/svg}"
     texts = [element.text or "" for element in root.iter(f"{space}text")]
     assert [text for text in texts if text.endswith("%")] == [
@@ -235,6 +232,6 @@ def test_the_picture_draws_the_numbers_of_a_run(generate: ModuleType) -> None:
     assert "unswayed audit --methods all" in (root.findtext(f"{space}desc") or "")
 
 
-def test_a_run_that_recommends_nothing_has_no_picture(generate: ModuleType) -> None:
+def test_run_without_recommendation_has_no_picture() -> None:
     with pytest.raises(ValueError, match="recommends no method"):
-        generate.picture({**RUN, "recommendation": {"method": "direct"}}, "")
+        load_script("docs/picture.py").picture({**RUN, "recommendation": {"method": "direct"}}, "")

@@ -1,6 +1,5 @@
 """The evidence pages show the data that the benchmarks measured."""
 
-import importlib.util
 import json
 from pathlib import Path
 from types import ModuleType
@@ -8,18 +7,15 @@ from typing import Any
 
 import pytest
 
+from scripts import load_script
+
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(path.stem for path in (ROOT / "docs" / "evidence" / "data").glob("*.json"))
 
 
 @pytest.fixture(scope="module")
 def evidence() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("evidence", ROOT / "docs" / "evidence.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_script("docs/evidence.py")
 
 
 @pytest.fixture

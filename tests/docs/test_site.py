@@ -1,6 +1,5 @@
 """The documentation site: its pages, links and Python reference."""
 
-import importlib.util
 import re
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from types import ModuleType
 import pytest
 
 import unswayed
+from scripts import load_script
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -19,12 +19,7 @@ DOCS = ROOT / "docs"
 
 @pytest.fixture(scope="module")
 def site() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("docs_site", DOCS / "site.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_script("docs/site.py")
 
 
 def test_python_reference_lists_public_names() -> None:

@@ -239,9 +239,10 @@ def test_an_audit_prices_the_share_of_disagreements_and_marks_nothing_by_constru
 
 
 def test_where_the_key_cannot_be_asked_it_is_skipped_with_the_reason(tmp_path: Path) -> None:
-    tiny = us.audit(limit=8, methods="apoc,vote", resamples=100)
-    assert "has its own prompt" in tiny.metrics["skipped"]["apoc"]
-    assert "apoc" not in tiny.metrics["methods"]
+    with pytest.raises(
+        UsageError, match="apoc: its prompt has words that this judge does not know"
+    ):
+        us.audit(limit=8, methods="apoc,vote", resamples=100)
     judge = "simulated/judge"
     everything = us.audit(judge, simulated_items(20), methods="all", resamples=100)
     assert everything.metrics["skipped"]["apoc"] == "not part of all; name it to run it"

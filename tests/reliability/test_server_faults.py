@@ -7,17 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from reliability.faults import (
-    KEY,
-    FaultyServer,
-    Mode,
-    answer_well,
-    judged,
-    leaked,
-    modes,
-    observe,
-    run_here,
-)
+from reliability.fault_modes import modes
+from reliability.faults import judged, leaked, observe, run_here
+from reliability.faulty_server import KEY, FaultyServer, Mode, answer_well
 
 QUICK = (
     "status 401",

@@ -11,6 +11,7 @@ import pytest
 from commands import run_processes
 from small_models import colour_items, small_recipe
 
+from unswayed.backends.local_texts import end_ids
 from unswayed.training.held_out import measure_held_out
 from unswayed.training.planning import plan_training
 from unswayed.training.protocol import AnswerError
@@ -85,6 +86,27 @@ def test_answers_do_not_depend_on_how_they_are_batched(wavering_model, tmp_path,
     _, alone = asked(trainer, plan)
     assert alone == together
     assert len(set(together)) > 2
+
+
+def test_answers_and_rollouts_stop_at_the_same_tokens(wavering_model, tmp_path):
+    folder = shutil.copytree(wavering_model, tmp_path / "model")
+    file = folder / "generation_config.json"
+    own = json.loads(file.read_text())
+    other = own["eos_token_id"] + 1
+    file.write_text(json.dumps({**own, "eos_token_id": [other]}))
+    trainer, plan = running(folder, tmp_path)
+    configured = []
+    generate = trainer.model.generate
+
+    def listening(**given):
+        configured.append(set(given["generation_config"].eos_token_id))
+        return generate(**given)
+
+    trainer.model.generate = listening
+    asked(trainer, plan)
+    assert configured[0] == {other, own["eos_token_id"]}
+    assert configured[0] == set(trainer.eos_token_ids)
+    assert configured[0] == end_ids(trainer.model, trainer.processing_class)
 
 
 # --- several processes ------------------------------------------------------------------------

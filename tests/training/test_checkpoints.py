@@ -94,12 +94,32 @@ def test_what_is_not_whole_is_seen_and_passed_over(whole, tmp_path, damage):
     assert newest.exists()  # until the next checkpoint is whole
 
 
+def test_a_changed_byte_in_any_file_prevents_resuming(whole, tmp_path):
+    out, given = whole
+    plan = plan_training("pa-grpo", colour_items(10), **given)
+    for step in (3, 4):
+        shutil.copytree(out / f"checkpoint-{step}", tmp_path / f"checkpoint-{step}")
+    at, folder = tmp_path / "checkpoint-4", RunFolder(tmp_path)
+    assert folder.prepare(plan.record, 5).resume == 4
+    files = sorted(path for path in at.rglob("*") if path.is_file())
+    for path in set(files) - {at / "training.json"}:
+        whole_file = path.read_bytes()
+        middle = len(whole_file) // 2
+        path.write_bytes(
+            whole_file[:middle] + bytes([whole_file[middle] ^ 1]) + whole_file[middle + 1 :]
+        )
+        start = folder.prepare(plan.record, 5)
+        assert (start.resume, path.name in "".join(start.warnings)) == (3, True)
+        path.write_bytes(whole_file)
+    assert folder.prepare(plan.record, 5).resume == 4
+    assert len(files) > 5
+
+
 def test_a_checkpoint_of_two_processes_needs_the_random_numbers_of_both(whole, tmp_path):
     out, _ = whole
     at = tmp_path / "checkpoint-4"
     shutil.copytree(out / at.name, at)
-    record = json.loads((at / "training.json").read_text())
-    (at / "training.json").write_text(json.dumps({**record, "processes": 2}))
+    changed(at, processes=2, files=None)
     (at / "rng_state.pth").rename(at / "rng_state_0.pth")
     assert checkpoint_defect(at, 4) == "no rng_state_1.pth"
     shutil.copy(at / "rng_state_0.pth", at / "rng_state_1.pth")
@@ -125,6 +145,7 @@ def test_shares_of_weights_are_whole_with_what_is_written_last(whole, tmp_path):
     out, _ = whole
     at = tmp_path / "checkpoint-4"
     shutil.copytree(out / at.name, at)
+    changed(at, files=None)
     weights_of(at).unlink()
     (at / "optimizer.pt").unlink()
     for name in ("pytorch_model_fsdp_0", "optimizer_0"):

@@ -1,6 +1,5 @@
 """Objectives that sample nothing: which items they take, what they make of gold, what they refuse."""
 
-import dataclasses
 import math
 
 import msgspec
@@ -15,10 +14,8 @@ from unswayed.model.presentation import presentations
 from unswayed.sources import load_data
 from unswayed.tiny.items import judge_items
 from unswayed.training.base_answers import ask_base, balanced
-from unswayed.training.own_labels import RL_EXACT
 from unswayed.training.planning import plan_training
 from unswayed.training.recipe import load_recipe, with_changes
-from unswayed.training.reward_settings import REWARDS
 from unswayed.training.run import train
 from unswayed.training.table import OBJECTIVES
 from unswayed.training.targets import own_average
@@ -227,11 +224,11 @@ def test_a_prompt_that_asks_for_reasoning_is_refused_with_the_remedy(tmp_path, o
         planned(objective, colour_items(4), model, **changes)
 
 
-def test_a_reward_without_an_expectation_is_refused_with_the_remedy(monkeypatch):
-    sampled = dataclasses.replace(REWARDS.load("columnwise"), expected=None)
-    monkeypatch.setattr(type(REWARDS), "load", lambda self, name: sampled)
-    with pytest.raises(UsageError, match=r"no expectation.*train rl --reward columnwise"):
-        RL_EXACT.settings(small_recipe(2), consistency="columnwise", advantage=None)
+def test_a_reward_without_an_expectation_is_refused_with_the_remedy(word_model):
+    with pytest.raises(UsageError, match=r"no expectation for 2 presentations: .*--reward inv"):
+        planned("rl-exact", colour_items(4), word_model, consistency="mode")
+    with pytest.raises(UsageError, match=r"no expectation for 5 presentations: .*columnwise"):
+        planned("rl-exact", colour_items(4, n=4), word_model, n=4, consistency="con")
 
 
 def test_advantages_and_rewards_where_there_are_none_are_refused(word_model):

@@ -17,6 +17,10 @@ from unswayed.training.targets import GoldNoise, gold_targets, noise_of_gold, ow
 
 torch.set_num_threads(1)
 
+WITH_EXPECTATION = sorted(
+    name for name in REWARDS if REWARDS.load(name).expected and not REWARDS.load(name).pairs_only
+)
+
 
 @st.composite
 def distributions(draw):
@@ -71,7 +75,7 @@ def test_the_force_of_inv_is_that_of_less_variance(p, lam):
     np.testing.assert_allclose(force[0] - force[1], -ratio * wanted, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", sorted(set(REWARDS) - {"mode", "con"}))
+@pytest.mark.parametrize("name", WITH_EXPECTATION)
 @pytest.mark.parametrize(("presentations", "n"), [(2, 2), (3, 2), (2, 3)])
 def test_the_exact_gradient_is_the_mean_of_sampled_gradients(name, presentations, n):
     gradient_of_all_outcomes_equals_the_exact_one(name, presentations, n)
@@ -120,7 +124,25 @@ def test_without_bias_inv_pushes_nowhere_and_pair_sharpens(p):
     np.testing.assert_allclose(pair, 2 * same - 1, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", sorted(REWARDS))
+@pytest.mark.parametrize("name", WITH_EXPECTATION)
+def test_expectations_equal_simulated_means(name):
+    presentations, n, samples, groups = 5, 4, 8, 20_000
+    rng = np.random.default_rng(11)
+    p = rng.dirichlet(np.full(n + 1, 2.0), size=presentations)
+    edges = p.cumsum(axis=-1)[:, None, :-1]
+    drawn = (rng.random((groups, presentations, samples))[..., None] > edges).sum(axis=-1)
+    choices = np.where(drawn < n, drawn, -1)
+    right = np.arange(n) == 1
+    values = REWARDS.load(name).sampled(choices, np.broadcast_to(right, (groups, n)))
+    means = [
+        [values[:, t][choices[:, t] == k].mean() for k in range(n)] for t in range(presentations)
+    ]
+    expected = REWARDS.load(name).expectation(p[:, :n], right)
+    np.testing.assert_allclose(means, expected, atol=0.03)
+    assert np.abs(means - expected).mean() < 0.01
+
+
+@pytest.mark.parametrize("name", WITH_EXPECTATION)
 def test_expectations_follow_a_renaming_of_the_candidates(name):
     rng = np.random.default_rng(3)
     p = rng.dirichlet(np.ones(5), size=(7, 4))[..., :4]

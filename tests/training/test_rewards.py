@@ -1,10 +1,10 @@
 """The pure core against hand-computed numbers, a plain-Python oracle and its invariances."""
 
-import importlib.util
 import json
 from pathlib import Path
 
 import numpy as np
+import plain_pa_grpo as plain
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,14 +18,6 @@ from unswayed.training.rewards import SampleKey, Samples
 TRAINING = Path(__file__).parent
 
 
-def load_plain():
-    spec = importlib.util.spec_from_file_location("plain", TRAINING / "plain_pa_grpo.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-plain = load_plain()
 CASES = json.loads((TRAINING / "golden.json").read_text())["cases"]
 
 

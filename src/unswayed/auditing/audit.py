@@ -116,10 +116,19 @@ def plan_for(
         items,
         settings,
         gives=evidence_of(items[0], prompts, logprobs=backend.gives_logprobs),
-        unknown_words=backend.own_prompt.only_template,
-        held=() if directory is None else run_before(directory, finished=True).planned,
+        one_wording=_one_wording(backend),
+        held=() if directory is None else run_before(directory).planned,
     )
     return replace(plan, remarks=tuple(check_prompts(items.items, prompts)))
+
+
+def _one_wording(backend: Backend) -> str | None:
+    """Why a judge takes one wording only; None if it takes any."""
+    if not backend.own_prompt.only_template:
+        return None
+    if not backend.reads_prompt:
+        return "this judge has its own prompt"
+    return "its prompt has words that this judge does not know"
 
 
 @dataclass(frozen=True, eq=False)
@@ -309,10 +318,7 @@ def unread_replies(calls: CallsRecord) -> Iterator[str]:
 
 def write_record(directory: Path, record: AuditRecord) -> None:
     """Write `run.json`, `metrics.json` and the single calls, each whole or not at all."""
-    run = record.run
-    if not run.finished and (before := run_before(directory, finished=True)).calls.answered:
-        run = msgspec.structs.replace(run, last_finished=before)
-    write_text(directory / "run.json", json_text(run.to_json()))
+    write_text(directory / "run.json", json_text(record.run.to_json()))
     write_text(directory / "metrics.json", json_text(as_json(record.metrics)))
     answers = msgspec.json.encode(answers_of(record.plan))
     write_bytes(directory / ANSWERS_FILE, answers)

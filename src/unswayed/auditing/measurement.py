@@ -203,6 +203,7 @@ def asked_for(
         "template": prompts.template,
         "labels": None if prompts.label_set is None else ",".join(prompts.label_set),
         "base_url": shown_address(reach.base_url or "") or None,
+        "extra_body": reach.extra_body,
         **local_options(reach),
         **given,
     }

@@ -30,7 +30,7 @@ from unswayed.auditing.settings import (
 from unswayed.base.counts import plural
 from unswayed.base.errors import MethodError, UsageError
 from unswayed.calls import Question
-from unswayed.methods import BASE, METHODS, Method
+from unswayed.methods import AUDITED, BASE, METHODS, Method
 from unswayed.methods.names import default_methods, parse_method, spec_name
 from unswayed.methods.protocol import why_not
 from unswayed.model.decisions import MISSING, REASKED, UNPARSED, Decision, Evidence
@@ -122,13 +122,13 @@ def plan_audit(
     settings: AuditSettings,
     *,
     gives: frozenset[Evidence],
-    unknown_words: bool = False,
+    one_wording: str | None = None,
     held: Collection[str] = (),
 ) -> AuditPlan:
     """Choose methods and strata, given what single calls can tell.
 
-    Where the model's vocabulary has no words for instructions beyond its own prompt (the tiny judge),
-    methods that change the wording are skipped. `all` keeps those `held`, whatever they ask.
+    Methods that change the wording do not run if the model takes one wording only, for the reason
+    `one_wording`. `all` keeps those `held`, whatever they ask.
     """
     task = task_of(items.task)
     check_group_by(items, settings.group_by)
@@ -149,7 +149,7 @@ def plan_audit(
         items.task,
         groups=groups,
         gives=gives if samples is None else gives | {Evidence.PROBS},
-        unknown_words=unknown_words,
+        one_wording=one_wording,
     )
     if "all" in settings.methods:
         costly = too_costly(chosen, {*settings.methods}, strata, samples)
@@ -220,11 +220,16 @@ def choose_methods(
     *,
     groups: bool,
     gives: frozenset[Evidence],
-    unknown_words: bool = False,
+    one_wording: str | None = None,
     recorded: Sequence[AnsweredPart] | None = None,
 ) -> tuple[dict[str, Method], dict[str, str]]:
-    """Return the methods that can run here, and why the others cannot; `recorded` is what was answered in each
-    stratum, where nothing else can be asked.
+    """Return the methods that can run here, and why the others of `all` and of the default cannot.
+
+    `recorded` is what was answered in each stratum, where nothing else can be asked: a method that only lacks
+    answers is skipped, too, if another that was named can run.
+
+    Raises:
+        UsageError: If a method that was named cannot run.
     """
     sizes = [stratum.n for stratum in strata]
     wanted: list[Method] = [parse_method(BASE)]
@@ -233,25 +238,33 @@ def choose_methods(
             wanted.extend(default_methods(task, sizes, groups=groups))
         else:
             wanted.append(parse_method(name))
-    named = [spec_name(parse_method(name)) for name in names if name != "all"]
     chosen: dict[str, Method] = {}
     skipped = _not_in_all(wanted, task, sizes) if "all" in names else {}
     for method in wanted:
         name = spec_name(method)
         reasons = [why_not(method, task=task, n=n, gives=gives) for n in sizes]
         reason = next(filter(None, reasons), None)
-        if reason is None and unknown_words:
+        if reason is None and one_wording:
             asks = itertools.chain.from_iterable(map(method.asks, sizes))
             if any(ask.prompt_id != "default" for ask in asks):
-                reason = "this judge has its own prompt"
+                reason = one_wording
         if reason is None and recorded is not None and method.name != BASE:
             reason = _not_recorded(method, strata, recorded)
         if reason is None:
             chosen.setdefault(name, method)
         else:
             skipped[name] = reason
-    if named and "all" not in names and skipped.keys() >= set(named):
-        said = "; ".join(f"{name}: {skipped[name]}" for name in dict.fromkeys(named))
+    named = [] if tuple(names) == AUDITED else [parse_method(own) for own in names if own != "all"]
+    unfit = {spec_name(own): own for own in named if spec_name(own) in skipped}
+    if recorded is not None and (len(unfit) < len(named) or "all" in names):
+        # what was not answered is no fault of a name
+        unfit = {
+            name: own
+            for name, own in unfit.items()
+            if any(why_not(own, task=task, n=n) for n in sizes)
+        }
+    if unfit:
+        said = "; ".join(f"{name}: {skipped[name]}" for name in unfit)
         raise UsageError(f"{said}. Name another method, or all that can run: --methods all.")
     return {name: own for name, own in chosen.items() if name not in skipped}, skipped
 

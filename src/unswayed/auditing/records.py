@@ -9,10 +9,9 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from unswayed.auditing.planning import AuditPlan
 from unswayed.auditing.recommendation import Recommendation
 from unswayed.auditing.rows import as_json, converted
-from unswayed.auditing.run_directory import read_json
+from unswayed.auditing.run_directory import keep_files, read_json
 from unswayed.base.errors import RunDirectoryError
 from unswayed.methods.threshold import ThresholdView
 from unswayed.metrics.improvements import Improvements
@@ -217,8 +216,6 @@ class RunRecord(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()  # what the user should know, in sentences
     # model, data, directory, prompt options and those of local models as they were given
     asked: dict[str, str | int | float | bool] = {}
-    # of a run that did not finish, the last one in its directory that did
-    last_finished: RunRecord | UnsetType = UNSET
 
     def to_json(self) -> dict[str, Any]:
         """Return the content of `run.json`; what only calls have is left out where none was made."""
@@ -288,42 +285,33 @@ def check_kind(
         )
     if before.prompt is not None and before.prompt.fingerprint != prompt:
         raise RunDirectoryError(
-            f"{path} holds an audit with a different prompt, template, label set or examples, and "
+            f"{path} holds an audit with a different prompt, template, label set, extra_body or examples, and "
             "this one would overwrite it. Choose another --out."
         )
 
 
-def check_kept(path: Path, plan: AuditPlan, *, answers: int | None = None) -> None:
-    """Check that no figures of a finished audit are lost by another, which has so many recorded
-    answers; None: it asks for all that it needs.
+def keep_finished(path: Path, run: RunRecord) -> Path | None:
+    """Keep the finished audit of a run directory before `run` is written over it; return where it lies.
+
+    Return None if `run` has its figures, too: the same settings and data, with no fewer answers.
     """
-    before = run_before(path, finished=True)
-    if not before.calls.answered:
-        return
-    shown = plan.strata[0].protocols
-    lost = [f"method {name}" for name in before.planned if name not in plan.methods]
-    lost += [f"protocol {name}" for name in before.protocol.protocols if name not in shown]
-    presentations = max(len(stratum.views) for stratum in plan.strata)
-    sizes = {
-        "presentations": (before.protocol.n_presentations, presentations),
-        "items": (before.data.n_items, len(plan.items)),
-        "answers": (before.calls.answered, answers),
-    }
-    for name, (had, has) in sizes.items():
-        lost += [f"{had - has:,} of {had:,} {name}"] if has is not None and has < had else []
-    if lost:
-        raise RunDirectoryError(
-            f"{path} holds a finished audit; this one would lose its figures on {', '.join(lost)}. "
-            "Ask for these too, or choose another --out."
-        )
+    before = run_before(path)
+    if not (before.finished and before.calls.answered):
+        return None
+    figures = [
+        (own.settings, own.seed, own.data, own.planned, own.protocol, own.version, own.reader)
+        for own in (before, converted(run.to_json(), RunRecord))
+    ]
+    more = run.calls.answered >= before.calls.answered
+    if figures[0] == figures[1] and run.finished and more:
+        return None
+    return keep_files(path, before.created)
 
 
-def run_before(path: Path, *, finished: bool = False) -> RunRecord:
-    """Return the run of a directory, or the last that `finished`, whatever sums say; empty without one."""
+def run_before(path: Path) -> RunRecord:
+    """Return the run of a directory, whatever sums say; an empty one if there is none."""
     try:
         run = converted(json.loads((path / "run.json").read_text(encoding="utf-8")), RunRecord)
     except (OSError, ValueError, RecursionError):
         return RunRecord()
-    if finished and not run.finished:
-        run = run.last_finished or RunRecord()
     return run if run.recorded or run.prompt is not None else RunRecord()

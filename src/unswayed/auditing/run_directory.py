@@ -6,6 +6,7 @@ import hashlib
 import json
 import platform
 import re
+import shutil
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -23,6 +24,9 @@ T = TypeVar("T")
 SUMS_FILE = "SHA256SUMS"
 SUMMED = ("run.json", "metrics.json", "answers.json", "flipped.json", "decisions.jsonl")
 """The files of figures and of what reports are made from."""
+
+KEPT = (*SUMMED, "report.html", SUMS_FILE)
+"""The files of an audit but its calls, which other audits of the directory share."""
 
 PACKAGES = ("unswayed", "numpy", "scipy", "torch", "transformers", "peft", "aiohttp", "msgspec")
 
@@ -92,6 +96,37 @@ def write_sums(directory: Path) -> None:
         with (directory / name).open("rb") as file:
             lines.append(f"{hashlib.file_digest(file, 'sha256').hexdigest()}  {name}\n")
     write_text(directory / SUMS_FILE, "".join(lines))
+
+
+def keep_files(directory: Path, created: str) -> Path | None:
+    """Keep the files of an audit in `earlier/CREATED`, all or none, until others take their place.
+
+    Return None if a stopped run has kept them there.
+    """
+    name = re.sub(r"[^0-9T-]", "", created[:19]) or "undated"
+    target, number = directory / "earlier" / name, 1
+    try:
+        run = (directory / "run.json").read_bytes()
+        while target.exists():
+            if (target / "run.json").read_bytes() == run:
+                return None
+            number += 1
+            target = target.with_name(f"{name}-{number}")
+        target.parent.mkdir(exist_ok=True)
+        partial = target.with_name(f".{name}.partial")
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir()
+        for path in filter(Path.exists, map(directory.joinpath, KEPT)):
+            try:
+                (partial / path.name).hardlink_to(path)  # it is replaced later, never written
+            except OSError:  # the file system has no links
+                shutil.copyfile(path, partial / path.name)
+        partial.rename(target)
+    except OSError as error:
+        raise RunDirectoryError(
+            f"cannot keep the audit of {directory} in {target}: {error.strerror or error}."
+        ) from None
+    return target
 
 
 def read_bytes(path: Path) -> bytes:

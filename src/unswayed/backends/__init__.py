@@ -6,8 +6,9 @@ where `model` is what follows the provider's name.
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final, Self
@@ -69,6 +70,13 @@ class BackendSettings(Settings):
             extra={"text": Path, "value": str | Path | None},
         ),
     ] = None  # overrides the shipped one
+    extra_body: Annotated[
+        str | None,
+        Meta(
+            description="JSON object to add to every request; part of every key.",
+            extra={"text": str, "value": str | Mapping[str, object] | None},
+        ),
+    ] = None  # kept as sorted JSON; a local model takes `chat_template_kwargs` alone
     device: Annotated[
         str | None,
         Meta(description="Device: cpu, cuda, cuda:1 or mps [default: a GPU if there is one]"),
@@ -125,10 +133,25 @@ class BackendSettings(Settings):
         values = asdict(self)
         if isinstance(self.prices, Path):
             values["prices"] = str(self.prices)
+        values["extra_body"] = _sorted_object(self.extra_body)
         try:
             return msgspec.convert(values, type(self))
         except msgspec.ValidationError as error:
             raise UsageError(f"invalid backend settings: {error}.") from None
+
+
+def _sorted_object(given: object) -> str | None:
+    """Return a JSON object, given as text or as a mapping, as sorted text; None without fields."""
+    try:
+        read = json.loads(given) if isinstance(given, str) else given
+        if read is None or isinstance(read, Mapping):
+            return json.dumps(dict(read), sort_keys=True, allow_nan=False) if read else None
+    except (ValueError, TypeError, RecursionError):
+        pass
+    raise UsageError(
+        f"extra_body {given!r:.60} is not a JSON object. Write it like "
+        """'{"reasoning_effort": "low"}'."""
+    )
 
 
 LOCAL: Final = (
@@ -196,7 +219,11 @@ def open_backend(name: str, settings: BackendSettings | None = None) -> Backend:
             else " Any server with the API of OpenAI is openai-api/<service>/<model>."
         )
         raise UnknownNameError(f"unknown provider {provider!r}. {close}{more}")
-    return BACKENDS.load(provider)(model, settings or BackendSettings())
+    settings = (settings or BackendSettings()).valid()
+    backend = BACKENDS.load(provider)(model, settings)
+    if settings.extra_body != backend.extra_body is None:
+        raise UsageError(f"{name} sends no request, so it takes no extra_body. Leave it out.")
+    return backend
 
 
 def backend_of(

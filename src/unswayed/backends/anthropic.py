@@ -16,6 +16,7 @@ from unswayed.backends.dialect import (
     NO_USAGE,
     THINKING_TOKENS,
     Traits,
+    merged,
     schema_of,
     stated_usage,
     system_apart,
@@ -90,6 +91,7 @@ class AnthropicDialect:
     """The messages API."""
 
     path = "messages"
+    fields: tuple[str, ...] = _Payload.__struct_fields__
 
     def __init__(self, model: str) -> None:
         self._model = model
@@ -119,7 +121,7 @@ class AnthropicDialect:
         )
         if (schema := schema_of(request, traits)) is not None:
             payload.output_config = _OutputConfig(_ReplyFormat(schema))
-        return _ENCODER.encode(payload)
+        return merged(_ENCODER.encode(payload), request)
 
     def decode(self, body: bytes) -> Response:
         """Return the response of a 200 body; cache reads and writes are part of the input."""

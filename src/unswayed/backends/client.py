@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import math
 import os
 from collections.abc import AsyncGenerator, Callable, Iterable
@@ -55,6 +56,9 @@ class HttpBackend(Backend):
         self.server = address.shown
         self.traits = dialect.traits  # what the server is known to accept
         self.gives_logprobs = dialect.traits.logprobs != 0
+        self.extra_body = settings.extra_body
+        if twice := json.loads(self.extra_body or "{}").keys() & dialect.fields:
+            raise UsageError(f"extra_body: unswayed sets {min(twice)} itself. Leave it out.")
         self.dialect = dialect
         self.settings = settings
         self.clock = clock or Clock()

@@ -102,10 +102,17 @@ def schema_of(request: Request, traits: Traits) -> msgspec.Raw | None:
     return msgspec.Raw(request.schema.encode())
 
 
+def merged(body: bytes, request: Request) -> bytes:
+    """Return a body with the extra fields of its request."""
+    extra = request.extra_body
+    return b"%b,%b" % (body[:-1], extra[1:].encode()) if isinstance(extra, str) else body
+
+
 class Dialect(Protocol):
     """One API: how a request is written and an answer is read."""
 
     path: str  # endpoint below the base address
+    fields: tuple[str, ...]  # that it sets itself
     traits: Traits  # what is known of the model by its name
 
     def headers(self, key: str) -> Mapping[str, str]:

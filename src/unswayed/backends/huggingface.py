@@ -17,6 +17,7 @@ import msgspec
 import numpy as np
 
 from unswayed.backends import BackendSettings
+from unswayed.backends.local_chats import template_arguments
 from unswayed.backends.local_jobs import Job, PromptCounts, answer_in_windows, label_response
 from unswayed.backends.local_models import LoadedModel, check_places, load_model
 from unswayed.backends.local_plans import Step
@@ -52,6 +53,8 @@ class HuggingFaceBackend(Backend):
     ) -> None:
         self.model = f"{provider}/{folder.name}"
         self.own_prompt = folder.prompt
+        self.extra_body = settings.extra_body
+        template_arguments(settings, folder.prompt, name=self.model)
         self._folder = folder
         self._settings = settings
         # torch's settings are per thread, and a model takes one batch at a time

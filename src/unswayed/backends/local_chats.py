@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from unswayed.backends import BackendSettings
+from unswayed.backends.own_prompts import OwnPrompt
 from unswayed.base.errors import TemplateError, UsageError
 from unswayed.model.items import Message
 from unswayed.model.parsing.symbols import Symbols, symbols_of
@@ -50,8 +54,8 @@ class ChatWriter:
     "### Assistant:"), in any case. Marks of other models' templates stay as they are, and where
     there is no template nothing but control tokens is broken up.
 
-    `enable_thinking` is what templates that know the switch (Qwen3) are told; None leaves it to each
-    chat.
+    `arguments` are what the template is told beside the chat, such as `enable_thinking` (Qwen3); without
+    that one it is left to each chat.
     """
 
     def __init__(
@@ -59,11 +63,11 @@ class ChatWriter:
         tokenizer: PreTrainedTokenizerBase,
         *,
         model: str,
-        enable_thinking: bool | None = None,
+        arguments: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         self.tokenizer = tokenizer
         self.model = model
-        self.enable_thinking = enable_thinking
+        self.arguments = arguments
         self.has_template = tokenizer.chat_template is not None
         if not self.has_template:
             warnings.warn(
@@ -86,7 +90,7 @@ class ChatWriter:
         """Return the chats as texts, up to where the answer begins.
 
         Where a reply has no place for reasoning (`thinking`), templates that know the switch are asked for
-        an answer without it, unless `enable_thinking` is set.
+        an answer without it, unless `arguments` say otherwise.
         """
         if not chats:
             return []
@@ -133,13 +137,10 @@ class ChatWriter:
         # variables that a template does not know are ignored by it
         import jinja2
 
-        enable = self.enable_thinking
-        if enable is None and not thinking:
-            enable = False
-        switch: dict[str, Any] = {} if enable is None else {"enable_thinking": enable}
+        told = {**thinking_switch(None if thinking else False), **self.arguments}
         try:
             texts = self.tokenizer.apply_chat_template(
-                rows, tokenize=False, add_generation_prompt=True, **switch
+                rows, tokenize=False, add_generation_prompt=True, **told
             )
         except (jinja2.TemplateError, *RENDERING_ERRORS) as error:
             raise UsageError(
@@ -175,6 +176,23 @@ class ChatWriter:
         between = text.split(PROBE)[1:-1]
         lines = {line.strip() for part in between for line in part.splitlines()}
         return {line for line in lines if len(line) <= LONGEST_MARK and not line.isalnum()}
+
+
+def thinking_switch(on: bool | None) -> dict[str, Any]:
+    """Return the argument that switches thinking on or off; None leaves it out."""
+    return {} if on is None else {"enable_thinking": on}
+
+
+def template_arguments(settings: BackendSettings, own: OwnPrompt, *, name: str) -> dict[str, Any]:
+    """Return what a model's chat template is told: `extra_body` over its own prompt; refuse other fields."""
+    extra = json.loads(settings.extra_body or "{}")
+    arguments: object = extra.pop("chat_template_kwargs", {})
+    if extra or not isinstance(arguments, dict):
+        raise UsageError(
+            f"{name}: extra_body of a local model takes chat_template_kwargs alone, an object"
+            f"{f', not {min(extra)}' if extra else ''}."
+        )
+    return {**thinking_switch(own.enable_thinking), **arguments}
 
 
 def may_think(*, answer_only: bool, has_schema: bool) -> bool:

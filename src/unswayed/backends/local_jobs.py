@@ -15,7 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unswayed.backends import BackendSettings
-from unswayed.backends.local_chats import ChatWriter, Ids, LabelTokens, may_think
+from unswayed.backends.local_chats import (
+    ChatWriter,
+    Ids,
+    LabelTokens,
+    may_think,
+    template_arguments,
+)
 from unswayed.backends.local_costs import PassCosts
 from unswayed.backends.local_plans import (
     WINDOW,
@@ -140,7 +146,8 @@ class LocalPlan:
         trees: bool,
     ) -> LocalPlan:
         """Return the plan of a model on a device."""
-        writer = ChatWriter(tokenizer, model=name, enable_thinking=folder.prompt.enable_thinking)
+        arguments = template_arguments(settings, folder.prompt, name=name)
+        writer = ChatWriter(tokenizer, model=name, arguments=arguments)
         costs = PassCosts.of(model, memory_gb=settings.memory_gb, device=device)
         longest = getattr(model.config.get_text_config(), "max_position_embeddings", None)
         longest = longest if isinstance(longest, int) else None

@@ -22,6 +22,7 @@ from unswayed.backends.dialect import (
     THINKING_TOKENS,
     ReplyFormat,
     Traits,
+    merged,
     schema_of,
     stated_usage,
     system_apart,
@@ -176,6 +177,7 @@ class OpenAIDialect:
     """Chat completions."""
 
     path = "chat/completions"
+    fields: tuple[str, ...] = _Payload.__struct_fields__
 
     def __init__(self, model: str) -> None:
         self._model = model
@@ -215,7 +217,7 @@ class OpenAIDialect:
             top_logprobs=logprobs or None,
             response_format=_reply_format(request, traits),
         )
-        return _ENCODER.encode(payload)
+        return merged(_ENCODER.encode(payload), request)
 
     def decode(self, body: bytes) -> Response:
         """Return the response of a 200 body."""

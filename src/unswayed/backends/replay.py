@@ -66,8 +66,10 @@ class ReplayBackend(Backend):
         original: Backend | None = None,
         release: Callable[[], None] = lambda: None,
         has: Callable[[Request], bool] = lambda request: False,
+        extra_body: str | msgspec.UnsetType | None = None,
     ) -> None:
         self.model = model
+        self.extra_body = extra_body or None
         self.gives_logprobs = gives_logprobs
         self.keyed_by_item = keyed_by_item
         if original is not None:
@@ -122,6 +124,7 @@ def _from_run(path: Path, settings: BackendSettings) -> ReplayBackend:
         original=_original(model, settings),
         release=store.close,
         has=lambda request: bool(store.recorded([key_of(request)])),
+        extra_body=settings.extra_body or (first and first.request.extra_body),
     )
 
 

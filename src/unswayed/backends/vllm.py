@@ -27,7 +27,7 @@ import msgspec
 import numpy as np
 
 from unswayed.backends import BackendSettings
-from unswayed.backends.local_chats import ChatWriter, LabelTokens
+from unswayed.backends.local_chats import ChatWriter, LabelTokens, template_arguments
 from unswayed.backends.local_jobs import (
     Job,
     answer_in_windows,
@@ -118,6 +118,8 @@ class VllmBackend(Backend):
     def __init__(self, folder: ModelFolder, settings: BackendSettings) -> None:
         self.model = f"vllm/{folder.name}"
         self.own_prompt = folder.prompt
+        self.extra_body = settings.extra_body
+        template_arguments(settings, folder.prompt, name=self.model)
         self._folder = folder
         self._settings = settings
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="unswayed-vllm")
@@ -294,7 +296,8 @@ def _started(folder: ModelFolder, settings: BackendSettings, *, name: str) -> _E
     except Exception as error:  # vLLM raises whatever its parts raise
         reason = str(error).rstrip(".") or type(error).__name__
         raise UsageError(f"{name}: vLLM cannot start: {reason}. {_remedy()}") from error
-    writer = ChatWriter(tokenizer, model=name, enable_thinking=folder.prompt.enable_thinking)
+    arguments = template_arguments(settings, folder.prompt, name=name)
+    writer = ChatWriter(tokenizer, model=name, arguments=arguments)
     adapter = folder.adapter
     return _Engine(
         llm=llm,

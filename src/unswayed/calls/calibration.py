@@ -6,7 +6,7 @@ import asyncio
 import warnings
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import msgspec
@@ -49,7 +49,7 @@ def prompts_for(backend: Backend, prompts: PromptSettings) -> PromptSettings:
     reworded = prompts.style != PromptSettings().style or prompts.template or prompts.shots
     if reworded and not backend.reads_prompt:
         raise UsageError(f"{backend.model} reads no prompt: leave out prompt, template and shots.")
-    return backend.own_prompt.settings(prompts)
+    return replace(backend.own_prompt.settings(prompts), extra_body=backend.extra_body)
 
 
 def evidence_of(item: Item, prompts: PromptSettings, *, logprobs: bool) -> frozenset[Evidence]:

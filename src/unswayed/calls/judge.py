@@ -28,7 +28,7 @@ from unswayed.base.errors import BackendError, UsageError
 from unswayed.base.sync import LoopThread
 from unswayed.calls import Caller, CallPlan, Question, RunCounts, RunSettings, ShowsProgress
 from unswayed.calls.calibration import prompts_for
-from unswayed.calls.judging import JudgeFailure, Judging, windows
+from unswayed.calls.judging import Judged, JudgeFailure, Judging, windows
 from unswayed.calls.rounds import Rounds
 from unswayed.calls.shadow import Shadow
 from unswayed.methods import JUDGING, Method
@@ -191,26 +191,31 @@ class Judge:
                 f"{item.id}: has {len(item.criteria)} criteria, each with a verdict of its own. Use "
                 "verdicts([item])."
             )
-        (verdict,) = await self._rounds.judge([item])
-        if isinstance(verdict, JudgeFailure):
-            raise BackendError(str(verdict))
-        return verdict
+        (judged,) = await self._rounds.judge([item])
+        if judged.verdict is None:
+            raise BackendError(str(judged.failure))
+        return judged.verdict
 
     def verdicts(self, items: Given) -> Iterator[Verdict | JudgeFailure]:
         """Judge many items, verdicts in the items' order; criteria of an item one by one."""
 
         async def collect(window: Sequence[Item]) -> list[Verdict | JudgeFailure]:
-            return [verdict async for verdict in self.averdicts(window)]
+            return [judged.outcome async for judged in self.ajudged(window)]
 
         for window in windows(items):
             yield from self._run(partial(collect, window))
 
     async def averdicts(self, items: Given) -> AsyncIterator[Verdict | JudgeFailure]:
         """`verdicts` in async code."""
+        async for judged in self.ajudged(items):
+            yield judged.outcome
+
+    async def ajudged(self, items: Given) -> AsyncIterator[Judged]:
+        """Judge many items as `averdicts` does, and give the decisions behind each verdict."""
         for window in windows(items):
             self._check_usable()
-            for verdict in await self._rounds.judge(window):
-                yield verdict
+            for judged in await self._rounds.judge(window):
+                yield judged
 
     def price(self, items: Given) -> CallPlan:
         """Price the calls that judging items can make at most; none is made.

@@ -46,6 +46,24 @@ class JudgeFailure:
         return f"{self.item_id}: no verdict, {plural(self.missing, 'call')} {lost}: {self.reason}"
 
 
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A judged item: its verdict, or the failure in its place, and the calls behind it."""
+
+    outcome: Verdict | JudgeFailure
+    decisions: tuple[Decision, ...]  # the answered calls, read; a failure may have some, too
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The verdict; None if calls failed."""
+        return self.outcome if isinstance(self.outcome, Verdict) else None
+
+    @property
+    def failure(self) -> JudgeFailure | None:
+        """The failure; None if there is a verdict."""
+        return self.outcome if isinstance(self.outcome, JudgeFailure) else None
+
+
 @dataclass(slots=True, eq=False)
 class Case:
     """An item that is judged, blind: what was decided and what was asked about it so far."""

@@ -23,7 +23,7 @@ from unswayed.store import Pool, prompt_bytes
 MOST_KEPT: Final = 64 << 20
 """Bytes of prompts kept between pricing and asking; the rest is rendered again."""
 DRAFT_BYTES: Final = 800
-"""What a draft takes besides its prompt."""
+"""Size of a draft without its prompt."""
 MOST_FRAMES: Final = 4096
 """Frames kept, about 2 kB each: candidates sorted by content have as many as there are orders."""
 
@@ -161,6 +161,7 @@ class Drafter:
             sample=ask.sample,
             nonce=asked_as if self.keyed_by_item else None,
             schema=msgspec.UNSET if prompt.schema is None else prompt.schema,
+            extra_body=self.settings.prompts.extra_body or msgspec.UNSET,
         )
 
     def _enter(self, question: Question, key: bytes) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from unswayed.calls import Caller, Question
-from unswayed.calls.judging import Case, JudgeFailure, Judging
+from unswayed.calls.judging import Case, Judged, JudgeFailure, Judging
 from unswayed.calls.shadow import Shadow
 from unswayed.model.decisions import Verdict
 from unswayed.model.items import Item, blind
@@ -24,8 +24,8 @@ class Rounds:
         self._shadow = shadow
         self._together = _Together(judging)
 
-    async def judge(self, items: Sequence[Item]) -> list[Verdict | JudgeFailure]:
-        """Return the verdicts on items with different ids."""
+    async def judge(self, items: Sequence[Item]) -> list[Judged]:
+        """Judge items with different ids, in their order."""
         for item in items:
             self._judging.check(item)
         self._together.n_callers += 1
@@ -34,7 +34,7 @@ class Rounds:
         finally:
             self._together.n_callers -= 1
 
-    async def _judge(self, cases: Sequence[Case]) -> list[Verdict | JudgeFailure]:
+    async def _judge(self, cases: Sequence[Case]) -> list[Judged]:
         failed: dict[str, JudgeFailure] = {}
         waiting = cases
         while waiting:
@@ -72,7 +72,10 @@ class Rounds:
             null_reason = self._judging.null_reason(verdict, case.decisions)
             if null_reason is not None:
                 self.null_reasons[null_reason] += 1
-        return [failed.get(case.item.id) or verdicts[case] for case in cases]
+        return [
+            Judged(failed.get(case.item.id) or verdicts[case], tuple(case.decisions))
+            for case in cases
+        ]
 
 
 class _Together:

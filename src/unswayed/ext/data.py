@@ -4,7 +4,7 @@ from unswayed.data.benchmarks import Benchmark as Benchmark
 from unswayed.data.benchmarks import Place as Place
 from unswayed.data.importers import read_decisions_file as read_decisions_file
 from unswayed.data.importers.protocol import Importer as Importer
-from unswayed.data.importers.protocol import Judged as Judged
+from unswayed.data.importers.protocol import ReadRecord as ReadRecord
 from unswayed.data.importers.protocol import Source as Source
 from unswayed.data.importers.protocol import candidate_at as candidate_at
 from unswayed.data.importers.protocol import has as has

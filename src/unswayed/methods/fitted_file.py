@@ -67,7 +67,7 @@ class FittedFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         if prompt_fingerprint is not None and prompt_fingerprint != self.prompt_fingerprint:
             raise MethodError(
                 f"this {name} file was fitted for another prompt ({self.prompt_fingerprint}, not "
-                f"{prompt_fingerprint}). Use the same template, or calibrate again."
+                f"{prompt_fingerprint}). Use the same template and extra_body, or calibrate again."
             )
         if label_set is not None:
             ours, theirs = self.label_set, tuple(label_set)

@@ -27,6 +27,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         schema: JSON schema, as text, that the answer is wanted to fit. It is part of the key
             whatever the server makes of it; unset, it is left out, so that the keys of all other
             calls are what they were before there were schemas.
+        extra_body: JSON object, as text, that goes into the request as well; unset as `schema` is.
     """
 
     model: str
@@ -38,6 +39,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     sample: int = 0
     nonce: str | None = None
     schema: str | msgspec.UnsetType = msgspec.UNSET
+    extra_body: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class TokenLogprob(NamedTuple):

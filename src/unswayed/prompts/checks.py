@@ -89,7 +89,8 @@ def prompt_fingerprint(settings: PromptSettings) -> str:
             text_of_task = [[message.role, message.content] for message in rendered.messages]
             wording.append([task.value, style.name, text_of_task])
     shots = [encode_item(shot).decode("utf-8", "surrogatepass") for shot in settings.shots]
-    text = to_json([settings.label_set, wording, shots])
+    more = [settings.extra_body] if settings.extra_body else []
+    text = to_json([settings.label_set, wording, shots, *more])
     return f"sha256:{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"
 
 

@@ -38,6 +38,7 @@ class PromptSettings:
     # the same for "default" alone, where there is no `max_tokens`
     default_max_tokens: int | None = None
     top_logprobs: int = 20  # alternatives per token to ask for where the answer is the label itself
+    extra_body: str | None = None  # that of the backend's settings, which is set by whoever asks it
 
     @property
     def style(self) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from unswayed.backends.local_chats import ChatWriter, may_think
+from unswayed.backends.local_chats import ChatWriter, may_think, thinking_switch
 from unswayed.base.errors import UsageError, first_line
 from unswayed.model.items import Message
 from unswayed.prompts import Rendered
@@ -72,6 +72,6 @@ def load_chat(
             "them in tokenizer_config.json."
         )
     return ChatTokens(
-        ChatWriter(tokenizer, model=name, enable_thinking=enable_thinking),
+        ChatWriter(tokenizer, model=name, arguments=thinking_switch(enable_thinking)),
         may_think(answer_only=prompt.answer_only, has_schema=prompt.schema is not None),
     )

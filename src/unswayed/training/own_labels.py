@@ -102,11 +102,6 @@ class OwnLabels:
                 "reward.advantage, or sample: train rl without --exact."
             )
         name = consistency or recipe.reward.consistency or OWN_REWARD
-        if REWARDS.load(name).expected is None:
-            raise UsageError(
-                f"reward {name!r} has no expectation that could be computed. Sample it: train rl "
-                f"--reward {name}."
-            )
         return dataclasses.replace(recipe.reward, consistency=name)
 
     def check(self, recipe: Recipe, groups: Groups, settings: RewardSettings | None) -> None:
@@ -117,6 +112,9 @@ class OwnLabels:
                 "after reasoning a label's probability is not known before it is written. Give it "
                 "--set prompt.style=direct; or, with gold, sample: train rl --reward inv."
             )
+        if settings is not None and settings.consistency:
+            uniform = np.full((groups.n_presentations, 2), 0.5)
+            REWARDS.load(settings.consistency).expectation(uniform, np.array([True, False]))
         self._split(recipe, groups)
 
     def largest_pass(self, recipe: Recipe, groups: Groups, chat: ChatTokens) -> Pass:

@@ -26,22 +26,29 @@ class Reward:
         expected: From the probabilities of the candidates, shape (..., P, n), and what is right to
             the expectation of the reward of a sample that names a candidate, shape (..., P, n), over
             all other samples; None where there is none to compute.
+        pairs_only: Whether `expected` holds for two presentations alone.
         unparsed: Value of an answer that names no candidate.
     """
 
     about: str
     sampled: Callable[[NDArray[np.int64], NDArray[np.bool_]], NDArray[np.float64]]
     expected: Callable[[NDArray[np.float64], NDArray[np.bool_]], NDArray[np.float64]] | None = None
+    pairs_only: bool = False
     unparsed: float = -1.0
 
     def expectation(self, p: NDArray[np.float64], right: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """Return `expected`, where there is one.
+        """Return `expected` of p, shape (..., P, n), and `right`, shape (..., n).
 
         Raises:
-            UsageError: Where there is none.
+            UsageError: If the reward has no expectation for that many presentations.
         """
-        if self.expected is None:
-            raise UsageError(f"this reward has no expectation to compute: {self.about}")
+        presentations = p.shape[-2]
+        if self.expected is None or (self.pairs_only and presentations > 2):
+            raise UsageError(
+                f"this reward has no expectation for {presentations} presentations: {self.about} Use "
+                "--reward inv, pair or columnwise (the vote of the released code, exact for any number "
+                "of samples), or sample: train rl without --exact."
+            )
         return self.expected(p, right)
 
 

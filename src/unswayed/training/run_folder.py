@@ -19,9 +19,12 @@ from typing import Any, Final, NamedTuple
 from unswayed.base.errors import RunDirectoryError
 from unswayed.base.files import lock, whole_file
 from unswayed.training.checkpoints import (
+    FILES,
     RECORD,
+    changed_file,
     checkpoint_defect,
     read_object,
+    written_files,
 )
 from unswayed.training.provenance import Record, differing_fields
 from unswayed.training.weight_files import weights_defect
@@ -73,7 +76,7 @@ class RunFolder:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             defects = self._defects()
-            resume = max((step for step, defect in defects.items() if defect is None), default=None)
+            resume = self._resumable(defects)
             old = self._old_record(resume)
             if old is not None:
                 self.check_same_run(old, record)
@@ -117,7 +120,7 @@ class RunFolder:
         The record is put beside it, so that another run cannot take it for its own.
         """
         written = self.aside / self.checkpoint(step).name
-        self._write_json(written / RECORD, record)
+        self._write_json(written / RECORD, {**record, FILES: written_files(written)})
         self._discard(step)
         written.rename(self.checkpoint(step))
         self.discard_older(most)
@@ -224,6 +227,15 @@ class RunFolder:
         names = [path.name.removeprefix("checkpoint-") for path in self.path.glob("checkpoint-*/")]
         steps = sorted((int(name) for name in names if DIGITS.fullmatch(name)), reverse=True)
         return {step: checkpoint_defect(self.checkpoint(step), step) for step in steps}
+
+    def _resumable(self, defects: dict[int, str | None]) -> int | None:
+        """Return the newest step without a defect; what its checksums find joins `defects`."""
+        for step in (step for step, defect in defects.items() if defect is None):
+            name = changed_file(self.checkpoint(step))
+            if name is None:
+                return step
+            defects[step] = f"{name} has other bytes than were written"
+        return None
 
     def _old_record(self, resume: int | None) -> Record | None:
         """Return the record of what is gone on with: of the checkpoint, or else of the run."""

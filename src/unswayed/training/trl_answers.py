@@ -13,6 +13,7 @@ import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from unswayed.backends.local_texts import end_ids
 from unswayed.base.errors import first_line
 from unswayed.training.plan import Plan
 from unswayed.training.processes import everyone
@@ -111,7 +112,7 @@ def _by_transformers(
         **({"temperature": temperature, "top_p": 1.0, "top_k": 0} if temperature > 0 else {}),
         disable_compile=True,
         pad_token_id=tokenizer.pad_token_id,
-        eos_token_id=trainer.model.generation_config.eos_token_id or tokenizer.eos_token_id,
+        eos_token_id=sorted(end_ids(trainer.model, tokenizer)) or None,
     )
     answers: list[str] = []
     failure: Exception | None = None

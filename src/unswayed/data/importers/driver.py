@@ -14,14 +14,14 @@ from unswayed.base.registry import did_you_mean
 from unswayed.data.importers.decisions_file import question_key
 from unswayed.data.importers.jsonl import read_mapped
 from unswayed.data.importers.mapping import FieldMap
-from unswayed.data.importers.protocol import Entry, Importer, Judged, Record, Source
+from unswayed.data.importers.protocol import Entry, Importer, ReadRecord, Record, Source
 from unswayed.data.importers.reading import peeked, records_of, whole
 from unswayed.data.importers.table import IMPORTERS
 from unswayed.model.decisions import Decision, check_decision
 from unswayed.model.items import BadFieldError, BadLine, Item, check_item
 from unswayed.model.parsing import ending
 
-Convert = Callable[[Record, Source], Judged]
+Convert = Callable[[Record, Source], ReadRecord]
 
 LEFT_OUT: Final = "left_out: "
 OWN_FIELDS: Final = frozenset(("item_id", "order", "labels"))
@@ -57,7 +57,7 @@ class _Collected:
     bad: list[BadLine] = field(default_factory=list)
     names: dict[str, None] = field(default_factory=dict)
 
-    def add(self, judged: Judged, source: Source) -> None:
+    def add(self, judged: ReadRecord, source: Source) -> None:
         """Keep one record's item and decisions, all or nothing."""
         if judged.item is not None:
             self._check(judged.item)

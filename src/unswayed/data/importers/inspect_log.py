@@ -24,8 +24,8 @@ from unswayed.data.importers.protocol import (
     MARK,
     Entry,
     Importer,
-    Judged,
     Mark,
+    ReadRecord,
     Record,
     Source,
     decision,
@@ -81,22 +81,22 @@ class _Sample(msgspec.Struct):
     base: list[str] | None = msgspec.field(name=_BASE, default=None)
 
 
-def _read(sample: _Sample, source: Source) -> Judged:
+def _read(sample: _Sample, source: Source) -> ReadRecord:
     if sample.error:
-        return Judged(None, (), left_out=FAILED)
+        return ReadRecord(None, (), left_out=FAILED)
     scores = sample.scores or {}
     for score in scores.values():
         own = (score.metadata or {}).get(MARK)
         if isinstance(own, Mapping) and isinstance(own.get("decisions"), list):
             return _own(own, sample)
     if not sample.choices or len(sample.choices) < 2:
-        return Judged(None, (), left_out=NO_CHOICES)
+        return ReadRecord(None, (), left_out=NO_CHOICES)
     if not scores:
-        return Judged(None, (), left_out=NO_ANSWER)
+        return ReadRecord(None, (), left_out=NO_ANSWER)
     return _choice_of(sample, scores)
 
 
-def _own(own: Mapping[str, Any], sample: _Sample) -> Judged:
+def _own(own: Mapping[str, Any], sample: _Sample) -> ReadRecord:
     try:
         decisions = msgspec.convert(own["decisions"], tuple[Decision, ...])
         gold = msgspec.convert(own.get("gold"), Gold)
@@ -112,10 +112,10 @@ def _own(own: Mapping[str, Any], sample: _Sample) -> Judged:
         candidates=("",) * n,
         gold=gold,
     )
-    return Judged(item, decisions)
+    return ReadRecord(item, decisions)
 
 
-def _choice_of(sample: _Sample, scores: Mapping[str, _Score]) -> Judged:
+def _choice_of(sample: _Sample, scores: Mapping[str, _Score]) -> ReadRecord:
     """Return a multiple-choice sample: its letter, through the order in which options were shown."""
     shown = sample.choices or []
     n = len(shown)
@@ -124,7 +124,7 @@ def _choice_of(sample: _Sample, scores: Mapping[str, _Score]) -> Judged:
     mark = mark_of(sample.metadata, field="metadata")
     order = _order(sample, mark)
     if order is None:
-        return Judged(None, (), left_out=EQUAL)
+        return ReadRecord(None, (), left_out=EQUAL)
     if sorted(order) != list(range(n)):
         raise BadFieldError(
             "metadata.unswayed.order", f"{list(order)} is not an order of {n} options"
@@ -132,7 +132,7 @@ def _choice_of(sample: _Sample, scores: Mapping[str, _Score]) -> Judged:
     gold = _gold(sample.target, order) if mark is None or mark.gold is None else mark.gold
     right = [gold] if isinstance(gold, int) else gold
     if len(right) > 1:
-        return Judged(None, (), left_out=SEVERAL)
+        return ReadRecord(None, (), left_out=SEVERAL)
     name = str(sample.id if mark is None else mark.item)
     task = sample.evaluation.task
     item = Item(
@@ -154,7 +154,7 @@ def _choice_of(sample: _Sample, scores: Mapping[str, _Score]) -> Judged:
         model=sample.evaluation.model,
         finish_reason=completions[0].stop_reason if completions else None,
     )
-    return Judged(item, (call,))
+    return ReadRecord(item, (call,))
 
 
 def _order(sample: _Sample, mark: Mark | None) -> Order | None:

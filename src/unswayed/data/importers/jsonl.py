@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from unswayed.data.importers.mapping import FieldMap, Meaning
-from unswayed.data.importers.protocol import Judged, Record, Source, importer
+from unswayed.data.importers.protocol import ReadRecord, Record, Source, importer
 from unswayed.model.calls import Response
 from unswayed.model.decisions import Choice, Decision
 from unswayed.model.items import BadFieldError, Item, Task
@@ -26,7 +26,7 @@ OWN_DECISIONS: Final = importer(
 )
 
 
-def read_mapped(fields: FieldMap, record: Record, source: Source) -> Judged:
+def read_mapped(fields: FieldMap, record: Record, source: Source) -> ReadRecord:
     """One call of a foreign log and, as far as the map names its parts, its item."""
     return _MappedRecord(fields, record).judged()
 
@@ -38,7 +38,7 @@ class _MappedRecord:
     fields: FieldMap
     record: Record
 
-    def judged(self) -> Judged:
+    def judged(self) -> ReadRecord:
         """Return the call and its item."""
         fields = self.fields
         name = self._at(fields.id)
@@ -76,7 +76,7 @@ class _MappedRecord:
             model=model,
             finish_reason=self._text(fields.finish_reason),
         )
-        return Judged(item, (self._answered(item, decision, own_names),))
+        return ReadRecord(item, (self._answered(item, decision, own_names),))
 
     def _answered(self, item: Item, decision: Decision, names: tuple[str, ...]) -> Decision:
         fields, order = self.fields, decision.order

@@ -26,7 +26,7 @@ import msgspec
 from unswayed.data.importers.protocol import (
     Entry,
     Importer,
-    Judged,
+    ReadRecord,
     Source,
     decision,
     has,
@@ -61,16 +61,16 @@ class _Sample(msgspec.Struct):
     cloze: bool = msgspec.field(name=_CLOZE, default=False)
 
 
-def _read(sample: _Sample, source: Source) -> Judged:
+def _read(sample: _Sample, source: Source) -> ReadRecord:
     if sample.skipped:
-        return Judged(None, (), left_out=OTHER_FILTER)
+        return ReadRecord(None, (), left_out=OTHER_FILTER)
     labels = _labels(sample)
     if labels is None:
         return _generated(sample, source)
-    return Judged(None, (), left_out=CLOZE) if sample.cloze else _scored(sample, labels, source)
+    return ReadRecord(None, (), left_out=CLOZE) if sample.cloze else _scored(sample, labels, source)
 
 
-def _scored(sample: _Sample, labels: tuple[str, ...], source: Source) -> Judged:
+def _scored(sample: _Sample, labels: tuple[str, ...], source: Source) -> ReadRecord:
     n = len(labels)
     if n < 2 or len(sample.filtered_resps) < n:
         raise BadFieldError("filtered_resps", f"{len(sample.filtered_resps)} scores for {n} labels")
@@ -91,7 +91,7 @@ def _scored(sample: _Sample, labels: tuple[str, ...], source: Source) -> Judged:
         label_mass=min(1.0, sum(map(math.exp, scores))),
         model=_model(source),
     )
-    return Judged(item, (call,))
+    return ReadRecord(item, (call,))
 
 
 def _labels(sample: _Sample) -> tuple[str, ...] | None:
@@ -106,12 +106,12 @@ def _labels(sample: _Sample) -> tuple[str, ...] | None:
     return () if several or any(len(label) != 1 for label in labels) else labels
 
 
-def _generated(sample: _Sample, source: Source) -> Judged:
+def _generated(sample: _Sample, source: Source) -> ReadRecord:
     options = _options(sample.doc)
     marked = mark_of(sample.doc, field="doc")
     n = len(options) if options else len(marked.order) if marked else 0
     if not 2 <= n <= len(ascii_uppercase):
-        return Judged(None, (), left_out=NO_OPTIONS)
+        return ReadRecord(None, (), left_out=NO_OPTIONS)
     labels = tuple(ascii_uppercase[:n])
     item, order = _item(sample, labels, source)
     given = sample.filtered_resps[0] if sample.filtered_resps else None
@@ -120,7 +120,7 @@ def _generated(sample: _Sample, source: Source) -> Judged:
     letter = match[1].upper() if match else ""
     choice = order[labels.index(letter)] if letter in labels else None
     call = decision(item, order, labels, choice=choice, model=_model(source))
-    return Judged(item, (call,), remarks=() if choice is not None else (NO_LETTER,))
+    return ReadRecord(item, (call,), remarks=() if choice is not None else (NO_LETTER,))
 
 
 def _item(sample: _Sample, labels: tuple[str, ...], source: Source) -> tuple[Item, Order]:

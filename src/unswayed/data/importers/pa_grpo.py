@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from unswayed.data.importers.protocol import Importer, Judged, Record, Source
+from unswayed.data.importers.protocol import Importer, ReadRecord, Record, Source
 from unswayed.model.items import BadFieldError, Item, Task
 from unswayed.model.permutations import Order
 
@@ -74,7 +74,7 @@ def _detects(record: Record) -> bool:
     return record.keys() >= _FIELDS and isinstance(extra, Mapping) and "permutation" in extra
 
 
-def _read(row: _Row, source: Source) -> Judged:
+def _read(row: _Row, source: Source) -> ReadRecord:
     layout = _pair(row) if row.extra_info.original_question_id is not None else _question(row)
     texts = shown_texts(row.prompt[-1].content if row.prompt else "", layout.text)
     if texts is None:
@@ -89,7 +89,7 @@ def _read(row: _Row, source: Source) -> Judged:
         gold=layout.gold,
         meta={"source": row.data_source},
     )
-    return Judged(item, ())
+    return ReadRecord(item, ())
 
 
 def shown_texts(prompt: str, layout: re.Pattern[str]) -> tuple[str, ...] | None:

@@ -24,7 +24,7 @@ from unswayed.data.importers.pa_grpo import PAIR, QUESTION, shown_texts
 from unswayed.data.importers.protocol import (
     Entry,
     Importer,
-    Judged,
+    ReadRecord,
     Record,
     Source,
     object_of,
@@ -58,9 +58,9 @@ class _Result(msgspec.Struct):
     turn: int = msgspec.field(name=_TURN, default=0)
 
 
-def _read(row: _Result, source: Source) -> Judged:
+def _read(row: _Result, source: Source) -> ReadRecord:
     if row.error is not None:
-        return Judged(None, (), left_out=FAILED)
+        return ReadRecord(None, (), left_out=FAILED)
     order = _order(row.extra_info)
     if order is None:
         raise BadFieldError("extra_info.permutation", "is missing or not an order of the options")
@@ -90,7 +90,7 @@ def _read(row: _Result, source: Source) -> Judged:
         text=row.model_response,
         model=PurePath(source.file).parent.name or None,
     )
-    return Judged(item, (decision,))
+    return ReadRecord(item, (decision,))
 
 
 def _order(extra: Mapping[str, Any]) -> Order | None:

@@ -24,7 +24,7 @@ import msgspec
 
 from unswayed.data.importers.protocol import (
     Importer,
-    Judged,
+    ReadRecord,
     Record,
     Source,
     decision,
@@ -72,11 +72,11 @@ def orders_of(rows: int, n: int) -> Sequence[Order] | None:
     return None
 
 
-def _read(line: _Line, source: Source) -> Judged:
+def _read(line: _Line, source: Source) -> ReadRecord:
     if line.type == "metric":
-        return Judged(None, (), left_out="a summary of the file, no question")
+        return ReadRecord(None, (), left_out="a summary of the file, no question")
     if line.type != "result":
-        return Judged(None, (), left_out=f"a call that failed ({line.type})")
+        return ReadRecord(None, (), left_out=f"a call that failed ({line.type})")
     question = read_as(_Question, line.data)
     n = len(question.options)
     if not 2 <= n <= len(_LETTERS):
@@ -92,14 +92,14 @@ def _read(line: _Line, source: Source) -> Judged:
     setting = PurePath(source.file).parent.name
     for end, reason in _UNKNOWN.items():
         if setting.endswith(end) or (end == "noid" and question.losses is not None):
-            return Judged(item, (), left_out=reason)
+            return ReadRecord(item, (), left_out=reason)
     field, rows = _rows(question)
     model = _model(source.file)
     if rows is None:
         letter = (question.sampled or "").strip()[:1]
         own = labels.index(letter) if letter in labels else None
         call = decision(item, tuple(range(n)), labels, choice=own, model=model)
-        return Judged(item, (call,))
+        return ReadRecord(item, (call,))
     orders = orders_of(len(rows), n)
     if orders is None:
         raise BadFieldError(
@@ -110,7 +110,7 @@ def _read(line: _Line, source: Source) -> Judged:
         _decision(item, order, labels, _row(row, n, f"{field}[{k}]", counts=counts), model)
         for k, (order, row) in enumerate(zip(orders, rows, strict=True))
     )
-    return Judged(item, decisions)
+    return ReadRecord(item, decisions)
 
 
 def _rows(question: _Question) -> tuple[str, list[Any] | None]:

@@ -6,6 +6,8 @@ that says what a record means. Reading files, checking and counting are the driv
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -24,6 +26,8 @@ Record = Mapping[str, object]
 
 UNKNOWN: Final = "figures by position mean nothing for these decisions"
 """What a remark on calls whose order was not recorded says."""
+
+_NOT_NUMBERS: Final = re.compile(rb"\b(?:NaN|Infinity)\b")
 
 T = TypeVar("T")
 
@@ -45,7 +49,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class ReadRecord:
     """Item and decisions read from one record.
 
     Attributes:
@@ -85,13 +89,13 @@ class Importer(Generic[T]):
     title: str
     detects: Callable[[Record], bool]
     schema: type[T]
-    read: Callable[[T, Source], Judged]
+    read: Callable[[T, Source], ReadRecord]
     join: Callable[[Sequence[tuple[str, Iterator[Entry]]]], Iterator[Entry]] | None = None
     unfold: Callable[[Record, Source], Iterator[Entry]] | None = None
     suffix: str | None = None
     opened: Callable[[str], Iterator[Entry]] | None = None
 
-    def convert(self, record: Record, source: Source) -> Judged:
+    def convert(self, record: Record, source: Source) -> ReadRecord:
         """Turn one record into our types.
 
         Raises:
@@ -124,7 +128,7 @@ def importer(
     Without `detects` a record of the format has all fields that the schema requires.
     """
 
-    def read(row: T, source: Source) -> Judged:
+    def read(row: T, source: Source) -> ReadRecord:
         item, reason, said = None, left_out, list(parts(row, source))
         for part in said:
             if isinstance(part, Item):
@@ -133,7 +137,7 @@ def importer(
                 reason = part
         decisions = tuple(part for part in said if isinstance(part, Decision))
         remarks = tuple(part for part in said if type(part) is str)
-        return Judged(item, decisions, None if decisions else reason, remarks)
+        return ReadRecord(item, decisions, None if decisions else reason, remarks)
 
     if detects is None:
         detects = has(*(f.encode_name for f in msgspec.structs.fields(schema) if f.required))  # type: ignore[arg-type]
@@ -149,13 +153,24 @@ def read_as(schema: type[T], record: Record) -> T:
         raise BadFieldError(field or "record", reason) from None
 
 
+def json_of(text: bytes | msgspec.Raw, kind: Any = Any) -> Any:
+    """Return the value of JSON; NaN and infinities, which Python writes and JSON lacks, become null."""
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except msgspec.DecodeError:
+        if not _NOT_NUMBERS.search(memoryview(text)):
+            raise
+    plain = json.loads(bytes(text), parse_constant=lambda name: None)
+    return msgspec.json.decode(json.dumps(plain), type=kind)
+
+
 def decoded(value: object, field: str) -> object:
     """Decode the value of a field; `msgspec.Raw` is JSON that is still encoded."""
     if not isinstance(value, msgspec.Raw):
         return value
     try:
-        return msgspec.json.decode(value)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return json_of(value)
+    except (ValueError, RecursionError) as error:
         raise BadFieldError(field, f"not valid JSON ({error})") from None
 
 
@@ -163,7 +178,7 @@ def parts_of(value: object, field: str) -> Sequence[object]:
     """Return the elements of an array; of one that is not decoded yet, as `msgspec.Raw`."""
     if isinstance(value, msgspec.Raw):
         try:
-            return msgspec.json.decode(value, type=list[msgspec.Raw])
+            value = json_of(value, list[msgspec.Raw])
         except msgspec.ValidationError:
             value = decoded(value, field)
     if not isinstance(value, list):

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from unswayed.training.reward_settings import Reward
-from unswayed.training.rewards.blocks import BoolArray, FloatArray, choices_of
-from unswayed.training.rewards.mode import MODE, mode_reward
+from unswayed.training.rewards.blocks import FloatArray, choices_of
+from unswayed.training.rewards.mode import mode_reward
 from unswayed.training.rewards.pair import agreement
 
 
@@ -26,13 +26,9 @@ def consistency_reward(choices: ArrayLike, n: int) -> FloatArray:
     return mode_reward(z, n)
 
 
-def _expected(p: FloatArray, right: BoolArray) -> FloatArray:
-    pairs = p.shape[-2] == 2
-    return agreement(p) if pairs else MODE.expectation(p, right)
-
-
 CON = Reward(
     "r_con as the paper defines it: +1 for agreement across presentations, otherwise -1.",
     sampled=lambda choices, right: consistency_reward(choices, right.shape[-1]),
-    expected=_expected,
+    expected=lambda p, right: agreement(p),
+    pairs_only=True,
 )

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from unswayed.model.decisions import UNPARSED
 from unswayed.training.reward_settings import Reward
-from unswayed.training.rewards.blocks import BoolArray, FloatArray, choices_of, named
+from unswayed.training.rewards.blocks import FloatArray, choices_of, named
 
 
 def mode_reward(choices: ArrayLike, n: int) -> FloatArray:
@@ -25,16 +25,7 @@ def mode_reward(choices: ArrayLike, n: int) -> FloatArray:
     return np.where((z == mode[..., None, None]) & (z >= 0), 1.0, -1.0)
 
 
-def _expected(p: FloatArray, right: BoolArray) -> FloatArray:
-    """Return the limit for ever more samples: the mode is the candidate of the highest mean probability."""
-    mean = p.mean(axis=-2, keepdims=True)
-    highest = mean == mean.max(axis=-1, keepdims=True)
-    unique = highest.sum(axis=-1, keepdims=True) == 1
-    return np.broadcast_to(np.where(highest & unique, 1.0, -1.0), p.shape)
-
-
 MODE = Reward(
     "+1 for the candidate that the group names most often in all its samples, otherwise -1.",
     sampled=lambda choices, right: mode_reward(choices, right.shape[-1]),
-    expected=_expected,
 )

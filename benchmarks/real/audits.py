@@ -1,0 +1,162 @@
+"""Audit real models on real questions and pairs: one command, resumed where it was stopped.
+
+    python benchmarks/real/audits.py --models FOLDER --data FOLDER --runs FOLDER [--write]
+
+`models.py` makes the models, each in a folder of its name. The data folder holds the original files of
+ARC-Challenge (`arc/`), MMLU (`mmlu/`) and LLMBar (`llmbar/`), plain or compressed. Items are taken in the order
+of a hash of their ids. Models run on the CPU with one thread; the command takes hours and loads nothing that is
+finished. `--only MODEL/SET` restricts it.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import argparse
+import gzip
+import hashlib
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "benchmarks")]
+
+import unswayed as us  # noqa: E402
+from evidence_table import Table, add_write  # noqa: E402
+
+METHODS = ["direct", "canonical", "average", "pride", "contextual", "calibraeval"]
+LIMITS = {  # items; what the models take about as long for
+    "smollm2-135m": {"arc": 200, "mmlu": 200, "llmbar": 100},
+    "qwen2.5-coder-0.5b": {"arc": 200, "mmlu": 100, "llmbar": 100},
+    "qwen2.5-coder-1.5b": {"arc": 150, "mmlu": 100, "llmbar": 100},
+}
+COLUMNS = (
+    "model",
+    "items",
+    "method",
+    "calls per item",
+    "accuracy",
+    "difference from direct",
+    "consistency",
+    "right in both or most orders",
+    "chosen places",
+)
+
+
+def arc(data: Path) -> Iterator[dict[str, Any]]:
+    """Questions of ARC-Challenge's test part with four options, from the original file."""
+    for row in rows_of(next(data.glob("arc/ARC-Challenge-Test*.jsonl*"))):
+        options = row["question"]["choices"]
+        if len(options) == 4:
+            yield {
+                "id": row["id"],
+                "task": "mcq",
+                "prompt": row["question"]["stem"],
+                "candidates": [option["text"] for option in options],
+                "gold": [option["label"] for option in options].index(row["answerKey"]),
+            }
+
+
+def mmlu(data: Path) -> Iterator[dict[str, Any]]:
+    """Questions of MMLU's test part."""
+    for row in rows_of(next(data.glob("mmlu/mmlu_test*.jsonl*"))):
+        yield {
+            "id": f"{row['subject']}/{row['row']}",
+            "task": "mcq",
+            "prompt": row["question"],
+            "candidates": row["choices"],
+            "gold": "ABCD".index(row["answer"]),
+            "group": row["subject"],
+        }
+
+
+def llmbar(data: Path) -> Iterator[dict[str, Any]]:
+    """Pairs of LLMBar's natural part."""
+    (whole,) = rows_of(next(data.glob("llmbar/Natural_dataset.json*")))
+    for at, row in enumerate(whole):
+        yield {
+            "id": f"Natural-{at}",
+            "task": "pairwise",
+            "prompt": row["input"],
+            "candidates": [row["output_1"], row["output_2"]],
+            "gold": row["label"] - 1,
+        }
+
+
+SETS = {"arc": arc, "mmlu": mmlu, "llmbar": llmbar}
+
+
+def rows_of(path: Path) -> Iterator[Any]:
+    """Values of a file of JSON: of each line, or of the whole where it is one value."""
+    raw = path.read_bytes()
+    text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode("utf-8")
+    yield from [json.loads(text)] if text[0] == "[" else map(json.loads, text.splitlines())
+
+
+def percent(figure: Mapping[str, Any] | None) -> str:
+    """Format a figure with its 95% interval in percent; a dash without one."""
+    if figure is None or figure["value"] is None:
+        return "–"
+    value, low, high = (figure.get(key) for key in ("value", "low", "high"))
+    ends = "" if low is None or high is None else f" ({100 * low:.1f} to {100 * high:.1f})"
+    return f"{100 * value:.1f}{ends}"
+
+
+def rows(metrics: Mapping[str, Any]) -> Iterator[list[str]]:
+    """Cells of each method behind those of model and set."""
+    for name in METHODS:
+        row = metrics["methods"].get(name)
+        if row is None:
+            continue
+        difference = metrics["differences"].get(f"{name}-direct", {})
+        yield [
+            name,
+            f"{row['calls_per_item']:.2f}",
+            percent(row["accuracy_fractional"]),
+            percent(difference.get("accuracy_fractional")),
+            percent(row["consistency"]),
+            percent(row["consistent_accuracy"]),
+            " · ".join(f"{100 * place['value']:.0f}" for place in row["position_rate"]),
+        ]
+
+
+def main() -> None:
+    """Run the audits that are missing and print the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    for name in ("models", "data", "runs"):
+        parser.add_argument(f"--{name}", type=Path, required=True, metavar="FOLDER")
+    parser.add_argument("--only", metavar="MODEL/SET", help="such as smollm2-135m/arc")
+    add_write(parser, "real-models")
+    given = parser.parse_args()
+    tables: dict[str, Table] = {}
+    for name, read in SETS.items():
+        tables[name] = Table(COLUMNS)
+        for model, limit in ((model, limits[name]) for model, limits in LIMITS.items()):
+            if given.only in (None, f"{model}/{name}"):
+                items = sorted(
+                    read(given.data),
+                    key=lambda item: hashlib.sha256(item["id"].encode()).digest(),
+                )
+                result = us.audit(
+                    model=f"hf/{given.models / model}",
+                    items=items[:limit],
+                    methods=METHODS,
+                    device="cpu",
+                    out=given.runs / f"{model}-{name}",
+                )
+                for cells in rows(result.metrics):
+                    tables[name].add(model, min(limit, len(items)), *cells)
+    if given.write:
+        for name, table in tables.items():
+            table.keep("real-models", name)
+
+
+if __name__ == "__main__":
+    main()
