@@ -109,11 +109,11 @@ LONGEST: Final = {"reading_of": 65}
 
 BUDGETS: Final = {
     ".": 1095,
-    "auditing": 4500,
-    "backends": 6880,
+    "auditing": 4495,
+    "backends": 6930,
     "base": 1075,
     "calls": 3035,
-    "cli": 2430,
+    "cli": 2460,
     "data": 6160,
     "ext": 150,
     "methods": 4725,
@@ -125,7 +125,7 @@ BUDGETS: Final = {
     "store": 1300,
     "testing": 1350,
     "tiny": 1200,
-    "training": 8350,
+    "training": 8400,
 }
 """Lines of Python by room. Who raises one names, in that commit, the feature that needs it."""
 
