@@ -62,7 +62,7 @@ FORMATS: Final = {
     "openai": RequestFormat(50_000, 200_000_000, _CHAT, _OPENAI),
     "openai-api": RequestFormat(50_000, 200_000_000, _CHAT, _VLLM),
 }
-"""By the provider in a model's name."""
+"""Keys are the providers in names of models."""
 
 
 class _Reply(msgspec.Struct):

@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code.
 
     0 done, 1 a gate failed, 2 bad usage or input, 3 finished but calls failed or the budget ran
-    out, 4 a batch has no results yet, 130 interrupted.
+    out, 4 calls have no result in --batch yet, 130 interrupted.
     """
     usable_streams()
     try:
