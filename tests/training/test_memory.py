@@ -349,7 +349,7 @@ def test_the_base_answers_whole_on_the_first_process():
     assert estimate_memory(shared).peak < 30e9
     assert estimate_memory(asking).peak == pytest.approx(65.5e9, rel=0.01)
     assert "on the first process before training, where the base answers" in advice(asking)
-    small = dataclasses.replace(asking, device=dataclasses.replace(asking.device, size=40 * 10**9))
+    small = dataclasses.replace(asking, device=asking.device._replace(size=40 * 10**9))
     assert "Sharding does not divide it" in advice(small)
 
 
