@@ -28,9 +28,9 @@ PROMPT_FILE: Final = "unswayed_prompt.json"
 TEMPLATE_FILE: Final = "prompt_template.jinja"
 
 MOST_BYTES: Final = 1 << 16
-"""Of the file; what training writes has a few hundred."""
+"""Largest size of the file; training writes a few hundred bytes."""
 MOST_LETTERS: Final = 200
-"""Of a tag."""
+"""Longest tag."""
 
 Tag = Annotated[str, Meta(max_length=MOST_LETTERS)]
 

@@ -119,18 +119,13 @@ def train(
         advantage=advantage,
         engine=engine,
     )
-    if dry_run:
+    if dry_run and (out / RECORD).is_file():  # what a run there would be refused for
         folder = RunFolder(out)
-        if (out / RECORD).is_file():  # what a run there would be refused for
-            folder.check_same_run(folder.read_record(), plan.record)
-        if is_main():
-            _announce(plan)
-            if (memory := f"memory: {advice(plan.demand)}") not in plan.warnings:
-                note(memory)
-            sys.stdout.write(json_text(plan.described()))
-        return 0
+        folder.check_same_run(folder.read_record(), plan.record)
     if is_main():  # of several processes one talks
-        _announce(plan)
+        _announce(plan, dry_run=dry_run)
+    if dry_run:
+        return 0
     lines = StepLines()
     try:
         result = run_training(plan, out, report=lines, begin=_begin)
@@ -141,8 +136,8 @@ def train(
     return INTERRUPTED if result.interrupted else 0
 
 
-def _announce(plan: Plan) -> None:
-    """Announce the model, objective and data of a run, and what was left out."""
+def _announce(plan: Plan, *, dry_run: bool) -> None:
+    """Announce objective and data of a run and what was left out; before a dry run ends, the whole plan."""
     for warning in plan.warnings:
         note(warning)
     counts = plan.groups.counts
@@ -167,6 +162,10 @@ def _announce(plan: Plan) -> None:
         f"{plural(plan.steps, 'step')}, {plan.steps_per_epoch:,} per epoch",
         err=True,
     )
+    if dry_run:
+        if (memory := f"memory: {advice(plan.demand)}") not in plan.warnings:
+            note(memory)
+        sys.stdout.write(json_text(plan.described()))
 
 
 def _begin(step: int) -> None:

@@ -228,13 +228,13 @@ class SystemOne:
             return raw
         if question.kind == "noul":
             return {**raw, "type": "noul", "noul": probs[0]}
-        shown = {**raw, **figures(question, probs)}
+        reply = {**raw, **figures(question, probs)}
         if question.kind == "score":
-            shown["legend"] = {option.name: option.text for option in question.options}
+            reply["legend"] = {option.name: option.text for option in question.options}
         else:
-            shown["choice"] = Option(shown["choice"], None, None).name
+            reply["choice"] = Option(reply["choice"], None, None).name
         named = {o.name: p for o, p in zip(question.options, probs, strict=True)}
-        return {**shown, "probabilities": named}
+        return {**reply, "probabilities": named}
 
     def usage(self, tokens: Json) -> Json:
         """Return the token counts of the other API in this one's form."""
@@ -289,9 +289,9 @@ class Decisions(SystemOne):
         return Option(place, f"{name}: {text}" if text else name, row)
 
     def _written(self, name: str, question: Question) -> Json:
-        shown = super()._written(name, question)
+        reply = super()._written(name, question)
         # names are optional here, and no two questions may share one
-        return {k: v for k, v in shown.items() if k != "name" or JOINT not in name}
+        return {k: v for k, v in reply.items() if k != "name" or JOINT not in name}
 
     def choices(self, question: Question) -> Json:
         """Return the field of a question with its options."""
@@ -329,17 +329,17 @@ class Decisions(SystemOne):
 
     def answer(self, question: Question, probs: Sequence[float] | None, raw: Json) -> Json:
         """Return an answer with these probabilities, or the refusal, with the other fields of `raw`."""
-        shown = {**raw, "name": question.raw.get("name")}
+        reply = {**raw, "name": question.raw.get("name")}
         if probs is None:
-            return {**shown, "type": "refusal"}
+            return {**reply, "type": "refusal"}
         if question.kind == "noul":
-            return {**shown, "type": "predicate", "probability": probs[0]}
+            return {**reply, "type": "predicate", "probability": probs[0]}
         ranked = [
             {"value": option.value, "probability": p}
             | ({"label": option.entry["label"]} if question.kind == "score" else {})
             for option, p in zip(question.options, probs, strict=True)
         ]
-        return {**shown, **figures(question, probs), "probabilities": ranked}
+        return {**reply, **figures(question, probs), "probabilities": ranked}
 
     def usage(self, tokens: Json) -> Json:
         """Return the token counts of the other API in this one's form."""
