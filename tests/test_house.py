@@ -108,10 +108,10 @@ LONGEST: Final = {"reading_of": 65}
 BUDGETS: Final = {
     ".": 1060,
     "auditing": 4450,
-    "backends": 6625,
+    "backends": 6690,
     "base": 1070,
     "calls": 2985,
-    "cli": 2490,
+    "cli": 2510,
     "data": 6160,
     "ext": 150,
     "methods": 4725,
@@ -124,7 +124,7 @@ BUDGETS: Final = {
     "store": 1300,
     "testing": 1350,
     "tiny": 1200,
-    "training": 8350,
+    "training": 8400,
 }
 """Lines of Python by room. Who raises one names, in that commit, the feature that needs it."""
 

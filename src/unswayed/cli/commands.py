@@ -23,7 +23,7 @@ EXAMPLES: Final = {
 }
 PANELS: Final = {
     "Data": "task on_bad_item limit sample data_dir columns",
-    "Judge": "model decisions method order prompt template labels reask shots",
+    "Judge": "model decisions method order recipe prompt template labels reask shots",
     "Measurement": "methods orders protocol probs estimation_items estimation_sizes group_by seed "
     "resamples gold_ties margin",
     "Output and gates": "out json max_flip_rate fail_if rule max_failed_share junit baseline margin calls force",

@@ -65,7 +65,7 @@ HOPS: Final = frozenset(
 )
 """Headers of one connection, which are not passed on."""
 REPLACED: Final = HOPS | {"content-type", "content-encoding", "accept-encoding"}
-"""Headers of a request that are written anew."""
+"""Headers of a request that the server writes itself."""
 
 SERVICES: Final = {
     "systemone": Service("TYPESAFE", "https://api.typesafe.ai/v1"),

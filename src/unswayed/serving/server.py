@@ -77,8 +77,8 @@ class Server:
             return await self.health(request)
         try:
             token = request.headers.get("Authorization", "").encode()
-            known = not self.token or hmac.compare_digest(token, b"Bearer " + self.token.encode())
-            need(known, 401, "the token is missing or wrong")
+            valid = not self.token or hmac.compare_digest(token, b"Bearer " + self.token.encode())
+            need(valid, 401, "the token is missing or wrong")
             if request.method != "POST":
                 return await handler(request)  # type: ignore[no-any-return]  # aiohttp's handlers
             need(self.open < self.max_open, 429, f"{self.max_open} requests are open")
@@ -132,7 +132,7 @@ ERRORS: Final = Decisions()
 """Form of errors of other routes."""
 
 
-class Asked(msgspec.Struct, forbid_unknown_fields=True):
+class JudgeRequest(msgspec.Struct, forbid_unknown_fields=True):
     """An item to judge."""
 
     prompt: Any
@@ -163,7 +163,7 @@ class JudgeServer(Server):
     async def verdict(self, request: web.Request) -> web.Response:
         """Judge the item of a request."""
         try:
-            asked = msgspec.json.decode(await request.read(), type=Asked)
+            asked = msgspec.json.decode(await request.read(), type=JudgeRequest)
             item = msgspec.convert(msgspec.to_builtins(asked), Item)
             if item.id:
                 check_item(item)

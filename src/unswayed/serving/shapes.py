@@ -169,8 +169,8 @@ class SystemOne:
     def _written(self, name: str, question: Question) -> Json:
         kind, options, raw = question.kind, question.options, question.raw
         if question.api is not self:
-            known = kind in ("choice", "score") or (kind == "noul" and not options)
-            need(known, question.api.invalid, f"{kind}: unknown to the API of the model")
+            shared = kind in ("choice", "score") or (kind == "noul" and not options)
+            need(shared, question.api.invalid, f"{kind}: unknown to the API of the model")
             raw = {"type": self.binary if kind == "noul" else kind}
             raw["instructions"] = self.text(question.raw.get("instructions"))
         return {**raw, **self.choices(question)} if options else raw
