@@ -28,7 +28,7 @@ from unswayed.serving.shapes import (
     APIS,
     JOINT,
     Json,
-    Question,
+    TypedQuestion,
     RelayedError,
     ServeError,
     SystemOne,
@@ -86,11 +86,11 @@ class Serving:
 class Spread(NamedTuple):
     """A question and the orders it is asked in."""
 
-    question: Question  # as the client put it
+    question: TypedQuestion  # as the client put it
     first: Order  # its options in canonical order
     orders: tuple[Order, ...]  # of the canonical options; empty for a question left as it is
 
-    def variants(self, name: str) -> dict[str, Question]:
+    def variants(self, name: str) -> dict[str, TypedQuestion]:
         """Return the question in all orders, by name."""
         sorted_ = self.question.arranged(self.first)
         if len(self.orders) < 2:
@@ -112,7 +112,7 @@ class Spread(NamedTuple):
         return probs[list(invert(self.first))].tolist() if self.first else probs.tolist(), flipped
 
 
-class Reply(NamedTuple):
+class ModelReply(NamedTuple):
     """A response of the model's server."""
 
     status: int
@@ -204,7 +204,7 @@ class DecisionServer(Server):
         more = said if own else {"model": said.get("model")}
         return web.json_response({**more, "answers": client.collect(parts), "usage": usage})
 
-    def spread(self, question: Question) -> Spread:
+    def spread(self, question: TypedQuestion) -> Spread:
         """Return a question with the orders it is asked in."""
         n, kind, name = len(question.options), question.kind, self.serving.orders
         own = tuple(range(n))
@@ -244,7 +244,7 @@ class DecisionServer(Server):
         return client.answer(spread.question, probs, replies[0] if own else {})
 
     async def ask(
-        self, client: SystemOne, body: Json, sent: Mapping[str, Question], request: web.Request
+        self, client: SystemOne, body: Json, sent: Mapping[str, TypedQuestion], request: web.Request
     ) -> tuple[Json, dict[str, Json]]:
         """Return the first response with the usage of all, and the answers by name."""
 
@@ -281,7 +281,7 @@ class DecisionServer(Server):
         size = 1 if self.apart else MOST_QUESTIONS
         return await answered(*(names[k : k + size] for k in range(0, len(names), size)))
 
-    def differ(self, asked: Mapping[str, Question], *said: Mapping[str, Json]) -> bool:
+    def differ(self, asked: Mapping[str, TypedQuestion], *said: Mapping[str, Json]) -> bool:
         """Return True if questions asked together are answered otherwise than alone, twice, beyond noise."""
         alone, again, packed = (
             [p for k in answers for p in self.api.probabilities(asked[k], answers[k]) or ()]
@@ -293,7 +293,7 @@ class DecisionServer(Server):
         )
         return difference > max(TOLERANCE, 2 * noise)
 
-    async def post(self, raw: bytes, questions: int, request: web.Request) -> Reply:
+    async def post(self, raw: bytes, questions: int, request: web.Request) -> ModelReply:
         """Send a body to the model with the client's headers, within the budget."""
         most = self.cost(len(raw) * questions)
         budget = self.serving.budget
@@ -328,7 +328,7 @@ class DecisionServer(Server):
             with contextlib.suppress(ValueError):
                 said = parsed(body)
             self.count(said.get("usage") if isinstance(said, dict) else None, len(raw) * questions)
-        return Reply(status, body, headers, said)
+        return ModelReply(status, body, headers, said)
 
     def count(self, usage: Any, most: int) -> None:
         """Count the tokens of a response; without a count the most there can be."""

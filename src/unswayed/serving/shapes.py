@@ -35,7 +35,7 @@ class RelayedError(ServeError):
         self.body, self.headers = body, headers
 
 
-class Option(NamedTuple):
+class TypedOption(NamedTuple):
     """An option: its value (of a level its place), its text, and the client's entry."""
 
     value: str | bool | int
@@ -48,15 +48,15 @@ class Option(NamedTuple):
         return str(self.value).lower() if isinstance(self.value, bool) else str(self.value)
 
 
-class Question(NamedTuple):
+class TypedQuestion(NamedTuple):
     """A question: its API and kind, the options to rearrange, and the client's object."""
 
     api: SystemOne
     kind: str  # choice, score, noul (yes or no), or a type that is passed on
-    options: tuple[Option, ...]
+    options: tuple[TypedOption, ...]
     raw: Json
 
-    def arranged(self, order: Order) -> Question:
+    def arranged(self, order: Order) -> TypedQuestion:
         """Return the question with option `order[p]` at place p."""
         return self._replace(options=tuple(self.options[c] for c in order))
 
@@ -101,7 +101,7 @@ def distribution(values: Sequence[Any]) -> list[float]:
     return [value / total for value in values]
 
 
-def figures(question: Question, probs: Sequence[float]) -> Json:
+def figures(question: TypedQuestion, probs: Sequence[float]) -> Json:
     """Return choice or score, and confidence as System One defines it.
 
     Equal probabilities are decided by a hash of the name, never by the place.
@@ -137,14 +137,14 @@ class SystemOne:
         need(body.get("model") == model or not model, 404, f"model: only {model} is served here")
         return dict(body)
 
-    def read(self, body: Json) -> dict[str, Question]:
+    def read(self, body: Json) -> dict[str, TypedQuestion]:
         """Return the questions of a request."""
         asked = body.get("questions")
         need(isinstance(asked, dict) and asked, self.invalid, "questions: not an object")
         need(JOINT not in "".join(asked or ()), self.invalid, "questions: a name has U+001F")
         return {name: self._question(raw) for name, raw in (asked or {}).items()}
 
-    def _question(self, raw: Json) -> Question:
+    def _question(self, raw: Json) -> TypedQuestion:
         need(isinstance(raw, dict), self.invalid, "questions: a question is not an object")
         kind, criteria = str(raw.get("type")), raw.get("criteria")
         if kind == "choice":
@@ -155,9 +155,9 @@ class SystemOne:
         elif kind != "noul" or set(criteria or ()) != {"true", "false"}:
             criteria = {}
         options = ((value, text, text) for value, text in (criteria or {}).items())
-        return Question(self, kind, tuple(Option(*option) for option in options), raw)
+        return TypedQuestion(self, kind, tuple(TypedOption(*option) for option in options), raw)
 
-    def write(self, body: Json, asked: Mapping[str, Question], client: SystemOne) -> Json:
+    def write(self, body: Json, asked: Mapping[str, TypedQuestion], client: SystemOne) -> Json:
         """Return the body of a request with these questions, from a body of the client's API."""
         if client is not self:
             rest = ", ".join(sorted(body.keys() - client.fields))
@@ -166,7 +166,7 @@ class SystemOne:
         questions = {name: self._written(name, question) for name, question in asked.items()}
         return {**body, "questions": self.collect(questions)}
 
-    def _written(self, name: str, question: Question) -> Json:
+    def _written(self, name: str, question: TypedQuestion) -> Json:
         kind, options, raw = question.kind, question.options, question.raw
         if question.api is not self:
             shared = kind in ("choice", "score") or (kind == "noul" and not options)
@@ -175,7 +175,7 @@ class SystemOne:
             raw["instructions"] = self.text(question.raw.get("instructions"))
         return {**raw, **self.choices(question)} if options else raw
 
-    def choices(self, question: Question) -> Json:
+    def choices(self, question: TypedQuestion) -> Json:
         """Return the field of a question with its options."""
         texts = [option.text for option in question.options]
         if question.kind == "score":
@@ -199,7 +199,7 @@ class SystemOne:
             raise ValueError("other questions are answered than asked")
         return [said["answers"][name] for name in names]
 
-    def probabilities(self, question: Question, answer: Json) -> list[float] | None:
+    def probabilities(self, question: TypedQuestion, answer: Json) -> list[float] | None:
         """Return the probability of each option of a question as asked; None for a refusal."""
         if answer["type"] == "refusal":
             return None
@@ -221,7 +221,7 @@ class SystemOne:
         """Return the probabilities of an answer by key."""
         return dict(probabilities)
 
-    def answer(self, question: Question, probs: Sequence[float] | None, raw: Json) -> Json:
+    def answer(self, question: TypedQuestion, probs: Sequence[float] | None, raw: Json) -> Json:
         """Return an answer with these probabilities, or the refusal, with the other fields of `raw`."""
         if probs is None:
             need(raw, 502, "the model refused a question")
@@ -232,7 +232,7 @@ class SystemOne:
         if question.kind == "score":
             reply["legend"] = {option.name: option.text for option in question.options}
         else:
-            reply["choice"] = Option(reply["choice"], None, None).name
+            reply["choice"] = TypedOption(reply["choice"], None, None).name
         named = {o.name: p for o, p in zip(question.options, probs, strict=True)}
         return {**reply, "probabilities": named}
 
@@ -262,15 +262,15 @@ class Decisions(SystemOne):
         "prompt_cache_options",
     }
 
-    def read(self, body: Json) -> dict[str, Question]:
+    def read(self, body: Json) -> dict[str, TypedQuestion]:
         """Return the questions of a request."""
         asked = body.get("questions")
         need(isinstance(asked, list) and asked, self.invalid, "questions: not a list")
         return {str(place): self._question(raw) for place, raw in enumerate(asked or ())}
 
-    def _question(self, raw: Json) -> Question:
+    def _question(self, raw: Json) -> TypedQuestion:
         need(isinstance(raw, dict), self.invalid, "questions: a question is not an object")
-        kind, options = str(raw.get("type")), tuple[Option, ...]()
+        kind, options = str(raw.get("type")), tuple[TypedOption, ...]()
         if field := LISTS.get(kind):
             rows = raw.get(field)
             valid = isinstance(rows, list) and rows and all(isinstance(row, dict) for row in rows)
@@ -278,22 +278,22 @@ class Decisions(SystemOne):
             options = tuple(self._option(kind, *row) for row in enumerate(rows or ()))
             values = {json.dumps(option.value) for option in options}
             need(len(values) == len(options), self.invalid, f"{field}: a value occurs twice")
-        return Question(self, "noul" if kind == "predicate" else kind, options, raw)
+        return TypedQuestion(self, "noul" if kind == "predicate" else kind, options, raw)
 
-    def _option(self, kind: str, place: int, row: Json) -> Option:
+    def _option(self, kind: str, place: int, row: Json) -> TypedOption:
         name, text = row.get("value" if kind == "choice" else "label"), row.get("description")
         if not isinstance(name, str | bool):
             raise ServeError(self.invalid, "questions: an option has no name")
         if kind == "choice":
-            return Option(name, text, row)
-        return Option(place, f"{name}: {text}" if text else name, row)
+            return TypedOption(name, text, row)
+        return TypedOption(place, f"{name}: {text}" if text else name, row)
 
-    def _written(self, name: str, question: Question) -> Json:
+    def _written(self, name: str, question: TypedQuestion) -> Json:
         reply = super()._written(name, question)
         # names are optional here, and no two questions may share one
         return {k: v for k, v in reply.items() if k != "name" or JOINT not in name}
 
-    def choices(self, question: Question) -> Json:
+    def choices(self, question: TypedQuestion) -> Json:
         """Return the field of a question with its options."""
         own, entries = question.api is self, []
         for option in question.options:
@@ -327,7 +327,7 @@ class Decisions(SystemOne):
         """Return the probabilities of an answer by key."""
         return {self.key(p["value"]): p["probability"] for p in probabilities}
 
-    def answer(self, question: Question, probs: Sequence[float] | None, raw: Json) -> Json:
+    def answer(self, question: TypedQuestion, probs: Sequence[float] | None, raw: Json) -> Json:
         """Return an answer with these probabilities, or the refusal, with the other fields of `raw`."""
         reply = {**raw, "name": question.raw.get("name")}
         if probs is None:
