@@ -29,6 +29,8 @@ OTHER_THINGS: Final = {
     ("prompts/", "direct"): "the prompt, and the `answer:` of a template",
     ("training/recipe_parts.py", "direct"): "the prompt",
     ("cli/judge.py", "canonical"): "the value of --order",
+    ("auditing/", "batch"): "the option that calls a model in batches",
+    ("audits.py", "batch"): "the same option",
     (
         "data/importers/rated.py",
         "consistency",
@@ -106,11 +108,11 @@ LONGEST: Final = {"reading_of": 65}
 """Functions that are still to be divided, with their lines."""
 
 BUDGETS: Final = {
-    ".": 1060,
-    "auditing": 4450,
-    "backends": 6690,
-    "base": 1070,
-    "calls": 2985,
+    ".": 1095,
+    "auditing": 4495,
+    "backends": 6930,
+    "base": 1075,
+    "calls": 3035,
     "cli": 2510,
     "data": 6160,
     "ext": 150,
@@ -120,7 +122,7 @@ BUDGETS: Final = {
     "model": 7845,
     "prompts": 1700,
     "report": 3800,
-    "serving": 930,
+    "serving": 926,
     "store": 1300,
     "testing": 1350,
     "tiny": 1200,

@@ -49,6 +49,7 @@ class MeasureKeywords(TypedDict, total=False):
     seed: int
     resamples: int
     gold_ties: Literal["exclude", "class"]
+    batch: str | Path | None
     margin: float
 
 class AuditKeywords(MeasureKeywords, AskKeywords, DataKeywords, BackendKeywords): ...

@@ -28,10 +28,10 @@ from unswayed.serving.shapes import (
     APIS,
     JOINT,
     Json,
-    TypedQuestion,
     RelayedError,
     ServeError,
     SystemOne,
+    TypedQuestion,
     need,
     parsed,
 )
