@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+import needs
 from unswayed.backends import open_backend
 from unswayed.backends.simulated import SimulatedBackend, simulated_items
 from unswayed.base.errors import BackendError, ItemError, MethodError, UnknownNameError, UsageError
@@ -304,7 +305,7 @@ def test_recorded_calls_are_used_and_kept(pairs: ItemSet, tmp_path: Path) -> Non
         assert judged(judge, pairs) == first
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@needs.posix
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_judge_made_before_a_fork_says_so_instead_of_waiting_for_ever() -> None:
     with Judge("simulated/judge") as judge:

@@ -1,13 +1,11 @@
 """Run directories that cannot be used, belong to something else, are full, shared or interrupted."""
 
 import json
-import os
 import resource
 import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +13,7 @@ from pathlib import Path
 import pytest
 from cli_commands import SIMULATED, Ran, Run, Server, choice, command_of, pair, write_lines
 
+import needs
 from unswayed.base.errors import UnswayedError
 from unswayed.store import CallStore
 
@@ -50,11 +49,7 @@ print(main([*command, "--out", "run", "--dry-run"]), file=sys.stderr)
 
 
 def test_a_read_only_directory_is_refused_and_can_be_priced(pairs: Path) -> None:
-    with tempfile.TemporaryDirectory() as name:  # pytest's own are closed to other users
-        place = Path(name)
-        place.chmod(0o755)
-        if os.geteuid() == 0 and not all(p.stat().st_mode & 0o001 for p in place.parents):
-            pytest.skip("temporary files lie where only the superuser can go")
+    with needs.open_folder() as place:
         shutil.copy(pairs, place)
         done = subprocess.run(
             [sys.executable, "-c", UNPRIVILEGED],
@@ -72,7 +67,7 @@ def test_a_read_only_directory_is_refused_and_can_be_priced(pairs: Path) -> None
     assert "60 recorded, 0 to make" in done.stdout
 
 
-@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="there is no /proc")
+@needs.linux
 def test_a_directory_that_cannot_be_made_is_refused(run: Run, pairs: Path) -> None:
     ran = audit(run, pairs, "--out", "/proc/unswayed")
     assert ran.code == 2

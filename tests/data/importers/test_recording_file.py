@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 import pytest
 
+import needs
 from plain_decisions import read_plainly
 from random_decisions import random_file
 from unswayed.auditing.export import export_decisions
@@ -162,7 +163,7 @@ def test_a_longer_text_in_the_place_of_another_is_an_error(tmp_path: Path) -> No
         decisions_of(recording)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
+@needs.posix
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_processes_that_are_forked_read_the_same_decisions(tmp_path: Path) -> None:
     path = tmp_path / "d.jsonl"
@@ -261,7 +262,7 @@ def test_items_are_made_of_columns_as_of_decisions(seed: int, tmp_path: Path) ->
     assert [item.criterion for item in items] == [by_id[item.id].criterion for item in items]
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="no such limits here")
+@needs.posix
 def test_a_full_disk_is_told_once(tmp_path: Path) -> None:
     """For what is copied as it is read: decisions that are compressed, and items in a file."""
     records = [msgspec.json.encode(decision(f"{k}")) for k in range(200)]
