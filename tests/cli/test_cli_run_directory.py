@@ -251,7 +251,7 @@ def with_room_for(n_bytes: int, *arguments: str | Path) -> Ran:
 
 
 @pytest.mark.parametrize("kib", [2, 400])
-def test_a_full_disk_is_said_and_the_same_command_continues(kib: int, run: Run) -> None:
+def test_full_disk_is_reported_and_same_command_continues(kib: int, run: Run) -> None:
     data = write_lines("many.jsonl", [pair(number) for number in range(300)])
     ran = with_room_for(kib * 1024, "audit", data, "--model", SIMULATED, "--out", "run")
     assert ran.code == 2

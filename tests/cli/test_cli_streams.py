@@ -15,7 +15,7 @@ JUDGE = f"unswayed judge pairs.jsonl --model {SIMULATED}"
 
 
 @pytest.mark.parametrize("command", [AUDIT, JUDGE, "unswayed list metrics"])
-def test_a_reader_that_leaves_is_no_error(command: str, pairs: Path) -> None:
+def test_early_leaving_reader_is_accepted(command: str, pairs: Path) -> None:
     ran = shell(f"{command} | head -n 1; exit ${{PIPESTATUS[0]}}")
     assert ran.code == 0
     assert len(ran.out.splitlines()) == 1

@@ -468,7 +468,7 @@ def test_a_database_at_its_size_limit_says_disk_full(store: CallStore) -> None:
 
 
 @pytest.mark.parametrize("content", [b"garbage", b"garbage " * 4000, b"{}\n"])
-def test_a_file_that_is_no_database_is_refused_untouched(tmp_path: Path, content: bytes) -> None:
+def test_file_other_than_database_is_rejected_untouched(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "calls.sqlite").write_bytes(content)
     for read_only in (False, True):
         with pytest.raises(StoreError, match="damaged"):

@@ -64,7 +64,7 @@ def test_a_missing_label_is_never_zero() -> None:
 
 
 @pytest.mark.parametrize("marker", [-math.inf, -9999.0])
-def test_a_marker_for_not_returned_is_no_probability(marker: float) -> None:
+def test_marker_for_missing_token_gives_no_probability(marker: float) -> None:
     found = label_probs(
         [
             TokenLogprob("A", math.log(0.6)),
@@ -99,7 +99,7 @@ def test_no_label_in_the_list_gives_no_probabilities() -> None:
         [TokenLogprob("A", 3.2), TokenLogprob("B", 1.0)],  # logits, not log-probabilities
     ],
 )
-def test_what_is_no_distribution_gives_nothing(given_top: list[TokenLogprob]) -> None:
+def test_invalid_distribution_gives_nothing(given_top: list[TokenLogprob]) -> None:
     assert label_probs(given_top, AB) == (None, 0.0, frozenset())
 
 
