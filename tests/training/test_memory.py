@@ -370,7 +370,7 @@ def test_advice_adds_changes_where_none_alone_is_enough_and_says_where_none_is()
     assert "still too much" in advice(demand(shape, loaded=4, device=small))
 
 
-def test_vllm_without_room_for_a_sequence_is_said():
+def test_vllm_without_room_for_sequence_is_reported():
     shape = shape_by_name("Qwen3-8B", lora="{}")
     crowded = demand(shape, vllm=0.2)  # 16 GB for 16.4 GB of weights
     assert crowded.vllm_sequences < 1
