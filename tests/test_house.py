@@ -29,6 +29,8 @@ OTHER_THINGS: Final = {
     ("prompts/", "direct"): "the prompt, and the `answer:` of a template",
     ("training/recipe_parts.py", "direct"): "the prompt",
     ("cli/judge.py", "canonical"): "the value of --order",
+    ("auditing/", "batch"): "the option that calls a model in batches",
+    ("audits.py", "batch"): "the same option",
     (
         "data/importers/rated.py",
         "consistency",
@@ -106,12 +108,12 @@ LONGEST: Final = {"reading_of": 65}
 """Functions that are still to be divided, with their lines."""
 
 BUDGETS: Final = {
-    ".": 1060,
-    "auditing": 4450,
-    "backends": 6625,
-    "base": 1070,
-    "calls": 2985,
-    "cli": 2430,
+    ".": 1095,
+    "auditing": 4495,
+    "backends": 6930,
+    "base": 1075,
+    "calls": 3035,
+    "cli": 2460,
     "data": 6160,
     "ext": 150,
     "methods": 4725,
@@ -123,7 +125,7 @@ BUDGETS: Final = {
     "store": 1300,
     "testing": 1350,
     "tiny": 1200,
-    "training": 8350,
+    "training": 8400,
 }
 """Lines of Python by room. Who raises one names, in that commit, the feature that needs it."""
 

@@ -7,11 +7,8 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import msgspec
-
 from unswayed.backends import BACKENDS
 from unswayed.backends.model_folders import ModelFolder, locate
-from unswayed.backends.own_prompts import OwnPrompt
 from unswayed.base.errors import ItemError, UsageError
 from unswayed.model.items import Item, blind
 from unswayed.model.presentation import Ask, canonical
@@ -27,6 +24,7 @@ from unswayed.training.plan import Plan
 from unswayed.training.processes import sharding_of
 from unswayed.training.protocol import Objective
 from unswayed.training.provenance import run_record
+from unswayed.training.recipe import prompt_of, with_own_prompt
 from unswayed.training.recipe_parts import Recipe
 from unswayed.training.reward_settings import Advantage
 from unswayed.training.rollout_checks import check_rollout
@@ -72,7 +70,7 @@ def plan_training(
     runner.check(recipe, settings, sampled=chosen.sampled)
     base = _base_of(model)
     folder = locate(base)
-    recipe = _with_own_prompt(recipe, folder.prompt)
+    recipe = with_own_prompt(recipe, folder.prompt)
     skeleton = build_skeleton(folder.path)
     check_quantised(skeleton, recipe)
     prompts = prompt_settings(recipe.prompt)
@@ -101,7 +99,7 @@ def plan_training(
         sampled=chosen.sampled,
         base=base,
         folder=folder.path,
-        prompt=_result_prompt(recipe, folder.prompt),
+        prompt=prompt_of(recipe, folder.prompt),
         chat=chat,
         groups=groups,
         demand=demand,
@@ -147,32 +145,8 @@ def _shown(
 
 def answers_with_label(items: Sequence[Item], *, model: str, recipe: Recipe) -> bool:
     """Return True if the prompt that a training would use asks for a label and nothing else."""
-    own = _with_own_prompt(recipe, locate(_base_of(model)).prompt)
+    own = with_own_prompt(recipe, locate(_base_of(model)).prompt)
     return _first_prompt(items, prompt_settings(own.prompt)).answer_only
-
-
-def _with_own_prompt(recipe: Recipe, own: OwnPrompt) -> Recipe:
-    """Return the recipe, with the base's own template and thinking mode where it leaves them open."""
-    changes: dict[str, object] = {}
-    if recipe.prompt.template is None and own.template is not None:
-        changes["prompt"] = msgspec.structs.replace(recipe.prompt, template=own.template)
-    if recipe.chat.enable_thinking is None and own.enable_thinking is not None:
-        changes["chat"] = msgspec.structs.replace(recipe.chat, enable_thinking=own.enable_thinking)
-    return msgspec.structs.replace(recipe, **changes)
-
-
-def _result_prompt(recipe: Recipe, own: OwnPrompt) -> OwnPrompt:
-    prompt = recipe.prompt
-    return OwnPrompt(
-        style=prompt.style,
-        labels=prompt.labels,
-        template=prompt.template,
-        only_template=own.only_template,
-        think_tags=prompt.think_tags,
-        answer_tags=prompt.answer_tags,
-        max_response_tokens=prompt.max_response_tokens,
-        enable_thinking=recipe.chat.enable_thinking,
-    )
 
 
 def _first_prompt(items: Sequence[Item], prompts: PromptSettings) -> Rendered:
