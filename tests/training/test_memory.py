@@ -349,7 +349,7 @@ def test_the_base_answers_whole_on_the_first_process():
     assert estimate_memory(shared).peak < 30e9
     assert estimate_memory(asking).peak == pytest.approx(65.5e9, rel=0.01)
     assert "on the first process before training, where the base answers" in advice(asking)
-    small = dataclasses.replace(asking, device=dataclasses.replace(asking.device, size=40 * 10**9))
+    small = dataclasses.replace(asking, device=asking.device._replace(size=40 * 10**9))
     assert "Sharding does not divide it" in advice(small)
 
 
@@ -370,7 +370,7 @@ def test_advice_adds_changes_where_none_alone_is_enough_and_says_where_none_is()
     assert "still too much" in advice(demand(shape, loaded=4, device=small))
 
 
-def test_vllm_without_room_for_a_sequence_is_said():
+def test_vllm_without_room_for_sequence_is_reported():
     shape = shape_by_name("Qwen3-8B", lora="{}")
     crowded = demand(shape, vllm=0.2)  # 16 GB for 16.4 GB of weights
     assert crowded.vllm_sequences < 1
