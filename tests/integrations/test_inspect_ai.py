@@ -286,7 +286,7 @@ def test_no_scored_sample_gives_no_figure(tmp_path: Path) -> None:
     assert figures(log)["consistency"] == 0
 
 
-def test_limits_of_inspect_are_no_failed_calls() -> None:
+def test_limit_of_inspect_passes_through_judge() -> None:
     def limited(*_: Any) -> ModelOutput:
         raise LimitExceededError("token", value=2, limit=1)
 
