@@ -42,7 +42,7 @@ def terminal_report(run: RunData) -> RenderableType:
         Text(_plain("lists.uneven", *uneven), style="yellow") for uneven in uneven_orders(finding)
     ]
     advice = sentence("advice.advice", finding)
-    if advice:
+    if advice and advice not in lede:
         parts += [Text(""), _text(advice)]
     for use in applications_of(finding):
         parts += [Text(""), Text(one_line(use.title), style="bold"), _verbatim(use)]
