@@ -347,3 +347,10 @@ def test_what_fitting_warns_about_is_said_in_the_terminal_and_noise_is_no_coin_t
     # the same items and raw verdicts, so the same figures; a coin toss would be always consistent
     assert rows["calibraeval"]["consistency"] == rows["direct"]["consistency"]
     assert rows["calibraeval"]["accuracy"] == rows["direct"]["accuracy"]
+
+
+def test_dry_run_explains_missing_and_zero_price(run: Run, pairs: Path) -> None:
+    unknown = run("audit", pairs, "--model", "openai/gpt-99", "--dry-run")
+    assert "cost unknown: this model has no price; give one with --prices" in unknown.out
+    here = run("audit", pairs, "--model", "openai-api/ollama/m", "--dry-run")
+    assert "cost $0.0000 (on this machine, or priced at 0)" in here.out

@@ -174,6 +174,7 @@ def test_output_is_checked_in_order(tmp_path: Path) -> None:
     ("rule", "text"),
     [
         ("percent-space", "It is 95 % of all."),
+        ("first-person", "Then we measure."),
         ("told-from", "The two cannot be told apart."),
         ("date", "Measured on 2026-11-22."),
         ("long-sentence", "word " * 41 + "end."),
@@ -190,3 +191,23 @@ def test_prose_check_finds_what_it_should(
     assert {found for found, _ in prose.page_findings(page)} == {rule}
     page.write_text(f"```\n{text}\n```\n", encoding="utf-8")
     assert list(prose.page_findings(page)) == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        ("percent-space", '"""Module."""\n\nLIMIT = 5\n"""At 95 % of all."""\n'),
+        ("percent-space", "x = 1  # 2 % of all\n"),
+        ("date", '"""Measured on 2026-11-22."""\n'),
+        ("cannot-be-had in a message", 'raise ValueError("it cannot be had")\n'),
+    ],
+)
+def test_prose_check_reads_docstrings_comments_and_messages(
+    rule: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prose, "ROOT", tmp_path)
+    module = tmp_path / "module.py"
+    module.write_text(text, encoding="utf-8")
+    assert {found for found, _ in prose.code_findings(module)} == {rule}
+    module.write_text("x = 100 % 7  # a rest\n", encoding="utf-8")
+    assert list(prose.code_findings(module)) == []

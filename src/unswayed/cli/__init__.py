@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, TextIO
 
-from unswayed.base.errors import UnswayedError
-from unswayed.cli.output import drop_output, note, usable_streams
+from unswayed.base.errors import UnswayedError, WaitingError
+from unswayed.cli.output import aside, drop_output, note, usable_streams
 
 __all__ = ["main"]
 
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code.
 
     0 done, 1 a gate failed, 2 bad usage or input, 3 finished but calls failed or the budget ran
-    out, 130 interrupted.
+    out, 4 calls have no result in --batch yet, 130 interrupted.
     """
     usable_streams()
     try:
@@ -47,7 +47,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except UnswayedError as error:
-        note(error)
+        if isinstance(error, WaitingError):  # with the commands that upload
+            aside(f"unswayed: {error}")
+        else:
+            note(error)
         return error.exit_code
     except KeyboardInterrupt:
         note("interrupted. Recorded calls will not be repeated.")

@@ -20,7 +20,7 @@ from huggingface_hub import errors
 from published_rows import ROWS, write
 
 import unswayed as us
-from unswayed.base.errors import UnknownNameError, UsageError
+from unswayed.base.errors import ItemError, UnknownNameError, UsageError
 from unswayed.data.benchmarks import BENCHMARKS, is_benchmark
 from unswayed.data.benchmarks import copies as files
 from unswayed.model.items import ItemSet
@@ -305,6 +305,54 @@ def test_one_bare_file_is_not_every_part(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"one file, dataset\.json, for .*llmbar:Natural"):
         us.load_data("llmbar", data_dir=tmp_path)
     assert len(us.load_data("llmbar:Natural", data_dir=tmp_path)) == 2
+
+
+def test_mmlu_folder_of_authors_is_read_without_header(tmp_path: Path) -> None:
+    folder = tmp_path / "data" / "test"
+    folder.mkdir(parents=True)
+    (folder / "anatomy_test.csv").write_text(
+        'Which; of; these?,"a, b",c,d,None,D\n"It said ""no"".\nWhy?",1,2,3,4,A\n'
+    )
+    (folder / "virology_test.csv").write_text("Q,w,x,All of the above,z,B\n")
+    for place in (tmp_path, tmp_path / "data", folder):
+        items = us.load_data("mmlu", data_dir=place)
+        assert [(item.id, item.group, item.gold) for item in items] == [
+            ("mmlu-0", "anatomy", 3),
+            ("mmlu-1", "anatomy", 0),
+            ("mmlu-2", "virology", 1),
+        ]
+        assert items[0].prompt == "Which; of; these?"
+        assert items[0].candidates == ("a, b", "c", "d", "None")
+        assert items[1].prompt == 'It said "no".\nWhy?'
+        assert [item.permutable for item in items] == [True, True, False]
+    assert len(us.load_data("mmlu:virology", data_dir=tmp_path)) == 1
+    (folder / "virology_test.csv").write_text("Q,w,x,y,z,B\nQ,w,x,y,B\n")
+    with pytest.raises(ItemError, match=r"virology_test\.csv, row 3: row: 5 cells under 6 columns"):
+        us.load_data("mmlu", data_dir=tmp_path)
+
+
+@pytest.mark.parametrize("name", sorted(ROWS))
+def test_copy_is_found_below_root_of_repository(name: str, tmp_path: Path) -> None:
+    write(tmp_path / "copy" / "own", ROWS[name])
+    parts = [] if name in ("mt-bench", "gpqa") else [name]
+    for data in parts or [f"{name}:{'human' if name == 'mt-bench' else 'main'}"]:
+        found = us.load_data(data, data_dir=tmp_path)
+        assert found.items == us.load_data(data, data_dir=tmp_path / "copy" / "own").items
+
+
+def test_copy_in_two_folders_is_refused(tmp_path: Path) -> None:
+    for folder in ("new", "old"):
+        write(tmp_path / folder, ROWS["mmlu"])
+    said = r"all/test-\*\.parquet is in .*new and in .*old\. Give one of the two"
+    with pytest.raises(UsageError, match=said):
+        us.load_data("mmlu", data_dir=tmp_path)
+
+
+def test_bare_name_in_a_folder_below_is_another_file(tmp_path: Path) -> None:
+    rows = [{"input": "Do.", "output_1": "a", "output_2": "b", "label": 1}]
+    write(tmp_path, {"Natural/dataset.json": rows})
+    with pytest.raises(UsageError, match="has no file Dataset/LLMBar/Adversarial/Neighbor"):
+        us.load_data("llmbar:Adversarial/Neighbor", data_dir=tmp_path)
 
 
 # --- downloads in a process of their own -------------------------------------------------------

@@ -21,7 +21,7 @@ from unswayed.model.items import Item
 T = TypeVar("T")
 
 ORDER_SEED: Final = 0
-"""Of the candidates' own order where the published one gives gold away; recorded with every run."""
+"""Seed of the candidates' order where the published one gives gold away; recorded with every run."""
 
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}")
 
@@ -62,6 +62,7 @@ class Benchmark(Generic[T]):
         items: What rows mean: all rows with one `key`, in file order, and the first one's place.
             Raises BadFieldError naming the field and the reason.
         key: Which rows belong together; None: each stands alone.
+        header: Columns of its CSV files, if these have no header.
         republished: A row of another published layout as one of this; None where there is one only.
         task: The items' task.
         rows: Rows of the default parts, as published.
@@ -85,6 +86,7 @@ class Benchmark(Generic[T]):
     paper: str
     default: tuple[str, ...] = ()
     key: Callable[[T], Hashable] | None = None
+    header: tuple[str, ...] = ()
     republished: Callable[[Record], Record] | None = None
     gated: bool = False
     shuffles: bool = False

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,7 +30,14 @@ from unswayed.base.registry import require
 from unswayed.data.benchmarks.benchmark import Benchmark
 from unswayed.data.importers.protocol import Record
 from unswayed.data.importers.reading import records_of, whole
-from unswayed.model.items import BadFieldError, batches_of, is_parquet, open_parquet
+from unswayed.model.items import (
+    BadFieldError,
+    batches_of,
+    is_parquet,
+    is_table,
+    open_parquet,
+    read_table,
+)
 
 SUFFIXES: Final = (".parquet", ".jsonl", ".json", ".csv")
 """In which a local copy may be; each but the first also as `.gz`."""
@@ -76,8 +84,8 @@ def files_of(
             if not files:
                 alone = f"; or take what is there: {' or '.join(there)}" if there else ""
                 raise UsageError(
-                    f"{name}: {data_dir} has no file {wanted[part][0]}, nor one of this name without its "
-                    f"folders, as {', '.join(SUFFIXES[1:])} or .gz. Put there the files of "
+                    f"{name}: {data_dir} has no file {wanted[part][0]}, here or up to two folders "
+                    f"below, nor one of this name without its folders, as {', '.join(SUFFIXES[1:])} or .gz. Put there the files of "
                     f"{_at(benchmark)} ({benchmark.address}), under the same names{alone}."
                 )
         if len(set(own.values())) < len(own):
@@ -110,12 +118,18 @@ def _copy(paths: Iterable[str]) -> str:
 
 
 def _local(folder: Path, patterns: Sequence[str]) -> tuple[Path, ...]:
-    for pattern in patterns:
-        path = Path(pattern)
-        for own in (path, Path(path.name)):
-            for form in (own, *(own.with_suffix(suffix) for suffix in SUFFIXES)):
-                for written in (str(form), f"{form}.gz"):
-                    if files := tuple(sorted(folder.glob(written))):
+    """Return the files of a part: under their path or their bare name, or under their path in a folder below."""
+    for below in ("", "*/", "*/*/"):
+        for path, form in product(map(Path, patterns), ("", *SUFFIXES)):
+            for own in (path,) if below else (path, Path(path.name)):
+                name = str(own.with_suffix(form) if form else own)
+                for written in (name, f"{name}.gz"):
+                    if files := tuple(sorted(folder.glob(below + written))):
+                        first, *others = sorted({f.parents[written.count("/")] for f in files})
+                        if others:
+                            raise UsageError(
+                                f"--data-dir: {written} is in {first} and in {others[0]}. Give one of the two."
+                            )
                         return files
     return ()
 
@@ -234,7 +248,11 @@ def rows_of(name: str, benchmark: Benchmark[Any], file: Path) -> Iterator[Record
         rows = _parquet(name, file, [field.encode_name for field in fields], check)
         yield from rows if republished is None else map(republished, rows)
         return
-    for number, (_, record) in enumerate(map(whole, records_of(str(file)))):
+    given = benchmark.header if is_table(file) else ()
+    records: Iterable[tuple[object, Record | BadFieldError]] = (
+        read_table(file, given) if given else map(whole, records_of(str(file)))
+    )
+    for number, (_, record) in enumerate(records):
         if isinstance(record, BadFieldError):
             yield record
             continue

@@ -6,6 +6,8 @@ that says what a record means. Reading files, checking and counting are the driv
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -24,6 +26,8 @@ Record = Mapping[str, object]
 
 UNKNOWN: Final = "figures by position mean nothing for these decisions"
 """What a remark on calls whose order was not recorded says."""
+
+_NOT_NUMBERS: Final = re.compile(rb"\b(?:NaN|Infinity)\b")
 
 T = TypeVar("T")
 
@@ -149,13 +153,24 @@ def read_as(schema: type[T], record: Record) -> T:
         raise BadFieldError(field or "record", reason) from None
 
 
+def json_of(text: bytes | msgspec.Raw, kind: Any = Any) -> Any:
+    """Return the value of JSON; NaN and infinities, which Python writes and JSON lacks, become null."""
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except msgspec.DecodeError:
+        if not _NOT_NUMBERS.search(memoryview(text)):
+            raise
+    plain = json.loads(bytes(text), parse_constant=lambda name: None)
+    return msgspec.json.decode(json.dumps(plain), type=kind)
+
+
 def decoded(value: object, field: str) -> object:
     """Decode the value of a field; `msgspec.Raw` is JSON that is still encoded."""
     if not isinstance(value, msgspec.Raw):
         return value
     try:
-        return msgspec.json.decode(value)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return json_of(value)
+    except (ValueError, RecursionError) as error:
         raise BadFieldError(field, f"not valid JSON ({error})") from None
 
 
@@ -163,7 +178,7 @@ def parts_of(value: object, field: str) -> Sequence[object]:
     """Return the elements of an array; of one that is not decoded yet, as `msgspec.Raw`."""
     if isinstance(value, msgspec.Raw):
         try:
-            return msgspec.json.decode(value, type=list[msgspec.Raw])
+            value = json_of(value, list[msgspec.Raw])
         except msgspec.ValidationError:
             value = decoded(value, field)
     if not isinstance(value, list):

@@ -6,7 +6,7 @@ import gzip
 import io
 import sys
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -22,7 +22,7 @@ from unswayed.model.items.tables import BadFieldError, read_rows
 T = TypeVar("T", bound=bytes | msgspec.Raw)
 
 ROWS: Final = 1024
-"""Of a Parquet file in memory at a time."""
+"""Rows of a Parquet file in memory at a time."""
 BOM: Final = b"\xef\xbb\xbf"
 NO_TEXT: Final = (b"PK\x03\x04", b"\x80", b"\xff\xfe", b"\xfe\xff", b"PAR1", b"\x1f\x8b")
 """How workbooks and archives, pickles, UTF-16, Parquet and gzip files begin, which no name gave away."""
@@ -209,10 +209,12 @@ def batches_of(table: Any, path: str | Path, columns: list[str] | None = None) -
         yield batch
 
 
-def read_table(path: str | Path) -> Iterator[tuple[int, dict[str, str] | BadFieldError]]:
-    """Yield the rows of a CSV or TSV file by column name, each with its first line."""
+def read_table(
+    path: str | Path, names: Sequence[str] = ()
+) -> Iterator[tuple[int, dict[str, str] | BadFieldError]]:
+    """Yield the rows of a CSV or TSV file by column name, each with its first line; `names` if it has no header."""
     with open_text(path) as file:
         try:
-            yield from read_rows(file)
+            yield from read_rows(file, names)
         except BadFieldError as error:
             raise ItemError(f"{path}: {error}.") from None

@@ -12,7 +12,7 @@ import csv
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Final
@@ -44,8 +44,10 @@ def is_table(path: str | Path) -> bool:
     return str(path).lower().removesuffix(".gz").endswith((".csv", ".tsv"))
 
 
-def read_rows(lines: Iterable[bytes]) -> Iterator[tuple[int, dict[str, str] | BadFieldError]]:
-    """Yield the rows below a header, each with the number of its first line, from 1.
+def read_rows(
+    lines: Iterable[bytes], names: Sequence[str] = ()
+) -> Iterator[tuple[int, dict[str, str] | BadFieldError]]:
+    """Yield the rows below a header, or of these columns, each with the number of its first line, from 1.
 
     The separator is the one of tab, comma and semicolon that the header has most of. A column
     without a name (pandas writes its index into one) is left out.
@@ -66,8 +68,9 @@ def read_rows(lines: Iterable[bytes]) -> Iterator[tuple[int, dict[str, str] | Ba
             yield text
 
     csv.field_size_limit(2**31 - 1)  # its own limit is shorter than many a document; rows have ours
-    rows = csv.reader(held(), delimiter=max(",", ";", "\t", key=first.count), strict=True)
-    header: list[str] | None = None
+    separator = "," if names else max(",", ";", "\t", key=first.count)
+    rows = csv.reader(held(), delimiter=separator, strict=True)
+    header = list(names) or None
     while True:
         number, size = rows.line_num + 1, 0
         try:
