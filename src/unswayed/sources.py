@@ -19,9 +19,9 @@ from unswayed.model.items import (
     TASKS,
     Item,
     ItemSet,
+    collect_items,
     encoded,
     items_of,
-    items_of_lines,
     load_items,
     rows_of_columns,
 )
@@ -104,7 +104,7 @@ class DataOptions(Settings):
 
     def load_lines(self, lines: Iterable[tuple[int, bytes]], source: str) -> ItemSet:
         """Return the items of numbered lines of JSON, which were read from a source already."""
-        return _told(items_of_lines(lines, source, **self._reading))
+        return _told(collect_items(lines, source=source, limit=None, **self._reading))
 
     @property
     def _reading(self) -> dict[str, Any]:

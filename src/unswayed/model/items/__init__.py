@@ -46,10 +46,10 @@ from unswayed.model.items.lines import (
 )
 from unswayed.model.items.loading import (
     as_item,
+    collect_items,
     encoded,
     is_foreign,
     items_of,
-    items_of_lines,
     load_items,
 )
 from unswayed.model.items.sets import ItemSet
@@ -72,6 +72,7 @@ __all__ = [
     "blind",
     "by_criterion",
     "check_item",
+    "collect_items",
     "decode_item",
     "encode_item",
     "encoded",
@@ -84,7 +85,6 @@ __all__ = [
     "is_table",
     "item_of",
     "items_of",
-    "items_of_lines",
     "iter_lines",
     "iter_objects",
     "load_items",

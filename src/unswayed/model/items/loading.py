@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -60,7 +60,7 @@ def load_items(
         UsageError: If the file cannot be read.
     """
     collect = partial(
-        _collect,
+        collect_items,
         source=str(path),
         task=task,
         on_bad_item=on_bad_item,
@@ -97,7 +97,7 @@ def items_of(
     Raises:
         ItemError: If records are bad, an id is repeated, tasks are mixed, or nothing is left.
     """
-    return _collect(
+    return collect_items(
         enumerate(records, start=1),
         source=name,
         task=task,
@@ -166,21 +166,7 @@ def is_foreign(line: bytes) -> bool:
     return isinstance(record, Mapping) and not is_ours(record)
 
 
-def items_of_lines(
-    lines: Iterable[tuple[int, bytes]],
-    source: str,
-    *,
-    task: Task | str | None = None,
-    on_bad_item: Literal["stop", "skip"] = "stop",
-    columns: Columns | None = None,
-) -> ItemSet:
-    """Items from the numbered lines of a source that was opened already; see `load_items`."""
-    return _collect(
-        lines, source=source, task=task, on_bad_item=on_bad_item, limit=None, columns=columns
-    )
-
-
-def _collect(
+def collect_items(
     entries: Iterable[tuple[int, Entry]],
     *,
     source: str,
@@ -189,38 +175,8 @@ def _collect(
     limit: int | None,
     columns: Columns | None,
 ) -> ItemSet:
-    """Return the items of entries: as strictly as the format has it if the first is ours, by columns if not."""
-    read, read_as, counted = _read, "", Counter[str]()
-    columns = parse_columns(columns) if isinstance(columns, str) else columns
-    entries = iter(entries)
-    first = next(entries, None)
-    entries = entries if first is None else chain([first], entries)
-    if first is not None and (columns or not is_ours(_record(first[1]))):
-        held = [(number, _record(entry)) for number, entry in entries]
-        rows = [entry for _, entry in held if isinstance(entry, Mapping)]
-        entries = held
-        strict = not columns and (not rows or is_ours(rows[0]))
-        if not (strict or columns):
-            with suppress(BadFieldError):  # columns of ours, in every record as the format has it
-                entries = [(number, _read(entry)) for number, entry in held]
-        if entries is held and not strict:
-            reading = reading_of(rows, columns or {}, source)
-            read_as = f"{source}: took {'; '.join(reading.said)}." if reading.said else ""
-
-            def read(entry: Entry) -> Item:
-                if not isinstance(entry, Mapping):
-                    return _read(entry)
-                try:
-                    row = our_record(entry, reading)
-                    item = item_with_id(row)
-                except BadFieldError as error:
-                    theirs = their_name(error.field, reading.columns)
-                    raise BadFieldError(theirs, error.reason) from None
-                counted[item.id] += is_missing(row["id"])
-                if counted[item.id] < 2:
-                    return item
-                return msgspec.structs.replace(item, id=f"{item.id}-{counted[item.id]}")
-
+    """Return the items of numbered entries, read and checked in one way; see `load_items`."""
+    entries, read, read_as = _readable(iter(entries), columns, source)
     kept: list[Item] = []
     bad: list[BadLine] = []
     seen: dict[str, int] = {}
@@ -254,6 +210,41 @@ def _collect(
     name = re.sub(endings, "", Path(source).name, flags=re.IGNORECASE)
     items = ItemSet.of(kept, name="stdin" if source == "-" else name, bad_lines=bad)
     return replace(items, read_as=read_as)
+
+
+def _readable(
+    entries: Iterator[tuple[int, Entry]], columns: Columns | None, source: str
+) -> tuple[Iterable[tuple[int, Entry]], Callable[[Entry], Item], str]:
+    """Return the entries, what reads one, and how: strictly if the first is ours, by all their columns if not."""
+    first = next(entries, None)
+    entries = entries if first is None else chain([first], entries)
+    if first is None or (not columns and is_ours(_record(first[1]))):
+        return entries, _read, ""
+    held = [(number, _record(entry)) for number, entry in entries]
+    rows = [entry for _, entry in held if isinstance(entry, Mapping)]
+    if not columns:
+        if not rows or is_ours(rows[0]):
+            return held, _read, ""
+        with suppress(BadFieldError):  # columns of ours, in every record as the format has it
+            return [(number, _read(entry)) for number, entry in held], _read, ""
+    given = parse_columns(columns) if isinstance(columns, str) else columns or {}
+    reading, counted = reading_of(rows, given, source), Counter[str]()
+
+    def read(entry: Entry) -> Item:
+        if not isinstance(entry, Mapping):
+            return _read(entry)
+        try:
+            row = our_record(entry, reading)
+            item = item_with_id(row)
+        except BadFieldError as error:
+            theirs = their_name(error.field, reading.columns)
+            raise BadFieldError(theirs, error.reason) from None
+        counted[item.id] += is_missing(row["id"])
+        if counted[item.id] < 2:
+            return item
+        return msgspec.structs.replace(item, id=f"{item.id}-{counted[item.id]}")
+
+    return held, read, f"{source}: took {'; '.join(reading.said)}." if reading.said else ""
 
 
 def _refusal(source: str, bad: Sequence[BadLine]) -> str:
