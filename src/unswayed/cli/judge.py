@@ -158,8 +158,8 @@ def _items(data: str, selection: DataOptions) -> Iterator[list[Item]]:
     arrived = iter(()) if whole else _lines(data)
     first = next(arrived, [])
     if whole or any(is_foreign(line) for _, line in first[:1]):
-        lines = chain(first, chain.from_iterable(arrived))
-        loaded = selection.load(data) if whole else selection.load_lines(lines, data)
+        rest = chain(first, chain.from_iterable(arrived))
+        loaded = selection.load(data) if whole else selection.load_lines(rest, data)
         for bad in loaded.bad_lines:
             note(f"{bad} (left out)")
         yield list(loaded)

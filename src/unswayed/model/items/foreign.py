@@ -128,7 +128,7 @@ class _Draft:
 
     records: Sequence[Record]
     name: str
-    names: Sequence[str]  # of all columns
+    names: list[str]  # of all columns
     columns: dict[str, Paths]
     said: list[str]
     taken: set[str]  # names of settled columns

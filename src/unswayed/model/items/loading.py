@@ -125,8 +125,8 @@ def item_with_id(record: Mapping[str, Any]) -> Item:
     if is_missing(own):
         item = item_of({**record, "id": "item"})
         return msgspec.structs.replace(item, id=made_id(item))
-    is_whole = isinstance(own, float) and own.is_integer()
-    return item_of({**record, "id": str(int(own) if is_whole else own)})
+    whole = int(own) if isinstance(own, float) and own.is_integer() else own
+    return item_of({**record, "id": str(whole)})
 
 
 def as_item(given: object, place: int = 1) -> Item:
