@@ -68,6 +68,7 @@ class Backend:
         reads_prompt: Whether it is given the rendered prompt with its labels; a function gets the texts.
         own_prompt: How it is asked unless its user says otherwise: as it was trained to be, or as
             everybody is.
+        recipe: Recipe that the prompt was taken from in place of the model's own.
         extra_body: The JSON object of the settings that goes into every request; None if it takes none.
         server: The address calls go to, without anything secret; None for local models.
         remarks: What was learned about it that a reader of the results should know, in sentences.
@@ -82,6 +83,7 @@ class Backend:
     planted: bool = False
     reads_prompt: bool = True
     own_prompt: OwnPrompt = OwnPrompt()
+    recipe: str | None = None
     extra_body: str | None = None
     server: str | None = None
     remarks: tuple[str, ...] = ()

@@ -37,7 +37,7 @@ LARGEST: Final = 256 * 2**20
 """Bytes of one sample; Inspect keeps large attachments once per sample, far below."""
 _ZSTANDARD: Final = 93
 _HEADER: Final = struct.Struct("<4s5H3L2H")
-"""Of a member: after it come its name and extra field, whose lengths are the last two."""
+"""Header of a member; its name and extra field follow, and its last two numbers are their lengths."""
 _METHODS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, _ZSTANDARD)
 """Of others Python expands a whole block at once, whatever the member says it holds."""
 _DAMAGED: Final = (
