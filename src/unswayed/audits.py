@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast
+from typing import Literal, cast
 
 import msgspec
 
@@ -34,6 +34,7 @@ from unswayed.auditing.run_directory import (
 from unswayed.auditing.settings import AuditSettings
 from unswayed.backends import Backend, BackendSettings
 from unswayed.backends.batches import BatchFolder
+from unswayed.backends.client import HttpBackend
 from unswayed.base.errors import UsageError
 from unswayed.base.sync import run_sync
 from unswayed.calls import Caller, CallPlan, OutcomeOf, Progress, Question, stop_on_interrupt
@@ -46,9 +47,6 @@ from unswayed.result import AuditResult
 from unswayed.sources import DataOptions, Source, examples_of, model_for
 from unswayed.store import CallStore, Memory, Pool
 from unswayed.tiny import DEFAULT_SET, is_built_in
-
-if TYPE_CHECKING:
-    from unswayed.backends.client import HttpBackend
 
 
 def audit_data(
@@ -242,7 +240,7 @@ def _collect(audit: Audit, path: Path, directory: Path | None) -> AuditedCalls:
         WaitingError: If calls have no result; their requests are written.
     """
     caller, plan = audit.caller, audit.plan
-    folder = BatchFolder(cast("HttpBackend", caller.backend), path)
+    folder = BatchFolder(cast(HttpBackend, caller.backend), path)
     asked = run_sync(_ask(audit, None, closes=True, outcome_of=folder.outcome))
     remarks = folder.remarks(caller.pool)
     if not asked.counts.interrupted:

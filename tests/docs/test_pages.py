@@ -14,7 +14,7 @@ BUDGETS = {  # words outside code, tables, comments and generated blocks
     "index.md": 250,
     "quickstart.md": 700,
     "your-data.md": 850,
-    "your-judge.md": 850,
+    "your-judge.md": 1_020,
     "report.md": 650,
     "correct.md": 950,
     "ship.md": 700,
