@@ -21,7 +21,12 @@ from unswayed.auditing.audit import (
     write_record,
 )
 from unswayed.auditing.measurement import asked_for
-from unswayed.auditing.opening import check_recorded, open_or_replay, recorded_calls
+from unswayed.auditing.opening import (
+    check_recorded,
+    open_for_batches,
+    open_or_replay,
+    recorded_calls,
+)
 from unswayed.auditing.recorded import audit_decisions
 from unswayed.auditing.records import check_kind, keep_finished
 from unswayed.auditing.rereading import reread, said
@@ -35,7 +40,7 @@ from unswayed.auditing.settings import AuditSettings
 from unswayed.backends import Backend, BackendSettings
 from unswayed.backends.batches import BatchFolder
 from unswayed.backends.client import HttpBackend
-from unswayed.base.errors import UsageError
+from unswayed.base.errors import MissingKeyError, UsageError
 from unswayed.base.sync import run_sync
 from unswayed.calls import Caller, CallPlan, OutcomeOf, Progress, Question, stop_on_interrupt
 from unswayed.data.importers import read_recording
@@ -164,7 +169,7 @@ def audit_calls(
         raise UsageError(
             "--budget does not go with --batch, which is paid as a whole. See its price with --dry-run."
         )
-    backend, missing = open_or_replay(model, reach, directory, in_batches=batch is not None)
+    backend, missing = _opened(model, settings, reach, directory)
     with ExitStack() as at_end:
         with _closed_if_refused(None if backend is model else backend):
             plan = plan_for(items, settings, backend, directory)
@@ -196,6 +201,14 @@ def audit_calls(
             return AuditResult(record)
         _write(directory, record)
     return AuditResult(_reopening(audit, directory, record), directory)
+
+
+def _opened(
+    model: str | Backend, settings: AuditSettings, reach: BackendSettings, directory: Path | None
+) -> tuple[Backend, MissingKeyError | None]:
+    if settings.batch is None:
+        return open_or_replay(model, reach, directory)
+    return open_for_batches(model, reach), None
 
 
 @contextmanager
@@ -280,9 +293,7 @@ def price_calls(
     directory: Path | None,
 ) -> CallPlan:
     """Price the calls of `audit_calls`; no key is needed and nothing is written."""
-    in_batches = settings.batch is not None
-    reach = replace(reach, pricing_only=True)
-    backend, missing = open_or_replay(model, reach, directory, in_batches=in_batches)
+    backend, missing = _opened(model, settings, replace(reach, pricing_only=True), directory)
     try:
         plan = plan_for(items, settings, backend, directory)
         with recorded_calls(directory) as pool:

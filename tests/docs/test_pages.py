@@ -13,6 +13,7 @@ DOCS = ROOT / "docs"
 BUDGETS = {  # words outside code, tables, comments and generated blocks
     "index.md": 250,
     "quickstart.md": 700,
+    "start-from-what-you-have.md": 420,
     "your-data.md": 850,
     "your-judge.md": 1_020,
     "report.md": 650,
@@ -57,14 +58,7 @@ BUDGETS = {  # words outside code, tables, comments and generated blocks
     "evidence/beyond.md": 1_700,
 }
 OTHER_METHOD = 150
-LIMITS = collections.Counter(  # findings of prose.py, all in names of tests; only ever lower
-    {
-        "long-name": 538,
-        "no-noun": 78,
-        "passive-saying": 44,
-        "possessive": 13,
-    }
-)
+LIMITS = {"long-name": 512}  # findings of prose.py, all in names of tests; only ever lower
 USER_PAGES = sorted(
     page for page in DOCS.rglob("*.md") if page.relative_to(DOCS).parts[0] not in {"evidence"}
 )
@@ -89,7 +83,7 @@ def words(text: str) -> int:
 def test_findings_of_the_prose_check_do_not_grow() -> None:
     found = list(prose.findings())
     counts = collections.Counter(rule for rule, _ in found)
-    grown = {rule for rule, count in counts.items() if count > LIMITS[rule]}
+    grown = {rule for rule, count in counts.items() if count > LIMITS.get(rule, 0)}
     assert not grown, "\n".join(line for rule, line in found if rule in grown)
 
 

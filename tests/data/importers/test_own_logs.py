@@ -72,7 +72,7 @@ def rows(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def test_a_scale_s_numbers_move_with_their_levels(tmp_path: Path) -> None:
+def test_numbers_of_scale_move_with_levels(tmp_path: Path) -> None:
     log = write(tmp_path / "x.csv", "id,o,v,h\n1,321,3.0,2.5\n2,123,2.5,\n")
     made = import_files(
         "jsonl", [log], fields=parse_map("id=id,order=o,verdict=v,gold=h,values=1|2|3")
@@ -168,9 +168,7 @@ def test_a_map_that_makes_no_scale_or_list_is_refused(text: str, message: str) -
         ("id=id,verdict=v,values=1|2,gold=g", "id,v,g\n1,1,good\n", "g: 'good' is not a number"),
     ],
 )
-def test_scores_that_are_none_are_refused(
-    text: str, log: str, message: str, tmp_path: Path
-) -> None:
+def test_null_scores_are_rejected(text: str, log: str, message: str, tmp_path: Path) -> None:
     path = write(tmp_path / "x.csv", log)
     with pytest.raises((ItemError, UsageError), match=message):
         import_files("jsonl", [path], fields=parse_map(text))
@@ -193,7 +191,7 @@ def test_texts_shown_are_kept_by_candidate(tmp_path: Path) -> None:
     assert item.candidates == ("x", "y")
 
 
-def test_a_table_s_cells_hold_orders_indices_and_repetitions(tmp_path: Path) -> None:
+def test_cells_of_table_hold_orders_indices_and_repetitions(tmp_path: Path) -> None:
     log = write(tmp_path / "x.csv", 'id;o;v;g;n\n1;"[2, 0, 1]";A;0;\n1;"[2, 0, 1]";C;0;1\n')
     fields = parse_map("id=id,order=o,verdict=v,gold=g,sample=n,labels=A|B|C")
     made = import_files("jsonl", [log], fields=fields)
