@@ -108,7 +108,7 @@ LONGEST: Final = {"reading_of": 65}
 """Functions that are still to be divided, with their lines."""
 
 BUDGETS: Final = {
-    ".": 1095,
+    ".": 1105,
     "auditing": 4495,
     "backends": 6930,
     "base": 1075,
