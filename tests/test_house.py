@@ -103,7 +103,7 @@ def test_function_fits_a_screen(path: Path) -> None:
 
 
 BUDGETS: Final = {
-    ".": 1095,
+    ".": 1105,
     "auditing": 4495,
     "backends": 6940,
     "base": 1075,
