@@ -126,7 +126,7 @@ BUDGETS: Final = {
     "store": 1300,
     "testing": 1350,
     "tiny": 1200,
-    "training": 8400,
+    "training": 8430,
 }
 """Lines of Python by room. Who raises one names, in that commit, the feature that needs it."""
 
