@@ -23,7 +23,7 @@ from unswayed.backends import BackendSettings
 from unswayed.base.arguments import options_of, written
 from unswayed.data.benchmarks import BENCHMARKS
 from unswayed.methods import BASE, METHODS
-from unswayed.methods.names import parameters
+from unswayed.methods.names import parameters, written_value
 from unswayed.methods.protocol import Method, learned_fields
 from unswayed.metrics import METRICS
 from unswayed.model.decisions import Evidence
@@ -101,14 +101,8 @@ def _parameters(method: type[Method]) -> str:
     for key, default in known.items():
         allowed = get_args(hints[key]) if get_origin(hints[key]) is Literal else ()
         values = ", ".join(f"`{one}`" for one in allowed)
-        rows.append((f"`{key}`", f"`{_shown(default)}`", values, told.get(key, "")))
+        rows.append((f"`{key}`", f"`{written_value(default)}`", values, told.get(key, "")))
     return markdown(("parameter", "default", "values", "effect"), rows)
-
-
-def _shown(default: object) -> str:
-    if isinstance(default, tuple):
-        return "+".join(map(str, default))
-    return str(default).lower() if isinstance(default, bool) else str(default)
 
 
 def descriptions(method: type[Method]) -> dict[str, str]:
