@@ -106,7 +106,7 @@ def _parameters(method: type[Method]) -> str:
 
 
 def descriptions(method: type[Method]) -> dict[str, str]:
-    """What the `Attributes` sections of a class and its bases say about its fields."""
+    """Return the fields of a class and its bases with their texts in `Attributes` sections."""
     found: dict[str, str] = {}
     for kind in reversed(method.__mro__):
         text = inspect.cleandoc(kind.__dict__.get("__doc__") or "")
@@ -231,7 +231,7 @@ A method turns recorded answers into verdicts. It never calls a model and never 
 
 
 def by_hand_of(page: Path) -> str:
-    """What stands between the markers of an existing page; an empty line for a new one."""
+    """Return the text between the markers of an existing page; an empty line for a new one."""
     text = page.read_text(encoding="utf-8") if page.exists() else ""
     _, begin, rest = text.partition(f"{BEGIN}\n")
     kept, end, _ = rest.partition(END)
