@@ -81,7 +81,7 @@ def expected(name: str) -> dict[str, Any]:
 
 
 def symbol(decision: Decision) -> str:
-    """What was displayed beside the choice."""
+    """Return the symbol displayed next to the choice."""
     if isinstance(decision.choice, int):
         return "AB"[decision.order.index(decision.choice)]
     return "T" if decision.choice == "tie" else ""

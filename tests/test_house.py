@@ -136,7 +136,7 @@ ONCE: Final = {
     "backends": 8,
     "base": 1,
     "calls": 1,
-    "cli": 8,
+    "cli": 7,
     "data": 22,
     "methods": 3,
     "metrics": 20,

@@ -1,4 +1,4 @@
-"""What is compared: the arms of the study, each as the terms that it minimises."""
+"""Arms of the study, each as the terms that it minimises."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Arm:
 
     @property
     def reads_gold(self) -> bool:
-        """Whether another gold would make another model of it."""
+        """True if another gold would make another model of it."""
         paid = self.reward is not None and self.paid
         return paid or self.target in ("gold", "weighed") or self.pif is not None
 

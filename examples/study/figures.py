@@ -20,7 +20,7 @@ BASE, AVERAGED = "base", "base averaged"
 
 
 class Figures:
-    """What was measured in every run."""
+    """Measurements of every run."""
 
     def __init__(self, runs: Iterable[Run]) -> None:
         self._runs: dict[tuple[str, str], dict[int, Run]] = {}

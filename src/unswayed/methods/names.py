@@ -85,9 +85,15 @@ def spec_name(method: Method) -> str:
     for key, default in parameters(method).items():
         value = getattr(method, key)
         if value != default:
-            shown = "+".join(map(str, value)) if isinstance(value, tuple) else str(value)
-            parts.append(f"{key}={shown.lower() if isinstance(value, bool) else shown}")
+            parts.append(f"{key}={written_value(value)}")
     return ":".join(parts)
+
+
+def written_value(value: object) -> str:
+    """Return the value of a parameter as a name holds it."""
+    if isinstance(value, tuple):
+        return "+".join(map(str, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def named(method: object) -> object:
