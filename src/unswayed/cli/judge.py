@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Annotated, Literal
@@ -19,7 +19,7 @@ from unswayed.calls import Progress
 from unswayed.calls.judge import Judge
 from unswayed.calls.judging import JudgeFailure
 from unswayed.cli.command import command_line, with_budget
-from unswayed.cli.options import Budget, DryRun, Model, Shots, check_out, with_options
+from unswayed.cli.options import Budget, Calls, DryRun, Model, Shots, check_out, with_options
 from unswayed.cli.output import aside, note, write_bytes
 from unswayed.cli.results import show_price
 from unswayed.cli.verdict_file import VerdictFile
@@ -73,13 +73,7 @@ def judge(
     reach: BackendSettings,
     budget: Budget = None,
     dry_run: DryRun = False,
-    calls: Annotated[
-        Path | None,
-        typer.Option(
-            help="Directory of recorded calls to reuse and extend, such as an audit's "
-            "[default: next to --out]"
-        ),
-    ] = None,
+    calls: Calls = None,
 ) -> int:
     """Judge items: one line in, one verdict out, in order.
 
@@ -108,12 +102,8 @@ def judge(
             return 0
         stream = _Stream(judging)
         try:
-            if keeps and out is not None and pool is not None:
-                with VerdictFile(out, judging, pool) as file:
-                    stream.judge(arrived, file)
-            else:
-                with nullcontext() if out is None else out.open("wb") as device:
-                    stream.judge(arrived, _Plain(device))
+            with _opened(out, pool if keeps else None, judging) as file:
+                stream.judge(arrived, file)
         except KeyboardInterrupt:
             if pool is not None:
                 raise
@@ -132,6 +122,17 @@ def judge(
             needed = judging.budget_for(item for items in again for item in items)
             note(f"to go on: {with_budget(command_line(), needed)}")
     return 3 if stream.failed else 0
+
+
+@contextmanager
+def _opened(out: Path | None, pool: Path | None, judge: Judge) -> Iterator[VerdictFile | _Plain]:
+    """Open what verdicts are written to: a file that resumes with its pool, or what cannot resume."""
+    if out is not None and pool is not None:
+        with VerdictFile(out, judge, pool) as file:
+            yield file
+    else:
+        with nullcontext() if out is None else out.open("wb") as device:
+            yield _Plain(device)
 
 
 def _method(text: str | None, order: Literal["given", "canonical"]) -> str | Method | FittedFile:
