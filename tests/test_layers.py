@@ -19,7 +19,7 @@ LAYERS = (
     {"model"},
     {"prompts", "methods", "metrics"},
     {"backends", "store", "data"},
-    {"calls", "auditing", "keywords"},
+    {"calls", "auditing", "serving", "keywords"},
     {"training", "tiny", "report"},
     {"cli", "api", "result", "audits", "sources", "__main__", "ext", "testing", "integrations"},
 )

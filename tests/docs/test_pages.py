@@ -13,6 +13,7 @@ DOCS = ROOT / "docs"
 BUDGETS = {  # words outside code, tables, comments and generated blocks
     "index.md": 250,
     "quickstart.md": 700,
+    "start-from-what-you-have.md": 420,
     "your-data.md": 850,
     "your-judge.md": 850,
     "report.md": 650,

@@ -22,6 +22,7 @@ COMMANDS = {
     "import": "unswayed.cli.import_:import_",
     "calibrate": "unswayed.cli.calibrate:calibrate",
     "judge": "unswayed.cli.judge:judge",
+    "serve": "unswayed.cli.serve:serve",
     "filter": "unswayed.cli.filter:filter_",
     "train": "unswayed.cli.train:train",
     "train advise": "unswayed.cli.advise:advise",

@@ -11,6 +11,7 @@ EXAMPLES: Final = {
     "import": "unswayed import auto log.jsonl --out decisions.jsonl",
     "calibrate": "unswayed calibrate pride items.jsonl --model MODEL --out pride.json",
     "judge": "unswayed judge new.jsonl --model MODEL --method pride.json",
+    "serve": "unswayed serve systemone/NAME --base-url http://127.0.0.1:8000/v1",
     "filter": "unswayed filter items.jsonl --model hf/PATH --out train.jsonl",
     "train": "unswayed train distill items.jsonl --recipe RECIPE --out trained",
     "train advise": "unswayed train advise items.jsonl --model PATH",

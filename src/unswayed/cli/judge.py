@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Annotated, Literal
@@ -88,7 +88,7 @@ def judge(
     progress = None if out is None or dry_run else Progress()
     with Judge(
         model_for(model, data),
-        method=_method(method, order),
+        method=method_of(method, order),
         prompt=asking.prompts(examples_of(shots)),
         reask=asking.reask,
         budget=budget,
@@ -102,8 +102,12 @@ def judge(
             return 0
         stream = _Stream(judging)
         try:
-            with _opened(out, pool if keeps else None, judging) as file:
-                stream.judge(arrived, file)
+            if keeps and out is not None and pool is not None:
+                with VerdictFile(out, judging, pool) as file:
+                    stream.judge(arrived, file)
+            else:
+                with nullcontext() if out is None else out.open("wb") as device:
+                    stream.judge(arrived, _Plain(device))
         except KeyboardInterrupt:
             if pool is not None:
                 raise
@@ -124,18 +128,7 @@ def judge(
     return 3 if stream.failed else 0
 
 
-@contextmanager
-def _opened(out: Path | None, pool: Path | None, judge: Judge) -> Iterator[VerdictFile | _Plain]:
-    """Open what verdicts are written to: a file that resumes with its pool, or what cannot resume."""
-    if out is not None and pool is not None:
-        with VerdictFile(out, judge, pool) as file:
-            yield file
-    else:
-        with nullcontext() if out is None else out.open("wb") as device:
-            yield _Plain(device)
-
-
-def _method(text: str | None, order: Literal["given", "canonical"]) -> str | Method | FittedFile:
+def method_of(text: str | None, order: Literal["given", "canonical"]) -> str | Method | FittedFile:
     """Return the method that `--method` and `--order` name."""
     if order == "canonical":
         if text not in (None, BASE, order):

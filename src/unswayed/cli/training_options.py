@@ -23,14 +23,14 @@ else:  # what is registered, third parties' too, stands in --help
 EXACT: Final = "-exact"
 """Ends the name of an objective that another one runs with `--exact`."""
 
-FIELDS: Final[Mapping[str, str]] = {
-    "--reward": "reward.consistency",
-    "--advantage": "reward.advantage",
-    "--distill": "target.distill",
-    "--gold-noise": "target.gold_noise",
-    "--layouts": "data.layouts",
+OPTION_OF: Final[Mapping[str, str]] = {
+    "reward.consistency": "--reward",
+    "reward.advantage": "--advantage",
+    "target.distill": "--distill",
+    "target.gold_noise": "--gold-noise",
+    "data.layouts": "--layouts",
 }
-"""The field that an option sets."""
+"""The option that sets a field."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,14 +63,9 @@ class RecipeOptions(Settings):
 
     def changes(self, texts: Sequence[str]) -> dict[str, str]:
         """Return the fields that `--set` and options change; an option goes before `--set`."""
-        options = {
-            "--distill": self.distill,
-            "--gold-noise": self.gold_noise,
-            "--layouts": self.layouts,
-        }
-        given = {
-            FIELDS[option]: str(value) for option, value in options.items() if value is not None
-        }
+        own = (self.distill, self.gold_noise, self.layouts)
+        fields = zip(("target.distill", "target.gold_noise", "data.layouts"), own, strict=True)
+        given = {field: str(value) for field, value in fields if value is not None}
         return {**dict(map(_change, texts)), **given}
 
 
@@ -91,7 +86,6 @@ def check_read(objective: str, changes: Mapping[str, str]) -> None:
 
     A field that no objective reads is left to the recipe, which knows no such field.
     """
-    option_of = {field: option for option, field in FIELDS.items()}
     for field in changes:
         if not field.startswith("target."):
             continue
@@ -99,7 +93,7 @@ def check_read(objective: str, changes: Mapping[str, str]) -> None:
         if objective in readers or not readers:
             continue
         raise UsageError(
-            f"train {typed(objective)} has no {option_of.get(field, field)}. Leave it out, or use "
+            f"train {typed(objective)} has no {OPTION_OF.get(field, field)}. Leave it out, or use "
             f"{' or '.join(f'train {typed(name)}' for name in readers)}."
         )
 
@@ -110,9 +104,8 @@ def training_command(
     """Return the command line that trains; options that are None are not given."""
     name, *exact = typed(objective).split()
     words = ["unswayed", "train", name, data, *exact]
-    option_of = {field: option for option, field in FIELDS.items()}
     for field, value in changes.items():
-        option = option_of.get(field)
+        option = OPTION_OF.get(field)
         words += ["--set", f"{field}={value}"] if option is None else [option, value]
     for option, given in options.items():
         words += [] if given is None else [option, str(given)]
