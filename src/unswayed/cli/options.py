@@ -23,7 +23,8 @@ Budget = Annotated[
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print calls and price, then stop.")]
 Calls = Annotated[
-    Path | None, typer.Option(help="Directory of recorded calls [default: next to --out]")
+    Path | None,
+    typer.Option(help="Directory of recorded calls to reuse and extend [default: next to --out]"),
 ]
 
 

@@ -81,12 +81,9 @@ def _parts(kind: Any) -> tuple[Any, ...]:  # Any: type expressions
 
 def spec_name(method: Method) -> str:
     """Return the name with the parameters that are not the default, as `parse_method` reads it."""
-    parts = [method.name]
-    for key, default in parameters(method).items():
-        value = getattr(method, key)
-        if value != default:
-            parts.append(f"{key}={written_value(value)}")
-    return ":".join(parts)
+    given = {key: getattr(method, key) for key in parameters(method)}
+    changed = (key for key, default in parameters(method).items() if given[key] != default)
+    return ":".join([method.name, *(f"{key}={written_value(given[key])}" for key in changed)])
 
 
 def written_value(value: object) -> str:
