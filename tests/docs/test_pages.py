@@ -16,9 +16,10 @@ BUDGETS = {  # words outside code, tables, comments and generated blocks
     "start-from-what-you-have.md": 420,
     "your-data.md": 850,
     "your-judge.md": 850,
-    "report.md": 650,
+    "report.md": 720,
     "correct.md": 950,
     "ship.md": 700,
+    "decisions.md": 480,
     "ci.md": 300,
     "lists-and-scales.md": 900,
     "train.md": 1_100,
@@ -49,7 +50,7 @@ BUDGETS = {  # words outside code, tables, comments and generated blocks
         ),
         350,
     ),
-    "evidence/claims.md": 900,
+    "evidence/claims.md": 920,
     "evidence/reliability.md": 800,
     "evidence/performance.md": 1_200,
     "evidence/study.md": 1_500,
@@ -102,7 +103,12 @@ def test_user_pages_together_keep_their_budget() -> None:
     assert sum(words(page.read_text(encoding="utf-8")) for page in USER_PAGES) <= 15_000
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", *USER_PAGES], ids=path_of)
+SERVED = [DOCS / "decisions.md"]  # needs a server: tests/serving/test_serve_command.py runs it
+
+
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", *(page for page in USER_PAGES if page not in SERVED)], ids=path_of
+)
 def test_commands_of_page_run_in_a_shell(page: Path, tmp_path: Path) -> None:
     run_page.run_page(page, tmp_path)
 
