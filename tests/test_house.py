@@ -145,7 +145,7 @@ ONCE: Final = {
     "backends": 8,
     "base": 1,
     "calls": 1,
-    "cli": 7,
+    "cli": 6,
     "data": 22,
     "methods": 3,
     "metrics": 20,
