@@ -1,4 +1,4 @@
-"""Measure how often an audit of lists recommends `pcf` where a single call is as accurate."""
+"""Measure how often an audit of lists recommends `pcf` where a single call is at least as accurate."""
 
 from __future__ import annotations
 

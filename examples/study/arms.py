@@ -8,8 +8,6 @@ from typing import Final, Literal
 
 from unswayed.training.reward_settings import Advantage
 
-__all__ = ["ARMS", "FINALISTS", "PAPER", "RIVALS", "STEPPED", "Arm", "Target"]
-
 Target = Literal["gold", "weighed", "own"]
 """What every presentation is trained towards: the gold, the gold weighed against the base's own
 average by how noisy it seems, or that average alone."""

@@ -23,8 +23,6 @@ from unswayed.base.errors import UsageError
 from unswayed.training.reward_settings import RewardSettings
 from unswayed.training.rewards import Samples, right_mask, score
 
-__all__ = ["ESTIMATORS", "Drift", "expected_drift"]
-
 ESTIMATORS: Final[Mapping[str, RewardSettings]] = {
     "GRPO": RewardSettings(consistency="none", advantage="prompt"),
     "+r_con": RewardSettings(consistency="con", advantage="prompt"),

@@ -10,8 +10,6 @@ from typing import Final
 from arms import ARMS
 from settings import Setting, trained_in
 
-__all__ = ["AVERAGED", "BASE", "METRICS", "Figures", "Run", "difference", "mean", "spread"]
-
 Run = Mapping
 METRICS: Final = ("Acc", "Con", "CA", "RStd", "ECE", "Brier")
 SMALLER_IS_BETTER: Final = frozenset({"RStd", "ECE", "Brier"})

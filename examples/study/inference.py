@@ -11,8 +11,6 @@ from world import evaluation_items
 import unswayed as us
 from unswayed.model.items import ItemSet, Task
 
-__all__ = ["AVERAGED", "METHODS", "inference_rows"]
-
 SHARED = ("canonical", "vote", "average", "pride", "calibraeval", "cell-median", "additive")
 METHODS = {
     Task.PAIRWISE: ("direct", *SHARED),

@@ -26,8 +26,6 @@ from unswayed.training.reward_settings import RewardSettings
 from unswayed.training.rewards import Samples, score
 from unswayed.training.targets import gold_targets, noise_of_gold, own_average
 
-__all__ = ["BETA", "CLIP", "ENTROPY", "objective", "reward_loss", "targets_of"]
-
 CLIP, BETA, ENTROPY = 0.2, 1e-3, 1e-3
 
 Loss = Callable[[np.ndarray], torch.Tensor]

@@ -14,21 +14,6 @@ from arms import ARMS, FINALISTS, RIVALS, STEPPED
 from unswayed.model.items import Task
 from unswayed.model.presentation import Protocol
 
-__all__ = [
-    "DECOMPOSED",
-    "HEADLINE",
-    "LAYOUTS",
-    "PARTS",
-    "SETTINGS",
-    "SWEEPS",
-    "Gold",
-    "HeldOut",
-    "Job",
-    "Setting",
-    "jobs",
-    "trained_in",
-]
-
 Gold = Literal["noisy", "clean", "flips"]
 HeldOut = Literal["topic", "words"]
 

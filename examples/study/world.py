@@ -20,20 +20,6 @@ from unswayed.model.presentation import Presentation, presentations
 from unswayed.tiny.answers import encode, prompt_tokens, token_ids
 from unswayed.tiny.items import LABELS, judge_items, mcq_items
 
-__all__ = [
-    "Pool",
-    "answer_log_probs",
-    "by_candidate",
-    "evaluation_items",
-    "inconsistent_items",
-    "label_ids",
-    "label_log_probs",
-    "make_pool",
-    "orders_of",
-    "prompts_of",
-    "shown_in",
-]
-
 IntArray = NDArray[np.int64]
 NOISE: dict[Task, float] = {Task.PAIRWISE: 0.75, Task.MCQ: 0.30}
 """Temperature of the Bradley-Terry rater."""

@@ -78,9 +78,7 @@ def train(
         objective = exact_form(objective)
     changes = options.changes(change or ())
     check_read(objective, changes)
-    chosen = load_recipe(recipe)
-    if changes:
-        chosen = with_changes(chosen, changes)
+    chosen = with_changes(load_recipe(recipe), changes)
     name = model or chosen.model
     if not name:
         raise UsageError(f"recipe {chosen.name} names no model. Give --model PATH.")
