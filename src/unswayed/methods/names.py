@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import fields
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -59,14 +59,14 @@ def _convert(text: str, key: str, value: str, kind: Any) -> object:  # Any: a ty
     raw: object = value
     if get_origin(kind) is tuple:
         raw = value.split("+")
-    elif bool in (kind, *_parts(kind)):
+    elif bool in (kind, *get_args(kind)):
         raw = {"true": True, "yes": True, "false": False, "no": False}.get(value.lower(), value)
     try:
         converted: object = msgspec.convert(raw, kind, strict=False)
     except msgspec.ValidationError as error:
         allowed = [
             str(option)
-            for part in (kind, *_parts(kind))
+            for part in (kind, *get_args(kind))
             if get_origin(part) is Literal
             for option in get_args(part)
         ]
@@ -76,10 +76,6 @@ def _convert(text: str, key: str, value: str, kind: Any) -> object:  # Any: a ty
             ) from None
         raise UsageError(f"{text!r}: {key}={value}: {error}.") from None
     return converted
-
-
-def _parts(kind: Any) -> tuple[Any, ...]:  # Any: type expressions
-    return get_args(kind) if get_origin(kind) in (Union, type(int | str)) else ()
 
 
 def spec_name(method: Method) -> str:
