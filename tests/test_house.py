@@ -110,23 +110,23 @@ LONGEST: Final = {"reading_of": 65}
 BUDGETS: Final = {
     ".": 1095,
     "auditing": 4495,
-    "backends": 6930,
+    "backends": 6940,
     "base": 1075,
     "calls": 3035,
     "cli": 2510,
-    "data": 6160,
+    "data": 6272,
     "ext": 150,
     "methods": 4725,
-    "integrations": 65,
+    "integrations": 410,
     "metrics": 4500,
-    "model": 7845,
+    "model": 7860,
     "prompts": 1700,
     "report": 3800,
     "serving": 926,
     "store": 1300,
     "testing": 1350,
     "tiny": 1200,
-    "training": 8400,
+    "training": 8430,
 }
 """Lines of Python by room. Who raises one names, in that commit, the feature that needs it."""
 

@@ -20,10 +20,10 @@ A backend is one file with a class on top of `Backend` and a function that opens
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from unswayed.backends.own_prompts import OwnPrompt
 from unswayed.model.calls import Failure, Query, Request, Response
@@ -129,6 +129,26 @@ class Backend:
 
     async def close(self) -> None:
         """Release connections and memory."""
+
+
+async def overlapping(
+    queries: Iterable[Query], ask: Callable[[Query], Coroutine[Any, Any, Outcome]], *, at_once: int
+) -> AsyncGenerator[Answer, None]:
+    """Answer every query once, in calls that overlap; see `Backend.answer`."""
+    remaining = iter(queries)
+    running: dict[asyncio.Task[Outcome], Query] = {}
+    try:
+        while True:
+            while len(running) < at_once and (query := next(remaining, None)) is not None:
+                running[asyncio.create_task(ask(query))] = query
+            if not running:
+                return
+            done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                yield running.pop(task), task.result()
+    finally:
+        for task in running:
+            task.cancel()
 
 
 def unanswered(query: Query, model: str) -> Failure:

@@ -127,8 +127,10 @@ def test_labels_without_probability_give_no_verdict(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("target", ["²", "9" * 5000, "٤"])
 def test_target_other_than_index_gives_no_gold(target: str, tmp_path: Path) -> None:
-    imported = import_files("lm-eval", [lines(tmp_path / "f.jsonl", lm_sample(target=target))])
-    assert imported.items[0].gold is None
+    log = lines(tmp_path / "f.jsonl", lm_sample(target=target), lm_sample(1))
+    imported = import_files("lm-eval", [log])
+    assert [item.gold for item in imported.items] == [None, 0]
+    assert imported.counts["unread: target"] == 1
 
 
 @pytest.mark.parametrize("score", [1e308, 10**20])

@@ -52,7 +52,7 @@ def test_an_ordinary_run_is_in_its_own_order_and_epochs_are_samples(tmp_path: Pa
     }
 
 
-def test_samples_with_several_right_answers_are_counted_out(tmp_path: Path) -> None:
+def test_several_right_letters_are_list_of_gold(tmp_path: Path) -> None:
     mark = {"item": "q", "order": [2, 0, 1], "gold": [0, 1]}
     samples = [
         scored("B"),
@@ -65,14 +65,17 @@ def test_samples_with_several_right_answers_are_counted_out(tmp_path: Path) -> N
     made = import_files("auto", [inspect_zip(tmp_path / "log.eval", *samples)])
     assert [(item.id, item.gold) for item in made.items] == [
         ("metals/1", 0),
+        ("metals/2", (0, 2)),
+        ("metals/3", (0, 2)),
+        ("metals/q", (0, 1)),
         ("metals/5", 0),
         ("metals/6", None),
     ]
-    (reason,) = (name for name in made.counts if name.startswith("left_out"))
-    assert (reason.partition(" (")[0], made.counts[reason]) == (
-        "left_out: several right answers",
-        3,
-    )
+    assert [decision.choice for decision in made.decisions] == [1, None, 0, 2, 0, 0]
+    several = {name.partition(",")[0].partition(":")[0]: n for name, n in made.counts.items()}
+    assert several["several letters in the answer"] == made.counts["unparsed"] == 1
+    assert several["several right letters in the target"] == 3
+    assert made.counts["unread: target"] == 1
 
 
 def test_a_permuted_run_is_read_through_its_mark(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any, Final, Generic, TypeVar
 
@@ -57,12 +57,14 @@ class ReadRecord:
         decisions: The calls it records; none where the format is of items alone.
         left_out: Why there are none although the format records calls.
         remarks: What else to count and say, such as a call of the record that failed.
+        unread: Fields and values that gave no `choice`, `gold`, `scores`, `ranking` or `probs`, by that name.
     """
 
     item: Item | None
     decisions: tuple[Decision, ...]
     left_out: str | None = None
     remarks: tuple[str, ...] = ()
+    unread: Mapping[str, tuple[str, object]] = field(default_factory=dict)
 
 
 Entry = tuple[Source, Record | BadFieldError]
@@ -84,6 +86,7 @@ class Importer(Generic[T]):
             their places. Long fields of a file that is one object are `msgspec.Raw`.
         suffix: How the names of its files end that only it can open.
         opened: The records of such a file. Raises UsageError if it cannot be read.
+        answer: Field with the answer, which is named if it cannot be read.
     """
 
     title: str
@@ -94,6 +97,7 @@ class Importer(Generic[T]):
     unfold: Callable[[Record, Source], Iterator[Entry]] | None = None
     suffix: str | None = None
     opened: Callable[[str], Iterator[Entry]] | None = None
+    answer: str = ""
 
     def convert(self, record: Record, source: Source) -> ReadRecord:
         """Turn one record into our types.
