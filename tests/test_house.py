@@ -112,7 +112,7 @@ BUDGETS: Final = {
     "auditing": 4495,
     "backends": 6940,
     "base": 1075,
-    "calls": 3035,
+    "calls": 3050,
     "cli": 2535,
     "data": 6272,
     "ext": 150,
