@@ -38,25 +38,20 @@ def _registered(
 
 def _methods() -> Listing:
     from unswayed.methods import METHODS
-    from unswayed.methods.names import parameters
+    from unswayed.methods.names import parameters, written_value
     from unswayed.model.decisions import Evidence
     from unswayed.model.tasks import tasks_giving
 
     rows: list[tuple[str, ...]] = []
     for name in METHODS:
         method = METHODS.load(name)
-        given = ", ".join(f"{key}={_written(value)}" for key, value in parameters(method).items())
+        given = ", ".join(
+            f"{key}={written_value(value)}" for key, value in parameters(method).items()
+        )
         probs = "needs label probabilities; " if Evidence.PROBS in method.reads else ""
         facts = f"Calls per item: {method.about.calls}; {probs}{', '.join(tasks_giving(*method.readings()))}."
         rows.append((name, f"{method.about.idea}\n{facts}", given))
     return ("method", "description", "parameters and their defaults"), rows
-
-
-def _written(value: object) -> str:
-    """Return a default as it is written after the name of a method."""
-    if isinstance(value, tuple):
-        return "+".join(str(part) for part in value)
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _providers() -> Listing:
