@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import IO, Annotated, Literal
 
@@ -19,7 +20,7 @@ from unswayed.calls import Progress
 from unswayed.calls.judge import Judge
 from unswayed.calls.judging import JudgeFailure
 from unswayed.cli.command import command_line, with_budget
-from unswayed.cli.options import Budget, DryRun, Model, Shots, check_out, with_options
+from unswayed.cli.options import Budget, Calls, DryRun, Model, Shots, check_out, with_options
 from unswayed.cli.output import aside, note, write_bytes
 from unswayed.cli.results import show_price
 from unswayed.cli.verdict_file import VerdictFile
@@ -73,13 +74,7 @@ def judge(
     reach: BackendSettings,
     budget: Budget = None,
     dry_run: DryRun = False,
-    calls: Annotated[
-        Path | None,
-        typer.Option(
-            help="Directory of recorded calls to reuse and extend, such as an audit's "
-            "[default: next to --out]"
-        ),
-    ] = None,
+    calls: Calls = None,
 ) -> int:
     """Judge items: one line in, one verdict out, in order.
 
@@ -154,14 +149,17 @@ def _items(data: str, selection: DataOptions) -> Iterator[list[Item]]:
     whole = is_built_in(data) or is_benchmark(data)
     whole = whole or is_table(data) or is_parquet(data) or selection.columns is not None
     whole = whole or data.lower().removesuffix(".gz").endswith(".json")
-    if whole or is_foreign(data):
-        loaded = selection.load(data)
+    arrived = iter(()) if whole else _lines(data)
+    first = next(arrived, [])
+    if whole or any(is_foreign(line) for _, line in first[:1]):
+        rest = chain(first, chain.from_iterable(arrived))
+        loaded = selection.load(data) if whole else selection.load_lines(rest, data)
         for bad in loaded.bad_lines:
             note(f"{bad} (left out)")
         yield list(loaded)
         return
     some, task = False, selection.task
-    for lines in _lines(data):
+    for lines in chain([first], arrived):
         items = []
         for number, line in lines:
             try:

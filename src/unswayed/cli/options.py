@@ -23,7 +23,8 @@ Budget = Annotated[
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print calls and price, then stop.")]
 Calls = Annotated[
-    Path | None, typer.Option(help="Directory of recorded calls [default: next to --out]")
+    Path | None,
+    typer.Option(help="Directory of recorded calls to reuse and extend [default: next to --out]"),
 ]
 
 
@@ -36,8 +37,8 @@ def with_options(command: Callable[..., R]) -> Callable[..., R]:
     shown: list[inspect.Parameter] = []
     settings: dict[str, tuple[type[Settings], list[Option]]] = {}
     for parameter in signature.parameters.values():
-        kind, names = _settings_in(parameter.annotation)
-        if kind is None:
+        kind, *names = get_args(parameter.annotation) or (parameter.annotation,)
+        if not isinstance(kind, type) or not issubclass(kind, Settings):
             shown.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
             continue
         options = [option for option in options_of(kind) if not names or option.name in names]
@@ -57,14 +58,6 @@ def with_options(command: Callable[..., R]) -> Callable[..., R]:
     return parsed
 
 
-def _settings_in(annotation: object) -> tuple[type[Settings] | None, tuple[str, ...]]:
-    """Return the settings class of a parameter, if it is one, and the options that are named."""
-    kind, *names = get_args(annotation) or (annotation,)
-    if isinstance(kind, type) and issubclass(kind, Settings):
-        return kind, tuple(names)
-    return None, ()
-
-
 def _parameter(option: Option) -> inspect.Parameter:
     flag = f"--{'no-' if option.is_off_switch else ''}{option.name.replace('_', '-')}"
     return inspect.Parameter(
@@ -80,7 +73,7 @@ def _parameter(option: Option) -> inspect.Parameter:
 def check_out(out: Path, *inputs: str | Path | None) -> None:
     """Check, before anything is paid for, that a file can be written and is none that is read.
 
-    Its folder is made if it is not there.
+    Its folder is made if it is not there, but none at the root of the file system.
     """
     for name in inputs:
         if name is not None and out.exists() and Path(name).exists() and out.samefile(name):
@@ -89,6 +82,9 @@ def check_out(out: Path, *inputs: str | Path | None) -> None:
         raise RunDirectoryError(f"{out} is a directory. Choose a file name for --out.")
     if out.name.lower().endswith(".gz"):
         raise UsageError(f"cannot write {out} compressed. Remove .gz from the name.")
+    missing = [folder for folder in out.absolute().parents if not folder.exists()]
+    if missing and str(missing[-1].parent) == missing[-1].anchor:
+        raise RunDirectoryError(f"there is no folder {missing[-1]}. Make it, or correct --out.")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
