@@ -4,7 +4,7 @@
 
 Four candidates; the right one is worth most. The judge scores each by its worth, by the position at
 which it stands and by noise; the candidates are listed in random order. `seeded` is one number for
-each of `--draws` seeds. The last lines count how often the exact sign test (5 %) calls `pcf` more
+each of `--draws` seeds. The last lines count how often the exact sign test (5%) calls `pcf` more
 accurate than the single call on 300 lists, as many as in the paper, where the right answer was drawn
 by lot: nobody is more accurate there.
 """

@@ -8,7 +8,7 @@ it. Every answer, the single call's too, is drawn from the softmax (a judge at t
 orders are the only difference between a method and its control. A trial makes new responses; orders
 are learned on 100 others, and all levels are listed from the lowest. Nothing here says how large the
 bias of a real judge is. Columns: rank correlation with the quality; mean of score - quality, over all
-trials and as the mean of its size in each; mean of |score - quality|; and in how many trials the 95 %
+trials and as the mean of its size in each; mean of |score - quality|; and in how many trials the 95%
 interval of the paired difference of |score - quality| says that the method is better than its control.
 """
 

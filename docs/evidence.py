@@ -101,7 +101,7 @@ def block(data: Mapping[str, Any], name: str) -> str:
 
 
 def page_text(text: str, data: Mapping[str, Any]) -> str:
-    """Write the marked blocks of a page anew."""
+    """Rewrite the marked blocks of a page."""
     return BLOCK.sub(lambda found: f"{found[1]}{block(data, found[2])}{found[4]}", text)
 
 

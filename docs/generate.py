@@ -311,7 +311,7 @@ def benchmark_table() -> str:
 
 
 def with_table(text: str, kind: str, table: str) -> str:
-    """The text with the table between its markers written anew; unchanged without markers."""
+    """The text with the table between its markers rewritten; unchanged without markers."""
     before, begin, rest = text.partition(f"<!-- {kind}: begin -->")
     _, end, after = rest.partition(f"<!-- {kind}: end -->")
     return f"{before}{begin}\n{table}\n{end}{after}" if begin and end else text

@@ -422,7 +422,7 @@ def test_ctrl_c_is_an_interrupt_in_python_too(
     assert json.loads((tmp_path / "run/run.json").read_text())["interrupted"]
 
 
-def test_another_model_s_directory_is_refused(items: ItemSet, tmp_path: Path) -> None:
+def test_directory_of_other_model_is_rejected(items: ItemSet, tmp_path: Path) -> None:
     us.audit(MODEL, items, out=tmp_path, resamples=100)
     with pytest.raises(RunDirectoryError, match="holds calls of model"):
         us.audit("simulated/judge?slot=2", items, out=tmp_path)

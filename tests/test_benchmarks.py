@@ -1,4 +1,4 @@
-"""Benchmarks still run: a tiny size of six; all can be imported, so that none rots unseen."""
+"""Benchmarks still run: a tiny size of seven; all can be imported, so that none rots unseen."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ TINY = {
     "claims.py": (["printed", "--trials", "1"],),
     "judge.py": (["--calls", "20", "--rounds", "1", "--connections", "4"],),
     "loading.py": (["--items", "50", "--decisions", "200"],),
+    "serving.py": (["--decisions", "5", "--rounds", "1", "--options", "2"],),
     "store.py": (["--calls", "50", "--keys", "500"],),
 }
 """The smallest runs of those that a change is measured by; others are imported only."""

@@ -29,6 +29,8 @@ OTHER_THINGS: Final = {
     ("prompts/", "direct"): "the prompt, and the `answer:` of a template",
     ("training/recipe_parts.py", "direct"): "the prompt",
     ("cli/judge.py", "canonical"): "the value of --order",
+    ("auditing/", "batch"): "the option that calls a model in batches",
+    ("audits.py", "batch"): "the same option",
     (
         "data/importers/rated.py",
         "consistency",
@@ -89,25 +91,42 @@ def test_a_file_fits_a_head(path: Path) -> None:
     assert lines <= 400
 
 
+@every_file
+def test_function_fits_a_screen(path: Path) -> None:
+    """A signature and its options may be longer than what follows it."""
+    lines: Counter[str] = Counter()
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            first = node.body[1] if ast.get_docstring(node) and node.body[1:] else node.body[0]
+            lines[f"{node.name}:{node.lineno}"] = (node.end_lineno or 0) - first.lineno + 1
+    assert {
+        name: n for name, n in lines.items() if n > LONGEST.get(name.partition(":")[0], 60)
+    } == {}
+
+
+LONGEST: Final = {"reading_of": 65}
+"""Functions that are still to be divided, with their lines."""
+
 BUDGETS: Final = {
-    ".": 1060,
-    "auditing": 4450,
-    "backends": 7095,
-    "base": 1070,
-    "calls": 2990,
-    "cli": 2420,
-    "data": 6050,
+    ".": 1095,
+    "auditing": 4501,
+    "backends": 7410,
+    "base": 1075,
+    "calls": 3039,
+    "cli": 2510,
+    "data": 6272,
     "ext": 150,
     "methods": 4725,
-    "integrations": 65,
+    "integrations": 410,
     "metrics": 4500,
-    "model": 7870,
+    "model": 7881,
     "prompts": 1700,
     "report": 3800,
+    "serving": 926,
     "store": 1300,
     "testing": 1350,
     "tiny": 1200,
-    "training": 8350,
+    "training": 8430,
 }
 """Lines of Python by room. Who raises one names, in that commit, the feature that needs it."""
 

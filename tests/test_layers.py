@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -19,13 +20,15 @@ LAYERS = (
     {"model"},
     {"prompts", "methods", "metrics"},
     {"backends", "store", "data"},
-    {"calls", "auditing", "keywords"},
+    {"calls", "auditing", "serving", "keywords"},
     {"training", "tiny", "report"},
     {"cli", "api", "result", "audits", "sources", "__main__", "ext", "testing", "integrations"},
 )
 PURE = 2
 """The layer whose rooms do not import each other."""
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+PEERS = {"inspect_ai"}
+"""Packages that a file of `integrations` needs, and no other file and no installation."""
 HEAVY = {"torch", "scipy", "matplotlib", "pandas", "transformers", "trl", "aiohttp", "numpy"}
 
 
@@ -98,7 +101,7 @@ def circles(imports: Mapping[str, set[str]]) -> list[list[str]]:
         left = kept
 
 
-def test_there_is_no_import_circle() -> None:
+def test_imports_form_no_circle() -> None:
     imports = {
         name: {other for other in modules_imported(path) if other in MODULES and other != name}
         for name, path in MODULES.items()
@@ -154,9 +157,19 @@ def test_a_circle_of_rooms_would_be_noticed() -> None:
 
 
 def test_every_module_imports() -> None:
+    absent = {f"unswayed.integrations.{peer}" for peer in PEERS if not find_spec(peer)}
     for module in pkgutil.walk_packages([str(SOURCE)], "unswayed."):
-        if not module.name.endswith("__main__"):
+        if not module.name.endswith("__main__") and module.name not in absent:
             importlib.import_module(module.name)
+
+
+def test_no_other_module_imports_a_peer() -> None:
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and node.module:
+                names = [node.module]
+            assert path.stem in PEERS or not PEERS & {name.split(".")[0] for name in names}, path
 
 
 def test_import_loads_nothing_heavy() -> None:

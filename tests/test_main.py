@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import needs
+
 COMMAND = """
 import os, signal, sys, types
 
@@ -59,7 +61,7 @@ def run_module(folder: Path, before: str, main: str) -> subprocess.CompletedProc
     )
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX systems")
+@needs.posix
 @pytest.mark.parametrize(
     ("before", "main", "code"),
     [
@@ -78,7 +80,7 @@ def test_an_interrupt_ends_with_130_or_comes_too_late(
     assert (done.returncode, done.stderr) == (code, "")
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX systems")
+@needs.posix
 def test_interrupts_stay_ignored_where_the_caller_ignores_them(tmp_path: Path) -> None:
     done = run_module(
         tmp_path, "signal.signal(signal.SIGINT, signal.SIG_IGN)", "interrupt(); return 0"

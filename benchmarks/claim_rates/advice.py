@@ -26,7 +26,7 @@ from unswayed.training.base_answers import balanced
 FloatArray = NDArray[np.float64]
 Kind = Literal["clean", "raters", "flips", "lot", "none"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
-"""True gold, a Bradley-Terry rater's, true but for 35 % flips, by lot, none."""
+"""True gold, a Bradley-Terry rater's, true but for 35% flips, by lot, none."""
 
 TRIALS: Final = 30
 SIZES: Final = (200, 400, 1600)

@@ -75,7 +75,7 @@ def alarms(
 
 
 def rates(trials: int | None) -> Iterator[Rate]:
-    """Alarms without a change (at most 7 %), then with one."""
+    """Alarms without a change (at most 7%), then with one."""
     count = trials or 1000
     for spec, n, groups in SETTINGS:
         asked = 60 if groups == 1 else 200

@@ -30,7 +30,7 @@ MANY: Final = 2000
 """Items on which a temperature's log loss is computed."""
 
 COVERED: Final = 0.92
-"""At least so often an interval holds the truth: 95 % less two standard errors of 240 trials."""
+"""At least so often an interval holds the truth: 95% less two standard errors of 240 trials."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""How often a 95 % interval contains the truth.
+"""How often a 95% interval contains the truth.
 
 A population of items is audited once with every method (fitted ones are cross-fitted there). A
 trial draws items from it with replacement; the truth is the population's own value, and what was
@@ -38,7 +38,7 @@ class Setting:
 
 
 STEADY = "slot=0.05&label=0.05&noise=0.1&content=1.5"
-"""A judge that keeps 96 % of its verdicts."""
+"""A judge that keeps 96% of its verdicts."""
 
 SETTINGS = (
     Setting(text="40 items, 2 candidates", judge="slot=0.6", candidates=2, items=40),

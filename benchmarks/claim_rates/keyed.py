@@ -140,7 +140,7 @@ def claimed(slot: float, right: float, trials: int, *, at_most: float | None) ->
 
 
 def rates(trials: int | None = None) -> Iterator[Rate]:
-    """What the method does, then what is said of it: first where it is no better, then power."""
+    """What the method does, then what is said of it: first without an advantage, then power."""
     runs = trials or TRIALS
     count = MEASURED if trials is None else min(MEASURED, 100 * trials)
     yield left_alone(count)

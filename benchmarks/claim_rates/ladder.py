@@ -71,7 +71,7 @@ class Advised:
         trial: The judge.
         items: Audited.
         found: The recommendation.
-        truth: Accuracy of every method that is no control, on further items.
+        truth: Accuracy of every method but the controls, on further items.
     """
 
     cell: str
@@ -142,7 +142,7 @@ def drawn(
 def hostile(
     judges: int, surer: str, truth: int = TRUTH, sizes: Sequence[int] = tuple(PARTS)
 ) -> Iterator[Advised]:
-    """The audits of judges for which averaging is no gift."""
+    """The audits of judges that are surer than their logits: when wrong, or by lot."""
     rng = np.random.default_rng(303)
     for trial in range(judges):
         judge = DrawnJudge(

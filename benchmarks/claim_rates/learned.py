@@ -1,4 +1,4 @@
-"""What is learned: how often the 95 % intervals of fitted numbers hold the number they are about.
+"""What is learned: how often the 95% intervals of fitted numbers hold the number they are about.
 
 The truth is what the method learns from very many items of the same judge.
 """
@@ -67,7 +67,7 @@ def _truth(spec: str, n: int, steep: float) -> float:
 
 
 def rates(trials: int | None) -> Iterator[Rate]:
-    """Coverage where an interval is given: at least 93 %."""
+    """Coverage where an interval is given: at least 93%."""
     for spec, n, steep in SETTINGS:
         for size in SIZES:
             count = trials or (150 if spec.startswith("calibraeval") else 600)

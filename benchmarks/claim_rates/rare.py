@@ -32,7 +32,7 @@ AGREEMENT = ("icc2k", "icc3k")
 PLACES = (0.0, 0.15, 0.6)
 """Logits for the first of four options."""
 FEW = 40
-"""Items of which ICC under a hardly discordant judge covers 88.9 % (1,500 trials), below 90."""
+"""Items of which ICC under a hardly discordant judge covers 88.9% (1,500 trials), below 90."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -116,7 +116,7 @@ def rows(metrics: Mapping[str, Any]) -> Iterator[list[str]]:
         difference = metrics["differences"].get(f"{name}-direct", {})
         yield [
             name,
-            f"{row['calls_per_item']:.2f}",
+            f"{row['calls_per_item_amortised']:.2f}",
             percent(row["accuracy_fractional"]),
             percent(difference.get("accuracy_fractional")),
             percent(row["consistency"]),

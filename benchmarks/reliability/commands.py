@@ -25,7 +25,7 @@ class Command:
     Attributes:
         arguments: After `unswayed`, run in the trial's directory.
         outputs: Files it writes, relative to that directory.
-        others: Names that may lie there besides, once it has finished.
+        others: Further names that may lie there, once it has finished.
         streams: Whether the output grows line by line and may be seen half done.
     """
 

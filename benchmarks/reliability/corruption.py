@@ -109,8 +109,13 @@ def main() -> None:
 
 
 def prepare(folder: Path, *, models: bool = True) -> list[Kind]:
-    """Good files of every kind, and what reads them; local models only if wanted."""
+    """Write good files of every kind; return what reads them, local models only if wanted."""
     folder.mkdir()
+    _write_files(folder)
+    return _file_kinds() + (_model_kinds(folder) if models else [])
+
+
+def _write_files(folder: Path) -> None:
     items = simulated_items(30, 2, seed=3)
     lines = b"".join(encode_item(item) + b"\n" for item in items)
     (folder / "items.jsonl").write_bytes(lines)
@@ -132,6 +137,9 @@ def prepare(folder: Path, *, models: bool = True) -> list[Kind]:
         out = str(folder / f"{method}.json")
         _run(("calibrate", method, data, "--model", MODEL, "--out", out))
     _unclosed(folder / "items.jsonl", folder / "open")
+
+
+def _file_kinds() -> list[Kind]:
     audit = ("audit", "{folder}/items.jsonl", "--model", MODEL, *FAST, "--out")
     report = ("report", "{folder}/run", "{folder}/other", "--out", "{folder}/x.html")
     export = ("export", "{folder}/run", "--out", "{folder}/x.jsonl")
@@ -139,7 +147,7 @@ def prepare(folder: Path, *, models: bool = True) -> list[Kind]:
     sums = ("run/SHA256SUMS", "other/SHA256SUMS")
     page = _file("x.html")
     made = _file("x.jsonl")
-    kinds = [
+    return [
         Kind("calls.sqlite, audit", "run/calls.sqlite", (*audit, "{folder}/run"), _figures("run")),
         Kind("calls.sqlite, export", "run/calls.sqlite", export, made),
         Kind("calls.sqlite-wal, audit", "open/calls.sqlite-wal", (*audit, "{folder}/open"),
@@ -177,7 +185,6 @@ def prepare(folder: Path, *, models: bool = True) -> list[Kind]:
               "--prices", "{folder}/prices.toml"), _output, True),
         Kind("recipe, train", "recipe.toml", ("recipe",), _output, True),
     ]  # fmt: skip
-    return kinds + (_model_kinds(folder) if models else [])
 
 
 def _model_kinds(folder: Path) -> list[Kind]:

@@ -100,7 +100,7 @@ def _all_orders(items: Sequence[Item], protocol: Protocol) -> tuple[Presentation
 
 
 def _probabilities(labels: torch.Tensor, shown: Sequence[Presentation]) -> NDArray[np.float64]:
-    """Of the candidates, among the labels, shape (items, presentations, n)."""
+    """Probabilities of the candidates among the labels, shape (items, presentations, n)."""
     orders = orders_of(shown)
     p: NDArray[np.float64] = by_candidate(labels.double().softmax(-1), orders).numpy()
     return p

@@ -241,7 +241,7 @@ SWEEPS: Final[Mapping[str, tuple[Setting, ...]]] = {
 """PA-GRPO only."""
 
 FIRST_SEED: Final = 5
-"""Of the confirmation: training seeds that nothing was looked at with."""
+"""First training seed of the confirmation; nothing was looked at with these seeds."""
 
 
 def trained_in(setting: Setting, arm: str) -> Setting:

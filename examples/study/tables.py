@@ -1,4 +1,4 @@
-"""From the runs' files to one record per measurement, the tables of two pages and a plot."""
+"""Turn the runs' files into one record per measurement, the tables of two pages and a plot."""
 
 from __future__ import annotations
 
@@ -7,24 +7,21 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from arms import FINALISTS, PAPER, STEPPED
+from arms import PAPER, STEPPED
 from figures import AVERAGED, BASE, METRICS, Figures, Run, difference, mean, spread
+from page_tables import APART, PAIRS, TASKS, Record, page_data
 from plot import plot
 from settings import DECOMPOSED, PARTS, SETTINGS, SWEEPS, Setting, jobs
 
-from unswayed.model.items import Task
-
-__all__ = ["DOCS", "STEPS", "keep_pages", "page_data", "write_tables"]
+__all__ = ["DOCS", "STEPS", "keep_pages", "write_tables"]
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
 STEPS = (10, 25, 50)
 """Steps before the last one after which the arms of `STEPPED` are also recorded."""
 EARLY = (10, 25)
 """Steps of PA-GRPO that cost as much as 100 exact ones where responses are not shared."""
-TASKS = {Task.PAIRWISE: "judge", Task.MCQ: "MCQ"}
-APART: Final = {"label": "labels only", "order": "orders only"}
 FIELDS: Final = (
     "setting",
     "wrong gold",
@@ -38,40 +35,6 @@ FIELDS: Final = (
     "CPU before",
     "seeds",
 )
-PAIRS = (
-    ("PA-GRPO", "GRPO"),
-    ("+r_con", "GRPO"),
-    ("+A_PA (EIS-GRPO)", "GRPO"),
-    ("PA-GRPO", "+r_con"),
-    ("inv", "probability-weighted"),
-    ("exact inv", "exact pair"),
-    ("exact inv, lambda 3", "exact pair"),
-    ("exact inv", "inv"),
-    ("exact inv + distill", "permuted SFT"),
-    ("SFT + inv", "permuted SFT"),
-    ("weighed gold", "permuted SFT"),
-    ("distill, random pairs", "distill"),
-    ("distill", AVERAGED),
-    ("exact inv + distill", AVERAGED),
-    ("permuted SFT", AVERAGED),
-)
-SHOWN: Final = (
-    *PAPER,
-    "joint",
-    "inv",
-    "exact pair",
-    "exact inv",
-    "exact inv + distill",
-    "permuted SFT",
-    "SFT + inv",
-    "weighed gold",
-    "PIF",
-    "distill",
-    AVERAGED,
-)
-"""Arms of the main tables; the file of records has all."""
-
-Record = dict[str, str]
 
 
 def write_tables(out: Path, *, seeds: int) -> list[Record]:
@@ -106,7 +69,7 @@ def keep_pages(records: Sequence[Record], folder: Path, *, command: str, measure
 
     Args:
         records: All records.
-        folder: That of the evidence pages.
+        folder: Folder of the evidence pages.
         command: How they were measured.
         measured: Day of the measurement.
     """
@@ -212,121 +175,3 @@ def _differences(figures: Figures) -> Iterator[Record]:
 def _rivals(settings: Sequence[Setting]) -> list[str]:
     arms = dict.fromkeys(arm for setting in settings for arm in setting.arms)
     return [*(arm for arm in arms if arm != "PA-GRPO"), AVERAGED]
-
-
-def page_data(records: Sequence[Record]) -> dict[str, dict[str, Any]]:
-    """Choose the tables and figures of `study.md` and `beyond.md`, by page."""
-    kept = {(r["setting"], r["arm"], r.get("against", ""), r.get("step", "")): r for r in records}
-    last = str(PARTS["main"][0].steps)
-
-    def cells(setting: str, arm: str, fields: Sequence[str], against: str = "") -> list[str]:
-        places = ((setting, arm, against, step) for step in (last, ""))
-        record = next((kept[place] for place in places if place in kept), {})
-        return [record.get(field) or "–" for field in fields]
-
-    def rows(
-        settings: Sequence[str], arms: Sequence[str], fields: Sequence[str], against: str = ""
-    ) -> list[list[str]]:
-        every = [[s, arm, *cells(s, arm, fields, against)] for s in settings for arm in arms]
-        return [row for row in every if set(row[2:]) != {"–"}]
-
-    tasks = list(TASKS.values())
-    main = [setting.title for setting in PARTS["main"]]
-    held_out = [setting.title for setting in PARTS["robustness"]]
-    second = [f"second base: {task}" for task in tasks]
-    brief = ("Acc", "Con", "CA", "ECE")
-    finalists = [arm for arm in FINALISTS if arm != "PA-GRPO"]
-    rivals = [*finalists, AVERAGED]
-    untrained = dict.fromkeys(r["arm"] for r in records if r["setting"].endswith("untrained"))
-    swept = dict.fromkeys(setting.title for group in SWEEPS.values() for setting in group)
-    layouts = [setting for setting in SETTINGS if setting.layouts == "all"]
-    moved = dict.fromkeys((*FINALISTS, *(arm for setting in layouts for arm in setting.arms)))
-    groups = [main[0], *(setting.title for setting in layouts)]
-    study = {
-        "untrained": (
-            ["judge", "method", "calls per item", *brief[:3]],
-            rows([f"{task}, untrained" for task in tasks], list(untrained), ("calls", *brief[:3])),
-        ),
-        "noisy-judge": (
-            ["arm", *brief],
-            [row[1:] for row in rows(main[:1], (BASE, AVERAGED, *SHOWN[:-1]), brief)],
-        ),
-        "by-setting": (
-            ["arm", *(f"{s} ({cells(s, 'PA-GRPO', ['wrong gold'])[0]}% wrong)" for s in main)],
-            [
-                [arm, *(cells(setting, arm, ["CA"], "PA-GRPO")[0] for setting in main)]
-                for arm in SHOWN
-                if arm != "PA-GRPO"
-            ],
-        ),
-        "pairs": (
-            ["task", "comparison", *brief],
-            [
-                [task, f"{first} − {other}", *cells(task, first, brief, other)]
-                for task in tasks
-                for first, other in PAIRS
-            ],
-        ),
-        "held-out": (
-            ["held out", "arm", *brief[:3], "CA − PA-GRPO", "Acc − average", "CA − average"],
-            [
-                [
-                    *row,
-                    *cells(row[0], row[1], ["CA"], "PA-GRPO"),
-                    *cells(row[0], row[1], ["Acc", "CA"], AVERAGED),
-                ]
-                for row in rows(held_out, FINALISTS, brief[:3])
-            ],
-        ),
-        "second-base": (["base and task", "arm", *brief], rows(second, rivals, brief, "PA-GRPO")),
-        "sweeps": (
-            ["varied", "value", *brief[:3], "CPU s"],
-            rows(list(SWEEPS), list(swept), (*brief[:3], "CPU steps")),
-        ),
-    }
-    beyond = {
-        "against": (["task", "arm", *brief], rows(tasks, rivals, brief, "PA-GRPO")),
-        "layouts": (
-            ["training groups", "arm", "Con", *APART.values(), "CA", "Acc"],
-            rows(groups, list(moved), ("Con", *APART.values(), "CA", "Acc")),
-        ),
-        "cost": (
-            ["setting", "arm", "CPU s of 100 steps", "CPU s before them"],
-            rows([main[0], held_out[-1]], FINALISTS, ("CPU steps", "CPU before")),
-        ),
-        "steps": (
-            ["task", "arm", "step", "against", *brief[:3]],
-            [
-                [
-                    r["setting"],
-                    r["arm"],
-                    r["step"],
-                    r["against"],
-                    *(r[field] for field in brief[:3]),
-                ]
-                for r in records
-                if " after " in r.get("against", "") and r["arm"] in ("exact pair", *finalists[-3:])
-            ],
-        ),
-    }
-    figures = {
-        "study": {
-            arm.lower().replace(" ", "-"): cells(main[0], arm, ["CA"])[0]
-            for arm in (BASE, AVERAGED, "GRPO", "PA-GRPO", "permuted SFT")
-        },
-        "beyond": {
-            title.lower().replace(": ", "-").replace(" ", "-"): cells(
-                title, "exact inv + distill", ["CA"], "PA-GRPO"
-            )[0]
-            for title in (*tasks, *second)
-        },
-    }
-    return {
-        page: {
-            "tables": {
-                name: {"columns": head, "rows": body} for name, (head, body) in made.items()
-            },
-            "figures": figures[page],
-        }
-        for page, made in {"study": study, "beyond": beyond}.items()
-    }

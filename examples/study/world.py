@@ -39,7 +39,7 @@ NOISE: dict[Task, float] = {Task.PAIRWISE: 0.75, Task.MCQ: 0.30}
 """Temperature of the Bradley-Terry rater."""
 FLIPS = 0.35
 EVALUATION_SEEDS = {False: 4242, True: 7373}
-"""Of the evaluation items of the first base and of the second."""
+"""Seed of the evaluation items, of the first base and of the second."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

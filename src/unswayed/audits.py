@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 import msgspec
 
@@ -33,9 +33,10 @@ from unswayed.auditing.run_directory import (
 )
 from unswayed.auditing.settings import AuditSettings
 from unswayed.backends import Backend, BackendSettings
+from unswayed.backends.batches import BatchFolder
 from unswayed.base.errors import UsageError
 from unswayed.base.sync import run_sync
-from unswayed.calls import Caller, CallPlan, Progress, Question, stop_on_interrupt
+from unswayed.calls import Caller, CallPlan, OutcomeOf, Progress, Question, stop_on_interrupt
 from unswayed.data.importers import read_recording
 from unswayed.model.decisions import Decision
 from unswayed.model.items import ItemSet
@@ -45,6 +46,9 @@ from unswayed.result import AuditResult
 from unswayed.sources import DataOptions, Source, examples_of, model_for
 from unswayed.store import CallStore, Memory, Pool
 from unswayed.tiny import DEFAULT_SET, is_built_in
+
+if TYPE_CHECKING:
+    from unswayed.backends.client import HttpBackend
 
 
 def audit_data(
@@ -157,7 +161,12 @@ def audit_calls(
     named, for `run.json`. A backend that the caller opened stays open.
     """
     title = model.model if isinstance(model, Backend) else model
-    backend, missing = open_or_replay(model, reach, directory)
+    batch = settings.batch
+    if batch is not None and budget is not None:
+        raise UsageError(
+            "--budget does not go with --batch, which is paid as a whole. See its price with --dry-run."
+        )
+    backend, missing = open_or_replay(model, reach, directory, in_batches=batch is not None)
     with ExitStack() as at_end:
         with _closed_if_refused(None if backend is model else backend):
             plan = plan_for(items, settings, backend, directory)
@@ -177,7 +186,10 @@ def audit_calls(
             for words in said(changes, priced, reask=settings.reask):
                 print(f"unswayed: {words}", file=sys.stderr, flush=True)
             check_recorded(priced, missing)
-        asked = run_sync(_ask(audit, priced, closes=backend is not model))
+        if batch is None:
+            asked = run_sync(_ask(audit, priced, closes=backend is not model))
+        else:
+            asked = _collect(audit, Path(batch), directory)
         # measured outside the event loop, so that Ctrl-C stops it at once
         record = audit.measure(asked, command=command or f"unswayed.audit({title!r}, ...)")
         named = asked_for(title, reach, settings.prompts, directory, given or {})
@@ -209,13 +221,37 @@ def _write(directory: Path, record: AuditRecord) -> None:
     write_sums(directory)
 
 
-async def _ask(audit: Audit, priced: CallPlan, *, closes: bool) -> AuditedCalls:
+async def _ask(
+    audit: Audit, priced: CallPlan | None, *, closes: bool, outcome_of: OutcomeOf | None = None
+) -> AuditedCalls:
     with stop_on_interrupt() as stop:
         try:
-            return await audit.ask(priced=priced, progress=Progress(priced.n_distinct), stop=stop)
+            progress = Progress(priced.n_distinct) if priced else None
+            return await audit.ask(
+                priced=priced, progress=progress, stop=stop, outcome_of=outcome_of
+            )
         finally:
             if closes:
                 await audit.caller.backend.close()
+
+
+def _collect(audit: Audit, path: Path, directory: Path | None) -> AuditedCalls:
+    """Record the results of batches.
+
+    Raises:
+        WaitingError: If calls have no result; their requests are written.
+    """
+    caller, plan = audit.caller, audit.plan
+    folder = BatchFolder(cast("HttpBackend", caller.backend), path)
+    asked = run_sync(_ask(audit, None, closes=True, outcome_of=folder.outcome))
+    remarks = folder.remarks(caller.pool)
+    if not asked.counts.interrupted:
+        usual = default_directory(plan.items.name, caller.backend.model).name
+        name = usual if directory is None else directory.resolve().name or usual
+        missing = caller.missing(plan.calls()) if asked.n_waiting else ()
+        if files := folder.write(missing, name):
+            raise folder.waiting(files, asked.counts.planned)
+    return replace(asked, warnings=(*asked.warnings, *remarks))
 
 
 def _reopening(audit: Audit, directory: Path, record: AuditRecord) -> AuditRecord:
@@ -246,7 +282,9 @@ def price_calls(
     directory: Path | None,
 ) -> CallPlan:
     """Price the calls of `audit_calls`; no key is needed and nothing is written."""
-    backend, missing = open_or_replay(model, replace(reach, pricing_only=True), directory)
+    in_batches = settings.batch is not None
+    reach = replace(reach, pricing_only=True)
+    backend, missing = open_or_replay(model, reach, directory, in_batches=in_batches)
     try:
         plan = plan_for(items, settings, backend, directory)
         with recorded_calls(directory) as pool:
@@ -330,6 +368,7 @@ def _of_calls(
         "labels": settings.prompts.label_set,
         "shots": settings.prompts.shots,
         "no_reask": not settings.reask,
+        "batch": settings.batch,
         "budget": budget,
         "dry_run": reach.pricing_only,
         **asdict(reach),

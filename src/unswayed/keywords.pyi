@@ -21,6 +21,7 @@ class BackendKeywords(TypedDict, total=False):
     prices: str | Path | None
     extra_body: str | Mapping[str, object] | None
     pack: int | None
+    recipe: str | Path | None
     device: str | None
     device_map: str | None
     dtype: str | None
@@ -49,6 +50,7 @@ class MeasureKeywords(TypedDict, total=False):
     seed: int
     resamples: int
     gold_ties: Literal["exclude", "class"]
+    batch: str | Path | None
     margin: float
 
 class AuditKeywords(MeasureKeywords, AskKeywords, DataKeywords, BackendKeywords): ...

@@ -248,7 +248,7 @@ def test_groups_and_macro_average_follow_the_group_field() -> None:
     assert "accuracy" in by_source.metrics["macro"]["direct"]
 
 
-def test_a_difference_to_a_value_that_holds_by_construction_says_so(pairs: ItemSet) -> None:
+def test_difference_to_constructed_value_is_marked(pairs: ItemSet) -> None:
     differences = run(pairs, AuditSettings(methods=("average", "pride"), resamples=200)).metrics[
         "differences"
     ]

@@ -134,7 +134,7 @@ def test_items_of_another_size_without_decisions_are_counted_and_stop_nothing(
     assert any("1 of 4 items has no decision" in warning for warning in record.run["warnings"])
 
 
-def test_recorded_samples_alone_are_said_to_have_no_single_answer() -> None:
+def test_recorded_samples_alone_give_no_single_answer() -> None:
     made = [msgspec.structs.replace(call("a", shown, 0), sample=1) for shown in (X0, X2)]
     record = audit([item("a")], made)
     assert record.metrics["methods"]["direct"]["accuracy"]["value"] is None

@@ -163,7 +163,7 @@ def test_a_damaged_answer_is_not_left_out_of_an_export_without_a_word(
     shutil.copytree(run, damaged)
     change_row(damaged, "CAST('x' AS BLOB)")
     out = tmp_path / "d.jsonl"
-    with pytest.raises(RunDirectoryError, match=r"1 of \d+ answers missing or damaged"):
+    with pytest.raises(RunDirectoryError, match=r"1 of \d+ answers is missing or damaged"):
         export_decisions(decisions_of_run(damaged), out, "jsonl")
     assert not out.exists()
 

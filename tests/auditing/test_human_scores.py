@@ -58,7 +58,7 @@ def test_methods_alike_are_not_recommended() -> None:
     assert difference.joint[0] < difference.low < 0 < difference.joint[1]
 
 
-def test_without_human_scores_nothing_is_said_of_them() -> None:
+def test_recommendation_uses_accuracy_without_human_scores() -> None:
     comparison = compared(None, NOISE)
     assert comparison.recommendation.criterion == "accuracy_fractional"
     assert "spearman" not in comparison.differences["average", "direct"]

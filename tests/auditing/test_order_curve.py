@@ -93,7 +93,7 @@ def test_the_row_has_the_exposure_of_its_orders_and_no_other_row_has(run: Path) 
         assert rows[f"pcf:orders={name}"]["exposure"] == {"4": [[len(orders) // 4] * 4] * 4}
 
 
-def test_uneven_orders_are_said_and_even_ones_are_not(run: Path) -> None:
+def test_uneven_orders_alone_are_reported(run: Path) -> None:
     cautions = metrics_of(run)["cautions"]
     assert set(cautions) == {"pcf"}
     first = [row[0] for row in metrics_of(run)["methods"]["pcf"]["exposure"]["4"]]

@@ -174,7 +174,7 @@ def test_few_reasked_replies_or_all_items_add_no_section(n_reasked: int, n_items
     assert "without_reasked" not in as_json(metrics)
 
 
-def test_recorded_replies_that_are_no_verdicts_are_said() -> None:
+def test_recorded_replies_without_verdict_are_reported() -> None:
     refused, broken = (
         decision("a", choice=None, finish_reason=word) for word in ("refusal", "finished")
     )

@@ -87,7 +87,7 @@ def test_a_missing_key_says_which() -> None:
     "base_url",
     ["localhost:8000", "ftp://host/v1", "http://", "http://host:99999/v1", "http://[::1/v1", "x"],
 )
-def test_what_is_no_address_is_refused(base_url: str) -> None:
+def test_invalid_address_is_rejected(base_url: str) -> None:
     with pytest.raises(UsageError, match="address"):
         at(OPENAI, base_url)
 
@@ -105,7 +105,7 @@ def test_a_key_that_cannot_be_a_header_is_refused_and_not_repeated(key: str) -> 
     assert key not in str(caught.value)
 
 
-def test_white_space_around_a_key_is_no_part_of_it() -> None:
+def test_key_is_stripped_of_white_space() -> None:
     assert at(OPENAI, OPENAI_API_KEY=f" {KEY}\n").key.reveal() == KEY
 
 

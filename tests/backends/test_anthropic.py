@@ -193,7 +193,7 @@ def test_an_answer_without_text_is_empty() -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"{}", b'{"content": "A"}', b'{"content": [{"text": "A"}]}'])
-def test_what_is_no_message_is_refused(body: bytes) -> None:
+def test_invalid_message_is_rejected(body: bytes) -> None:
     with pytest.raises(BadResponseError, match="not a message"):
         AnthropicDialect("m").decode(body)
 

@@ -243,7 +243,7 @@ def broken(folder: Path, made: Path, value: float) -> Path:
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
 @pytest.mark.parametrize("top_logprobs", [20, 0])
-def test_scores_that_are_no_numbers_are_failed_calls_that_name_the_dtype(
+def test_non_numeric_scores_fail_calls_and_name_dtype(
     folder: Path, tmp_path: Path, value: float, top_logprobs: int
 ) -> None:
     made = broken(folder, tmp_path / "broken", value)
@@ -272,7 +272,7 @@ def test_every_file_of_weights_counts_in_the_fingerprint(tmp_path: Path, name: s
 
 
 @pytest.mark.parametrize("name", ["{run}", "{base}+lora={run}"])
-def test_a_training_that_has_not_finished_is_no_model(
+def test_unfinished_training_cannot_be_opened_as_model(
     folder: Path, tmp_path: Path, name: str
 ) -> None:
     run = tmp_path / "run"
@@ -318,9 +318,7 @@ def test_what_the_template_writes_between_turns_is_broken_up_in_a_candidate(
 
 
 @pytest.mark.parametrize("pad", ["<pad>", "<a new one>", "last"])
-def test_a_padding_token_that_the_model_does_not_have_or_has_last_is_no_matter(
-    folder: Path, tmp_path: Path, pad: str
-) -> None:
+def test_padding_token_may_be_missing_or_last(folder: Path, tmp_path: Path, pad: str) -> None:
     from transformers import AutoTokenizer
 
     made = shutil.copytree(folder, tmp_path / "made")
@@ -333,7 +331,7 @@ def test_a_padding_token_that_the_model_does_not_have_or_has_last_is_no_matter(
     assert logprobs(answer) == pytest.approx(logprobs(before), abs=1e-4)
 
 
-def test_a_tokenizer_whose_length_is_no_number_is_refused(folder: Path, tmp_path: Path) -> None:
+def test_tokenizer_without_numeric_length_is_rejected(folder: Path, tmp_path: Path) -> None:
     made = shutil.copytree(folder, tmp_path / "made")
     file = made / "tokenizer_config.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), "model_max_length": {}}))

@@ -527,7 +527,7 @@ def test_finish_reasons_are_kept_as_they_are(reason: str | None, expected: Endin
         3,
     ],
 )
-def test_missing_or_strange_logprobs_are_none_and_the_answer_stays(logprobs: object) -> None:
+def test_missing_or_strange_logprobs_keep_the_answer(logprobs: object) -> None:
     response = decode(logprobs=logprobs)
     assert response.text == "A"
     assert response.top_logprobs is None
@@ -547,7 +547,7 @@ def test_missing_or_strange_logprobs_are_none_and_the_answer_stays(logprobs: obj
         b"\xff\xfe",
     ],
 )
-def test_what_is_no_completion_is_refused(body: bytes) -> None:
+def test_invalid_completion_is_rejected(body: bytes) -> None:
     with pytest.raises(BadResponseError, match="not a chat completion"):
         OpenAIDialect("m").decode(body)
 

@@ -161,7 +161,7 @@ def test_two_models_are_not_replayed_as_one(tmp_path: Path) -> None:
         open_backend(f"replay/{path}")
 
 
-def test_nothing_to_replay_is_said(tmp_path: Path) -> None:
+def test_replay_without_decisions_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no such file or directory"):
         open_backend(f"replay/{tmp_path / 'missing.jsonl'}")
     (tmp_path / "empty.jsonl").write_text("\n")

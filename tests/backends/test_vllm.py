@@ -108,9 +108,7 @@ def test_a_sampled_label_is_drawn_as_hf_draws_it(folder: Path, engine: Engine) -
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("-inf"), float("inf"), 5.0])
-def test_scores_that_are_no_numbers_are_failed_calls(
-    folder: Path, engine: Engine, value: float
-) -> None:
+def test_non_numeric_scores_fail_calls(folder: Path, engine: Engine, value: float) -> None:
     engine.value = value
     (answer,) = ask(running(folder), [query(chat(5))])
     assert isinstance(answer, Failure)
@@ -124,7 +122,7 @@ def test_scores_that_are_no_numbers_are_failed_calls(
     "given", [lambda told: told[:-1], lambda told: [*told, *told], lambda told: told[::-1]]
 )
 @pytest.mark.parametrize("labelled", [True, False])
-def test_answers_that_are_not_to_the_prompts_are_no_answers(
+def test_answers_to_other_prompts_do_not_count(
     folder: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch, given: Any, labelled: bool
 ) -> None:
     generate = vllm_engine_types.LLM.generate

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import needs
 from unswayed.base import files
 from unswayed.base.files import lock, open_file, read_whole, sweep, whole_file
 
@@ -116,7 +117,7 @@ def test_writers_of_one_file_do_not_hinder_each_other(tmp_path: Path) -> None:
 # --- what is opened for reading ----------------------------------------------------------------
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")
+@needs.posix
 @pytest.mark.parametrize("wait_s", [0.0, 0.2])
 def test_pipe_is_read_whole_with_early_or_late_writer(
     wait_s: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -140,7 +141,7 @@ def test_pipe_is_read_whole_with_early_or_late_writer(
     writer.join()
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")
+@needs.posix
 def test_pipe_without_writer_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "PIPE_MS", 10)
     os.mkfifo(tmp_path / "pipe")
@@ -148,7 +149,7 @@ def test_pipe_without_writer_is_refused(tmp_path: Path, monkeypatch: pytest.Monk
         open_file(tmp_path / "pipe")
 
 
-@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="there are no devices")
+@needs.linux
 @pytest.mark.parametrize("device", ["/dev/zero", "/dev/random", "/dev/full", "/dev/null"])
 def test_device_is_refused(device: str) -> None:
     with pytest.raises(OSError, match="it is a device"):

@@ -145,7 +145,7 @@ def test_what_stands_behind_the_name_of_a_secret_is_left_out(arguments: Sequence
         "someone@example.org wrote a monkey=banana keyboard",
     ],
 )
-def test_what_is_no_secret_stays(text: str) -> None:
+def test_harmless_text_stays(text: str) -> None:
     assert without_keys(text) == text
     assert Secret("Zr4tq9Wm2x").scrub(text) == text
 

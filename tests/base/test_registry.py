@@ -83,7 +83,7 @@ def test_asked_for_by_name_it_is_an_error(package) -> None:
         ("backend", "X = 3", "a function", "list models"),
     ],
 )
-def test_what_is_no_such_thing_is_refused(
+def test_wrong_kind_of_addition_is_rejected(
     kind: str, source: str, wanted: str, command: str, package
 ) -> None:
     text = package(kind, "mine = mine:X", source)(*command.split())
@@ -91,7 +91,7 @@ def test_what_is_no_such_thing_is_refused(
     assert f", not {wanted}. {MEND}" in text
 
 
-def test_a_name_that_is_built_in_stays_built_in_and_is_said(package) -> None:
+def test_built_in_name_cannot_be_replaced(package) -> None:
     text = package("metric", "accuracy = mine:X", "X = 1")("list", "metrics")
     assert "metric 'accuracy' of mine:X is left out: the name is built in." in text
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+import needs
 from unswayed.backends import open_backend
 from unswayed.backends.simulated import SimulatedBackend, simulated_items
 from unswayed.base.errors import BackendError, ItemError, MethodError, UnknownNameError, UsageError
@@ -304,9 +305,9 @@ def test_recorded_calls_are_used_and_kept(pairs: ItemSet, tmp_path: Path) -> Non
         assert judged(judge, pairs) == first
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@needs.posix
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_a_judge_made_before_a_fork_says_so_instead_of_waiting_for_ever() -> None:
+def test_judge_made_before_fork_raises_instead_of_waiting() -> None:
     with Judge("simulated/judge") as judge:
         before = judge.compare("prompt", "first", "second")
         child = os.fork()
@@ -321,7 +322,7 @@ def test_a_judge_made_before_a_fork_says_so_instead_of_waiting_for_ever() -> Non
         assert judge.compare("prompt", "first", "second") == before
 
 
-def test_a_closed_judge_says_so() -> None:
+def test_closed_judge_raises() -> None:
     judge = Judge("simulated/judge")
     judge.compare("q", "a", "b")
     judge.close()
@@ -536,7 +537,7 @@ def test_the_shadow_asks_the_share_that_was_given(pairs: ItemSet, tmp_path: Path
     assert asked[1.0] == 400
 
 
-def test_too_few_shadowed_items_and_judged_estimation_items_are_said(
+def test_few_shadowed_and_judged_estimation_items_are_reported(
     pairs: ItemSet, tmp_path: Path
 ) -> None:
     file = fitted(pairs, tmp_path / "pride.json")
@@ -547,9 +548,7 @@ def test_too_few_shadowed_items_and_judged_estimation_items_are_said(
     assert few.startswith("drift not checked: 5 questions asked again, 20 needed")
 
 
-def test_a_drift_that_cannot_be_compared_is_said_after_the_verdicts(
-    pairs: ItemSet, tmp_path: Path
-) -> None:
+def test_incomparable_drift_is_reported_after_verdicts(pairs: ItemSet, tmp_path: Path) -> None:
     file = fitted(pairs, tmp_path / "pride.json")
     mute = Changed(MODEL, "simulated/judge?unparsed=1")
     with Judge(mute, method=file, shadow=1) as judge:
@@ -603,7 +602,7 @@ def test_adaptive_methods_stop_early_in_streams(pairs: ItemSet) -> None:
     assert sum(calls) < most * len(calls)
 
 
-def test_no_warning_of_python_s_comes_out_of_judging(pairs: ItemSet) -> None:
+def test_judging_emits_no_python_warning(pairs: ItemSet) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with Judge(MODEL, method="average") as judge:

@@ -569,7 +569,7 @@ def test_stop_while_recording_large_batch_keeps_it(
     assert counts.interrupted
 
 
-def test_a_stop_after_the_last_call_is_no_interruption(store: CallStore) -> None:
+def test_stop_after_last_call_does_not_interrupt(store: CallStore) -> None:
     async def work() -> RunCounts:
         stop = asyncio.Event()
         counts = await Caller(FakeBackend(), store, SETTINGS).ask(questions(5), stop=stop)

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
+import needs
 from fakes import SETTINGS, FakeBackend, label_by_content, questions
 from unswayed.backends.protocol import Backend
 from unswayed.base.errors import RunDirectoryError, StoreError
@@ -268,7 +269,7 @@ NO_MEMORY = (
 SMALL_FILES = "resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))"
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="limits as Linux has them")
+@needs.linux
 @pytest.mark.parametrize(
     ("limit", "end"),
     [

@@ -547,7 +547,7 @@ def test_what_a_call_brings_stands_where_one_was_made(words: str) -> None:
 
 
 @pytest.mark.parametrize("words", RECORDED)
-def test_what_a_recording_lacks_is_said_of_recordings(words: str) -> None:
+def test_missing_data_is_reported_only_for_recordings(words: str) -> None:
     assert stood(words)
     assert stood(words, of=Scored) == []
 

@@ -61,9 +61,7 @@ def test_bad_items_are_reported_with_file_line_field_and_reason(
         ("plain.jsonl.gz", b'{"id": "q0"}', "cannot read plain.jsonl.gz"),
     ],
 )
-def test_files_that_are_no_text_are_reported(
-    name: str, content: bytes, said: str, run: Run
-) -> None:
+def test_binary_files_are_reported(name: str, content: bytes, said: str, run: Run) -> None:
     Path(name).write_bytes(content)
     ran = audit(run, name)
     assert ran.code == 2
@@ -127,7 +125,7 @@ def test_one_task_of_a_mixed_file_can_be_taken(run: Run) -> None:
         (["--prices", "absent.toml"], "cannot read the price table absent.toml"),
     ],
 )
-def test_bad_options_are_said_before_a_run_directory_is_made(
+def test_bad_option_fails_before_run_directory_exists(
     arguments: list[str], said: str, run: Run, folder: Path
 ) -> None:
     data = write_lines("pairs.jsonl", [pair(0, meta={"source": "s"}), pair(1)])
@@ -166,7 +164,7 @@ def test_models_that_cannot_be_reached_say_what_to_give(
     assert not Path("run").exists()
 
 
-def test_data_of_one_s_own_without_a_model_is_an_error(run: Run, pairs: Path) -> None:
+def test_own_data_requires_model(run: Run, pairs: Path) -> None:
     ran = run("audit", pairs)
     assert ran.code == 2
     assert "Add --model, such as --model" in ran.err
@@ -224,7 +222,7 @@ def test_results_name_the_report_and_the_run_is_complete(run: Run, pairs: Path) 
         assert (directory / name).is_file()
 
 
-def test_the_table_has_room_for_the_position_where_there_is_no_terminal(
+def test_table_has_room_for_position_without_terminal(
     run: Run, pairs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
@@ -248,9 +246,7 @@ def test_reasoning_prompts_give_no_probabilities(run: Run, pairs: Path) -> None:
         assert "vote" in ran.json["methods"], prompt
 
 
-def test_estimation_sizes_without_a_method_that_learns_are_said_to_do_nothing(
-    run: Run, pairs: Path
-) -> None:
+def test_estimation_sizes_without_learning_method_are_reported(run: Run, pairs: Path) -> None:
     ran = audit(run, pairs, "--estimation-sizes", "5", "--json")
     assert any("none of the methods learns" in line for line in ran.said)
     curve = audit(run, pairs, "--estimation-sizes", "5,10", "--methods", "all", "--json")
@@ -335,7 +331,7 @@ def test_the_recorded_command_holds_no_secret(
     assert "https://example.org/v1" in said
 
 
-def test_what_fitting_warns_about_is_said_in_the_terminal_and_noise_is_no_coin_toss(
+def test_fitting_warning_is_printed_and_noisy_verdicts_stay(
     run: Run,
 ) -> None:
     data = write_lines("pairs.jsonl", [pair(number) for number in range(120)])
@@ -347,3 +343,10 @@ def test_what_fitting_warns_about_is_said_in_the_terminal_and_noise_is_no_coin_t
     # the same items and raw verdicts, so the same figures; a coin toss would be always consistent
     assert rows["calibraeval"]["consistency"] == rows["direct"]["consistency"]
     assert rows["calibraeval"]["accuracy"] == rows["direct"]["accuracy"]
+
+
+def test_dry_run_explains_missing_and_zero_price(run: Run, pairs: Path) -> None:
+    unknown = run("audit", pairs, "--model", "openai/gpt-99", "--dry-run")
+    assert "cost unknown: this model has no price; give one with --prices" in unknown.out
+    here = run("audit", pairs, "--model", "openai-api/ollama/m", "--dry-run")
+    assert "cost $0.0000 (on this machine, or priced at 0)" in here.out

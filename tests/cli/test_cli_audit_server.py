@@ -112,7 +112,7 @@ def test_a_failed_call_gives_the_figures_of_an_undisturbed_run_in_the_end(
         ({"kind": "redirect"}, "redirects are not followed"),
     ],
 )
-def test_what_would_fail_every_call_stops_the_run_and_is_said(
+def test_error_of_every_call_stops_run_with_message(
     fault: dict[str, object], said: str, run: Run, few: Path, server: Server
 ) -> None:
     server.start(fault)
@@ -125,9 +125,7 @@ def test_what_would_fail_every_call_stops_the_run_and_is_said(
     assert ran.out.strip() == "run/report.html"  # no table of nothing
 
 
-def test_a_server_that_is_down_is_said_and_nothing_is_lost(
-    run: Run, few: Path, server: Server
-) -> None:
+def test_absent_server_is_reported_and_loses_nothing(run: Run, few: Path, server: Server) -> None:
     server.start()
     server.stop()
     ran = audit(run, few)
@@ -235,7 +233,7 @@ def test_a_recorded_run_needs_no_key_and_no_server(
         assert KEY.encode() not in path.read_bytes()
 
 
-def test_another_model_s_run_does_not_stand_in_for_a_missing_key(
+def test_missing_key_is_reported_despite_run_of_other_model(
     run: Run, few: Path, server: Server
 ) -> None:
     server.start()
@@ -288,9 +286,7 @@ def test_a_call_that_fails_is_tried_again_as_often_as_asked_and_once_more_at_the
     assert server.received == 2 * 2
 
 
-def test_refusals_and_impossible_counts_are_said_and_counted(
-    run: Run, few: Path, server: Server
-) -> None:
+def test_refusals_and_impossible_counts_are_reported(run: Run, few: Path, server: Server) -> None:
     refusal = {
         "choices": [{"message": {"content": None, "refusal": "A. I cannot"}}],
         "usage": {"prompt_tokens": 9999999999999999999, "completion_tokens": -1},

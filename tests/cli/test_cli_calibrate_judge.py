@@ -138,7 +138,7 @@ def test_items_with_different_numbers_of_candidates_are_fitted_apart(
         (["pride", "pairs.jsonl", "--out", "."], "is a directory"),
     ],
 )
-def test_what_cannot_be_calibrated_is_said_before_any_call(
+def test_uncalibratable_method_fails_before_any_call(
     arguments: list[str], said: str, run: Run, pairs: Path, folder: Path
 ) -> None:
     write_lines("empty.jsonl", [])
@@ -242,9 +242,7 @@ def test_what_was_learned_from_content_free_text_is_flattered_by_no_item(
     assert not ran.said
 
 
-def test_a_fitted_file_is_used_and_judging_what_it_was_fitted_on_is_said(
-    run: Run, pairs: Path
-) -> None:
+def test_fitted_file_judges_and_reports_its_estimation_items(run: Run, pairs: Path) -> None:
     calibrate(run, "pride", pairs)
     ran = judge(run, new_pairs(), "--method", "fitted.json")
     assert ran.code == 0
@@ -313,7 +311,7 @@ def test_a_damaged_file_is_refused(run: Run, pairs: Path) -> None:
         ),
     ],
 )
-def test_what_cannot_be_judged_is_said_in_a_line(
+def test_unjudgeable_input_gives_one_line(
     arguments: list[str], said: str, run: Run, pairs: Path
 ) -> None:
     write_lines("empty.jsonl", [])
@@ -326,7 +324,7 @@ def test_what_cannot_be_judged_is_said_in_a_line(
     assert pairs.read_bytes() == before
 
 
-def test_an_empty_stream_is_no_error(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_empty_stream_succeeds(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     import io
     import sys
 
@@ -357,7 +355,7 @@ def test_another_number_of_candidates_is_refused_naming_the_item(run: Run, pairs
     assert "m0: pride cannot judge it: it was fitted for 2 candidates" in ran.said[0]
 
 
-def test_failed_calls_are_said_with_the_reason_and_others_are_judged(
+def test_failed_calls_give_reason_and_others_are_judged(
     run: Run, folder: Path, server: Server
 ) -> None:
     server.start({"kind": "status", "status": 400, "contains": "first answer 3"})

@@ -173,7 +173,7 @@ def test_no_decisions_are_an_error(run: Run, pairs: Path) -> None:
     assert "cannot read absent.jsonl" in run("audit", "--decisions", "absent.jsonl").err
 
 
-def test_half_the_probabilities_are_said(run: Run, pairs: Path) -> None:
+def test_half_missing_probabilities_are_reported(run: Run, pairs: Path) -> None:
     rows = both_orders()
     for row in rows[:30]:
         row["probs"] = [0.8, 0.2] if row["choice"] == 0 else [0.2, 0.8]

@@ -24,9 +24,7 @@ def test_the_input_is_not_overwritten(run: Run, pairs: Path) -> None:
     assert pairs.read_bytes() == before
 
 
-def test_an_output_that_cannot_be_written_is_said_before_any_call(
-    run: Run, pairs: Path, folder: Path
-) -> None:
+def test_unwritable_output_fails_before_any_call(run: Run, pairs: Path, folder: Path) -> None:
     ran = run("filter", pairs, "--model", SIMULATED, "--out", ".")
     assert ran.code == 2
     assert "is a directory" in ran.err

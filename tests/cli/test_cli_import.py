@@ -30,7 +30,10 @@ def test_import_without_readable_answer_fails_and_writes_nothing(tmp_path: Path,
     file = written(tmp_path / "law.jsonl", unread, {"type": "broken", "data": {}})
     ran = run("import", "pride", file, "--out", str(tmp_path / "d.jsonl"))
     assert (ran.code, ran.out) == (2, "")
-    assert "none of the 1 answers could be read (1 a call that failed (broken))" in ran.err
+    assert (
+        "none of the 1 values of 'data.sampled' could be read (1 a call that failed (broken))"
+        in ran.err
+    )
     assert not (tmp_path / "d.jsonl").exists()
 
 

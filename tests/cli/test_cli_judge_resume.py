@@ -97,7 +97,7 @@ def test_kill_9_loses_nothing_and_pays_twice_for_what_was_in_flight(
     assert paid + server.received <= 300 + 2 * (CONNECTIONS + MOST_UNCOMMITTED)
 
 
-def test_ctrl_c_keeps_what_was_paid_and_says_so(folder: Path, run: Run, server: Server) -> None:
+def test_ctrl_c_keeps_paid_calls_and_reports_them(folder: Path, run: Run, server: Server) -> None:
     data = write_lines("many.jsonl", [pair(number) for number in range(60)])
     server.start(latency_s=0.05)
     with subprocess.Popen(
@@ -256,7 +256,7 @@ def test_a_full_disk_is_told_with_the_file(folder: Path) -> None:
         write_to_a_full_disk(simulated)
 
 
-def test_an_audit_s_calls_are_used(run: Run, pairs: Path) -> None:
+def test_calls_of_audit_are_used(run: Run, pairs: Path) -> None:
     assert run("audit", pairs, "--model", SIMULATED, "--out", "run").code == 0
     before = Path("run/metrics.json").read_bytes()
     ran = judge(run, pairs, "--calls", "run")

@@ -115,7 +115,7 @@ def test_metrics_of_something_else_are_refused(section: str, run: Run, finished:
     assert f"has no section {section!r}" in ran.err
 
 
-def test_a_report_that_cannot_be_written_is_said(run: Run, finished: Path) -> None:
+def test_unwritable_report_is_reported(run: Run, finished: Path) -> None:
     assert "is a directory" in run("report", finished, "--out", finished).err
     Path("file").write_text("")
     assert "cannot make file" in run("report", finished, "--out", "file/report.html").err

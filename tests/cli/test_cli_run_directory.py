@@ -1,14 +1,12 @@
 """Run directories that cannot be used, belong to something else, are full, shared or interrupted."""
 
 import json
-import os
 import re
 import resource
 import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +15,7 @@ from typing import Final
 import pytest
 from cli_commands import SIMULATED, Ran, Run, Server, choice, command_of, pair, write_lines
 
+import needs
 from unswayed.base.errors import UnswayedError
 from unswayed.store import CallStore
 
@@ -52,11 +51,7 @@ print(main([*command, "--out", "run", "--dry-run"]), file=sys.stderr)
 
 
 def test_a_read_only_directory_is_refused_and_can_be_priced(pairs: Path) -> None:
-    with tempfile.TemporaryDirectory() as name:  # pytest's own are closed to other users
-        place = Path(name)
-        place.chmod(0o755)
-        if os.geteuid() == 0 and not all(p.stat().st_mode & 0o001 for p in place.parents):
-            pytest.skip("temporary files lie where only the superuser can go")
+    with needs.open_folder() as place:
         shutil.copy(pairs, place)
         done = subprocess.run(
             [sys.executable, "-c", UNPRIVILEGED],
@@ -74,7 +69,7 @@ def test_a_read_only_directory_is_refused_and_can_be_priced(pairs: Path) -> None
     assert "60 recorded, 0 to make" in done.stdout
 
 
-@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="there is no /proc")
+@needs.linux
 def test_a_directory_that_cannot_be_made_is_refused(run: Run, pairs: Path) -> None:
     ran = audit(run, pairs, "--out", "/proc/unswayed")
     assert ran.code == 2
@@ -319,7 +314,7 @@ def with_room_for(n_bytes: int, *arguments: str | Path) -> Ran:
 
 
 @pytest.mark.parametrize("kib", [2, 400])
-def test_a_full_disk_is_said_and_the_same_command_continues(kib: int, run: Run) -> None:
+def test_full_disk_is_reported_and_same_command_continues(kib: int, run: Run) -> None:
     data = write_lines("many.jsonl", [pair(number) for number in range(300)])
     ran = with_room_for(kib * 1024, "audit", data, "--model", SIMULATED, "--out", "run")
     assert ran.code == 2

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from cli_commands import SIMULATED, Run, pair, shell, write_lines
 
+import needs
 from unswayed.base import files
 
 AUDIT = f"unswayed audit pairs.jsonl --model {SIMULATED} --resamples 100"
@@ -14,7 +15,7 @@ JUDGE = f"unswayed judge pairs.jsonl --model {SIMULATED}"
 
 
 @pytest.mark.parametrize("command", [AUDIT, JUDGE, "unswayed list metrics"])
-def test_a_reader_that_leaves_is_no_error(command: str, pairs: Path) -> None:
+def test_early_leaving_reader_is_accepted(command: str, pairs: Path) -> None:
     ran = shell(f"{command} | head -n 1; exit ${{PIPESTATUS[0]}}")
     assert ran.code == 0
     assert len(ran.out.splitlines()) == 1
@@ -22,7 +23,7 @@ def test_a_reader_that_leaves_is_no_error(command: str, pairs: Path) -> None:
     assert "rror" not in ran.err
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+@needs.linux
 @pytest.mark.parametrize("command", [f"{AUDIT} --json", JUDGE, "unswayed --help"])
 def test_a_full_output_is_one_line_and_code_2(command: str, pairs: Path) -> None:
     ran = shell(f"{command} > /dev/full")
@@ -118,7 +119,7 @@ def test_endless_input_is_refused_by_name(
     assert said in ran.err
 
 
-@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="there is no /dev/zero")
+@needs.linux
 @pytest.mark.parametrize("command", ["audit", "judge"])
 def test_endless_standard_input_is_refused(command: str, folder: Path) -> None:
     ran = shell(f"ulimit -v 4000000; unswayed {command} - --model {SIMULATED} < /dev/zero")

@@ -129,10 +129,14 @@ def test_list_models_has_the_prices_in_use(run: Run) -> None:
 
     ran = run("list", "models")
     table = load_prices()
-    assert table.as_of in ran.out
+    assert set(table.checked) == {name.partition("/")[0] for name in table.shipped}
     rows = {line.split()[0]: line.split()[1:] for line in ran.out.splitlines() if line.strip()}
     for name, price in table.shipped.items():
-        assert (float(rows[name][0]), float(rows[name][-1])) == (price.input, price.output)
+        *rates, day, age, unit, _ = rows[name]
+        assert (float(rates[0]), float(rates[-1])) == (price.input, price.output)
+        assert day == f"{table.checked[name.partition('/')[0]]},"
+        assert age.isdigit()
+        assert unit in ("day", "days")
 
 
 def test_a_vllm_model_is_told_how_it_is_reached(run: Run) -> None:

@@ -108,7 +108,7 @@ def test_a_fit_on_a_scale_judges_it_and_its_shadow_asks_again(run: Run, folder: 
     assert any("no drift" in line for line in ran.said)
 
 
-def test_what_a_list_cannot_be_fitted_with_is_said_before_any_call(run: Run, folder: Path) -> None:
+def test_method_unfit_for_lists_fails_before_any_call(run: Run, folder: Path) -> None:
     data = write_lines(folder / "list.jsonl", [ranked(number) for number in range(5)])
     ran = run("calibrate", "pride", data, "--model", MODEL, "--out", "pride.json")
     assert ran.code == 2
@@ -129,7 +129,7 @@ def test_what_a_list_cannot_be_fitted_with_is_said_before_any_call(run: Run, fol
         (scored(0, response=None), "response: rubric needs the text that is scored"),
     ],
 )
-def test_items_that_are_no_list_or_scale_stop_every_command(
+def test_invalid_list_or_scale_stops_every_command(
     run: Run, folder: Path, row: dict[str, Any], reason: str
 ) -> None:
     data = write_lines(folder / "bad.jsonl", [row])

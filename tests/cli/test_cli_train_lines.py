@@ -75,7 +75,7 @@ def test_the_parts_of_a_loss_stand_before_it():
 
 
 @pytest.mark.parametrize("stream", [io.StringIO, Terminal])
-def test_what_was_settled_before_training_is_said_once(stream):
+def test_settings_found_before_training_are_printed_once(stream):
     settled = {"target/temperature": 0.7, "target/wrong_gold": 0.15}
     records = [{"step": s, "steps": 3, "loss": 2.5, **settled} for s in (1, 2, 3)]
     text = lines_of(records, [0, 1, 2], stream())

@@ -156,7 +156,7 @@ def test_python_plans_what_the_command_plans(
     assert json.loads(json.dumps(plan.described())) == ran.json
 
 
-def test_a_recipe_of_one_s_own_has_the_new_fields(run: Run, folder: Path) -> None:
+def test_own_recipe_has_new_fields(run: Run, folder: Path) -> None:
     own = folder / "own.toml"
     text = 'task = "pairwise"\nmodel = "tiny/judge"\n[data]\nlayouts = "all"\nheld_out = 8\n'
     own.write_text(f"{text}[target]\ndistill = 0.25\ntemperature = 2\ninvariance = 1\n")

@@ -1,7 +1,7 @@
 """Find sentences that break the style guide: `python tests/docs/prose.py` prints PLACE:LINE: RULE: TEXT.
 
-Reads Markdown without its code, docstrings, literal parts of raised messages, sentence templates and test
-names. What each rule stands for is in `design/language.md`.
+Reads Markdown without its code, docstrings, strings below a constant, literal parts of raised messages,
+sentence templates, comments (percent signs alone) and test names. `design/language.md` explains the rules.
 """
 
 import ast
@@ -19,15 +19,17 @@ ANYWHERE = {
     "those-of": r"(?:^|[.:;] )(Those|That|The one|The ones) of\b",
     "cannot-be-had": r"(?i)\bcannot be (had|known|seen to)\b|(?<!\bthere )\bis (no|none) [a-z]+[.,;:]",
     "of-first": r"(?m)^(Of|From|By|With|Beside) (the|a|an|each|every|answers|what|whom)\b",
+    "first-person": r"(?<![\w/])[Ww]e (?!set lambda)",  # but for the quotation in calibraeval.py
     "count-plural": r"(?<![\d,.])1 (ties|items|folds|calls|verdicts|rows|lines|pairs)\b",
 }
 PAGES = {
-    "date": r"\b(?<!\w-)20\d\d-\d\d-\d\d\b",
+    "date": r"\b(?<!\w-)(?<!= \")20\d\d-\d\d-\d\d\b",
     "history": r"(?i)\b(came to be|before the redesign|before this|was said before|since then|the run before|until now)\b",
     "what-starts": r"(?m)^#+ (What|Where|Whether|How often)\b(?!.*\?)",
     "we-say": r"(?i)\b(is said|are said|be said|it says|says so|stands in)\b",
     "long-sentence": r"(?:(?:[\w’'%/&+=<>,()–−-]|\.\w)+[ \n]+){40,}[^\s.]",
 }
+DATE = {"date": PAGES["date"]}
 FIRST = {"nominal-relative": r"^(What|Whether|Where|Which|How|That which|Those|Of|From|Who)\b"}
 NAMES = {
     "possessive": r"_s_",
@@ -62,7 +64,7 @@ def _literals(node: ast.AST) -> str:
 def page_findings(page: Path) -> Iterator[tuple[str, str]]:
     """Rule and line of every finding in a Markdown page."""
     text = page.read_text(encoding="utf-8")
-    tables = {"percent-space": ANYWHERE["percent-space"], "date": PAGES["date"]}
+    tables = {"percent-space": ANYWHERE["percent-space"], **DATE}
     place = page.relative_to(ROOT)
     yield from _matches({**ANYWHERE, **PAGES}, ASIDE.sub(_blank, text), place)
     rows = "\n".join(line if line.startswith("|") else "" for line in text.split("\n"))
@@ -70,17 +72,26 @@ def page_findings(page: Path) -> Iterator[tuple[str, str]]:
 
 
 def code_findings(module: Path) -> Iterator[tuple[str, str]]:
-    """Rule and line of every finding in a module's docstrings and messages."""
-    place = module.relative_to(ROOT)
-    for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            said = ast.get_docstring(node) or ""
-            line = getattr(node, "lineno", 1)
-            yield from _matches(ANYWHERE, re.sub(r"`[^`\n]*`", _blank, said), place, line)
-            yield from _matches(FIRST, said.partition("\n")[0], place, line)
+    """Rule and line of every finding in a module's docstrings, comments and messages."""
+    place, text = module.relative_to(ROOT), module.read_text(encoding="utf-8")
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(said := getattr(node.value, "value", 0), str):
+            plain = re.sub(r"`[^`\n]*`", _blank, said)
+            yield from _matches({**ANYWHERE, **DATE}, plain, place, node.lineno)
         elif isinstance(node, ast.Raise) and node.exc is not None:
             for rule, found in _matches(ANYWHERE, _literals(node.exc), place, node.lineno):
                 yield f"{rule} in a message", found
+    comments = re.sub(r"(?m)^((?!.* # ).)*$|^.*? # ", "", text)
+    yield from _matches({"percent-space": ANYWHERE["percent-space"]}, comments, place)
+
+
+def first_findings(module: Path) -> Iterator[tuple[str, str]]:
+    """Rule and line of every finding in the first lines of a module's docstrings."""
+    for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            first = (ast.get_docstring(node) or "").partition("\n")[0]
+            yield from _matches(FIRST, first, module.relative_to(ROOT), getattr(node, "lineno", 1))
 
 
 def name_findings(module: Path) -> Iterator[tuple[str, str]]:
@@ -92,15 +103,18 @@ def name_findings(module: Path) -> Iterator[tuple[str, str]]:
 
 def findings() -> Iterator[tuple[str, str]]:
     """Rule and line of every finding in the repository."""
-    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-    for page in pages:
+    rooms = [ROOT / room for room in ("docs", "design", "examples")]
+    for page in [*ROOT.glob("*.md"), *(page for room in rooms for page in room.rglob("*.md"))]:
         yield from page_findings(page)
     for page in sorted((ROOT / "src").rglob("*.j2")):
         text = page.read_text(encoding="utf-8")
         for rule, found in _matches(ANYWHERE, text, page.relative_to(ROOT)):
             yield f"{rule} in a template", found
+    for room in ("src", "benchmarks", "examples", "docs"):
+        for module in sorted((ROOT / room).rglob("*.py")):
+            yield from code_findings(module)
     for module in sorted((ROOT / "src").rglob("*.py")):
-        yield from code_findings(module)
+        yield from first_findings(module)
     for module in sorted((ROOT / "tests").rglob("test_*.py")):
         yield from name_findings(module)
 

@@ -4,7 +4,7 @@ A fence without a language is for `bash -euo pipefail`, `python` for the interpr
 `csv`, `tsv`, `toml`, `jinja` or `python` block below a paragraph that ends with a file name in backticks and a colon is that file. A `text`
 block is output: each part between lines of `…` must occur, in order, in what the block before it printed.
 `<!-- skip: reason -->` above a block leaves it out, and so does a placeholder: DATA, NEW_DATA, MODEL or RUN; another test checks
-the options of those. `pip install` is always left out, with `&&` behind it.
+the options of those. `pip install` is always left out, with `&&` behind it. `given/<page>.py` writes files that the reader has.
 """
 
 import os
@@ -52,6 +52,8 @@ def run_page(page: Path, folder: Path) -> Outcome:
             block of unknown kind.
     """
     text = page.read_text(encoding="utf-8")
+    if (given := Path(__file__).parent / "given" / f"{page.stem}.py").exists():
+        subprocess.run([sys.executable, given], cwd=folder, check=True)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     surroundings = {**os.environ, "COLUMNS": "100", "PATH": path}
     printed, ran, examples = "", 0, ""

@@ -134,7 +134,7 @@ def test_reference_of_commands_names_all_options(generate: ModuleType) -> None:
     sections = re.split(r"(?m)^## ", generate.command_help())
     told = {title: text for title, _, text in (part.partition("\n") for part in sections)}
     assert set(told) == {"", "unswayed", "Exit codes", *(f"unswayed {name}" for name in COMMANDS)}
-    assert re.findall(r"(?m)^\| (\d+) \|", told["Exit codes"]) == ["0", "1", "2", "3", "130"]
+    assert re.findall(r"(?m)^\| (\d+) \|", told["Exit codes"]) == ["0", "1", "2", "3", "4", "130"]
     assert "| `--max-connections <int range>` | " in told["unswayed judge"]
     assert "| `judge` | " in told["unswayed"]
     assert "..." not in told["unswayed"].partition("**Commands**")[2]  # no sentence is cut

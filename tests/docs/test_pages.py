@@ -13,11 +13,13 @@ DOCS = ROOT / "docs"
 BUDGETS = {  # words outside code, tables, comments and generated blocks
     "index.md": 250,
     "quickstart.md": 700,
+    "start-from-what-you-have.md": 420,
     "your-data.md": 850,
     "your-judge.md": 850,
-    "report.md": 650,
+    "report.md": 720,
     "correct.md": 950,
     "ship.md": 700,
+    "decisions.md": 480,
     "ci.md": 300,
     "lists-and-scales.md": 900,
     "train.md": 1_100,
@@ -25,7 +27,7 @@ BUDGETS = {  # words outside code, tables, comments and generated blocks
     "benchmarks.md": 400,
     "glossary.md": 700,
     "reference/cli.md": 200,
-    "reference/formats.md": 1_300,
+    "reference/formats.md": 1_360,
     "reference/metrics.md": 1_100,
     "reference/extending.md": 200,
     "reference/python.md": 200,
@@ -48,7 +50,7 @@ BUDGETS = {  # words outside code, tables, comments and generated blocks
         ),
         350,
     ),
-    "evidence/claims.md": 900,
+    "evidence/claims.md": 920,
     "evidence/reliability.md": 800,
     "evidence/performance.md": 1_200,
     "evidence/study.md": 1_500,
@@ -57,14 +59,7 @@ BUDGETS = {  # words outside code, tables, comments and generated blocks
     "evidence/beyond.md": 1_700,
 }
 OTHER_METHOD = 150
-LIMITS = collections.Counter(  # findings of prose.py, all in names of tests; only ever lower
-    {
-        "long-name": 538,
-        "no-noun": 78,
-        "passive-saying": 44,
-        "possessive": 13,
-    }
-)
+LIMITS = {"long-name": 512}  # findings of prose.py, all in names of tests; only ever lower
 USER_PAGES = sorted(
     page for page in DOCS.rglob("*.md") if page.relative_to(DOCS).parts[0] not in {"evidence"}
 )
@@ -89,7 +84,7 @@ def words(text: str) -> int:
 def test_findings_of_the_prose_check_do_not_grow() -> None:
     found = list(prose.findings())
     counts = collections.Counter(rule for rule, _ in found)
-    grown = {rule for rule, count in counts.items() if count > LIMITS[rule]}
+    grown = {rule for rule, count in counts.items() if count > LIMITS.get(rule, 0)}
     assert not grown, "\n".join(line for rule, line in found if rule in grown)
 
 
@@ -108,7 +103,12 @@ def test_user_pages_together_keep_their_budget() -> None:
     assert sum(words(page.read_text(encoding="utf-8")) for page in USER_PAGES) <= 15_000
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", *USER_PAGES], ids=path_of)
+SERVED = [DOCS / "decisions.md"]  # needs a server: tests/serving/test_serve_command.py runs it
+
+
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", *(page for page in USER_PAGES if page not in SERVED)], ids=path_of
+)
 def test_commands_of_page_run_in_a_shell(page: Path, tmp_path: Path) -> None:
     run_page.run_page(page, tmp_path)
 
@@ -174,6 +174,7 @@ def test_output_is_checked_in_order(tmp_path: Path) -> None:
     ("rule", "text"),
     [
         ("percent-space", "It is 95 % of all."),
+        ("first-person", "Then we measure."),
         ("told-from", "The two cannot be told apart."),
         ("date", "Measured on 2026-11-22."),
         ("long-sentence", "word " * 41 + "end."),
@@ -190,3 +191,23 @@ def test_prose_check_finds_what_it_should(
     assert {found for found, _ in prose.page_findings(page)} == {rule}
     page.write_text(f"```\n{text}\n```\n", encoding="utf-8")
     assert list(prose.page_findings(page)) == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        ("percent-space", '"""Module."""\n\nLIMIT = 5\n"""At 95 % of all."""\n'),
+        ("percent-space", "x = 1  # 2 % of all\n"),
+        ("date", '"""Measured on 2026-11-22."""\n'),
+        ("cannot-be-had in a message", 'raise ValueError("it cannot be had")\n'),
+    ],
+)
+def test_prose_check_reads_docstrings_comments_and_messages(
+    rule: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prose, "ROOT", tmp_path)
+    module = tmp_path / "module.py"
+    module.write_text(text, encoding="utf-8")
+    assert {found for found, _ in prose.code_findings(module)} == {rule}
+    module.write_text("x = 100 % 7  # a rest\n", encoding="utf-8")
+    assert list(prose.code_findings(module)) == []

@@ -4,17 +4,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
+import needs
 
 ROOT = Path(__file__).parents[2]
-SHARED = ROOT / ".." / "shared"
 
 
-@pytest.mark.skipif(
-    not (SHARED / "data" / "expected").is_dir()
-    or not (SHARED / "papers" / "pa-grpo.txt").is_file(),
-    reason="shared/data and shared/papers are not beside the checkout",
-)
+@needs.recorded
+@needs.papers
 def test_published_data_match_the_recorded_files() -> None:
     command = [sys.executable, str(ROOT / "docs" / "published.py"), "--check"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

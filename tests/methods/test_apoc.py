@@ -101,7 +101,7 @@ def test_a_prompt_that_is_skipped_keeps_the_verdict_of_its_own_order(row: list[s
 
 
 @pytest.mark.parametrize("missing", [[MISSING, 0, 0], [0, MISSING, 0], [MISSING, UNPARSED, 1]])
-def test_without_both_orders_there_is_no_verdict(missing: list[int]) -> None:
+def test_verdict_needs_both_orders(missing: list[int]) -> None:
     decided = Apoc().decide_table(table([missing]))
     assert decided.choices.tolist() == [MISSING]
     assert decided.n_calls.tolist() == [1]

@@ -138,7 +138,7 @@ def test_an_unread_answer_does_not_move_a_judge_of_content() -> None:
     assert judged(BALANCED, FIVE, lambda _: 3, lost=[0, 1]).score == pytest.approx(4.0)
 
 
-def test_a_mean_that_cannot_be_balanced_is_said() -> None:
+def test_unbalanced_mean_is_reported() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         judged(BALANCED, FIVE, first, lost=[0, 1, 2, 3, 4])  # the reversed rotations are balanced

@@ -45,7 +45,7 @@ def test_bootstrap_intervals_need_sixty_items(spec: str) -> None:
             assert (estimate.high is not None) == given
 
 
-def test_the_median_s_interval_is_given_from_five_items_on() -> None:
+def test_interval_of_median_needs_five_items() -> None:
     method = parse_method("cell-median")
     rising = np.array([0.2, 0.3, 0.5, 0.7, 0.8])
     by_candidate = np.stack([rising, 1 - rising], axis=1)

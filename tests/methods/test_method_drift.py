@@ -51,7 +51,7 @@ def test_a_judge_that_stayed_the_same_mostly_passes(spec: str) -> None:
     assert sum(alarms(spec, 2, 1, asked=60, trials=16, resamples=60)) <= 3
 
 
-def test_a_number_s_distance_is_in_units_of_what_chance_allows() -> None:
+def test_distance_of_number_is_in_units_of_chance() -> None:
     entry = drift(fitted("pride"), tables("pride", 100, seed=2))[0]
     assert entry.moved == (entry.score > 1)
     same = drift(fitted("pride"), tables("pride", 200, seed=1))[0]  # the very items of the fit

@@ -6,11 +6,11 @@ import gzip
 import json
 import math
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+import needs
 from unswayed.methods.batch import Batch
 from unswayed.methods.estimation import MethodWarning
 from unswayed.methods.sets import canonical_ask
@@ -18,16 +18,14 @@ from unswayed.methods.single_call import Direct
 from unswayed.model.decisions import Decision, DecisionTable
 from unswayed.model.items import Item
 
-DATA = Path(__file__).parents[2] / ".." / "shared" / "data"
-RECORDED = DATA / "alpaca_eval" / "weighted_gpt4_turbo_vicuna-7b.jsonl.gz"
-EXPECTED = DATA / "expected" / "alpaca_eval_logprob_judge.json"
+pytestmark = needs.recorded
+RECORDED = needs.DATA / "alpaca_eval" / "weighted_gpt4_turbo_vicuna-7b.jsonl.gz"
+EXPECTED = needs.DATA / "expected" / "alpaca_eval_logprob_judge.json"
 
 
 @pytest.fixture(scope="module")
 def recorded() -> tuple[list[Item], list[Decision]]:
     """Items in the order shown: "m" labels the first output, "M" the second."""
-    if not RECORDED.exists():
-        pytest.skip("the recorded judges are not here (folder `shared` beside the checkout)")
     items, decisions = [], []
     with gzip.open(RECORDED, "rt", encoding="utf-8") as lines:
         for number, line in enumerate(lines):

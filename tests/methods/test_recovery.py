@@ -109,7 +109,7 @@ def test_cancelling_biases_hide_from_coupled_presentations() -> None:
     assert measured("additive", 0.8, -0.8)[0] > raw[0] + 25
 
 
-def test_one_prior_for_all_presentations_is_the_pitfall_it_is_said_to_be() -> None:
+def test_one_prior_for_all_presentations_misleads() -> None:
     # a coupled prior divided out of X1 too, as CalibraEval's scripts do: kappa 60.0, accuracy 79.1
     found = []
     for seed in SEEDS:

@@ -109,7 +109,7 @@ def test_coupled_presentations_alone_need_one_threshold() -> None:
     assert "one threshold can serve" in view.text
 
 
-def test_without_gold_there_is_no_oracle() -> None:
+def test_oracle_needs_gold() -> None:
     view = threshold_view([], pairs(5).table, [None] * 5)
     assert view.single is None
     assert "Without gold" in view.text

@@ -92,7 +92,7 @@ def test_one_call_without_probabilities_spoils_a_balanced_mean() -> None:
     assert verdicts.choices.tolist() == [UNPARSED, UNPARSED]
 
 
-def test_an_answer_that_names_nothing_is_no_verdict_whatever_its_probabilities() -> None:
+def test_answer_without_label_gives_no_verdict_despite_probs() -> None:
     verdicts = Direct().decide_table(
         table([[UNPARSED], [UNPARSED]], (X0,), [[[0.3, 0.7]], [[np.nan] * 2]])
     )

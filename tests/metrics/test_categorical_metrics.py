@@ -92,7 +92,7 @@ def test_consistency_of_many_candidates_is_the_share_of_the_mode() -> None:
     assert measure([made]).beside.set_size == 24
 
 
-def test_unparsed_answers_are_no_mode() -> None:
+def test_unparsed_answers_never_form_the_mode() -> None:
     shown = presentations("cyclic", 4)
     assert value("consistency", outcomes([[U, U, U, 2]], shown=shown)) == 0.25
     assert value("consistency", outcomes([[U, U, U, U]], shown=shown)) == 0.0
@@ -233,7 +233,7 @@ def test_ckld_ignores_choices_of_items_without_a_single_gold() -> None:
     assert value("ckld_raw", more) == value("ckld_raw", base) == 0.0
 
 
-def test_ties_and_unparsed_are_no_choice_for_rates() -> None:
+def test_rates_leave_out_ties_and_unparsed_answers() -> None:
     made = outcomes([by_letter("A?", SWAP), by_letter("=A", SWAP), by_letter("?B", SWAP)])
     row = measure([made], resamples=0)
     assert [cell.value for cell in row.values["position_rate"]] == [2 / 3, 1 / 3]

@@ -29,7 +29,7 @@ def judged(right: list[int], clusters: list[int] | None, groups: str | None = No
     )
 
 
-def test_names_that_nobody_shares_are_no_clusters() -> None:
+def test_unshared_names_form_no_clusters() -> None:
     assert Clusters.of(["a", "b", "c"]) is None
     clusters = Clusters.of(["a", "b", "a", "c"])
     assert (clusters.of_item.tolist(), clusters.count) == ([0, 1, 0, 2], 3)

@@ -117,7 +117,7 @@ def test_what_is_undefined_says_which_side_is_at_fault(name: str) -> None:
     assert reason(scored([1, 2, 3, nan], [4, 4, 4, 5]), name) == "all human scores are the same"
 
 
-def test_without_scores_of_either_side_there_is_no_row() -> None:
+def test_row_needs_scores_of_both_sides() -> None:
     made = scored([1, 2, 3, 4], [1, 3, 2, 4])
     for lacking in (replace(made, human=None), replace(made, score=None)):
         assert not set(CORRELATIONS) & set(measure([lacking], resamples=0).values)

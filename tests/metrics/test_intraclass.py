@@ -91,7 +91,7 @@ def test_a_judge_that_never_differs_from_itself_claims_no_certainty(items: int) 
         assert (figures[name].low, figures[name].high) == (None, None)
 
 
-def test_disagreement_that_exceeds_the_formula_is_no_agreement_above_one() -> None:
+def test_icc2k_is_undefined_where_formula_exceeds_one() -> None:
     # MSR .0002, MSC 0, MSE .3202: (MSR - MSE) / (MSR + (MSC - MSE) / 2) would be 2.0
     made = views(np.array([(0.9, 0.1), (0.12, 0.92)]))
     assert value("icc2k", made) is None

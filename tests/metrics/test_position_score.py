@@ -40,7 +40,7 @@ def test_the_points_that_a_judge_adds_to_places_come_back_whatever_the_answers_a
     assert points(made) == pytest.approx([4.0, 1.0, -5.0])
 
 
-def test_a_judge_of_what_is_said_adds_nothing() -> None:
+def test_judge_of_content_adds_nothing() -> None:
     assert points(with_scores([item((80, 20, 50), (0, 0, 0))])) == pytest.approx([0, 0, 0])
 
 
@@ -73,7 +73,7 @@ def test_the_interval_holds_what_was_planted() -> None:
     assert (last.high or 0) < -3
 
 
-def test_without_scores_or_orders_there_is_no_value() -> None:
+def test_value_needs_scores_and_orders() -> None:
     assert "position_score" not in measure([outcomes([[0, 1], [1, 1]])], resamples=0).values
     alone = with_scores([[[80.0, 20.0, 50.0]]])
     assert "position_score" not in measure([alone], resamples=0).values

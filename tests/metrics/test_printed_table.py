@@ -308,6 +308,6 @@ def test_what_is_not_there_is_named(
         check_table([(1, list(row.items()))], only=only)
 
 
-def test_a_file_without_rows_is_said_to_have_none() -> None:
+def test_file_without_rows_is_reported() -> None:
     with pytest.raises(UsageError, match="no table with a heading and a row below it"):
         check_table([])

@@ -47,7 +47,7 @@ def test_the_shift_is_what_the_own_order_adds() -> None:
     assert (estimate.value, estimate.n) == (pytest.approx((1.0 + 0.5) / 2), 2)
 
 
-def test_there_is_no_shift_where_the_own_order_was_not_recorded() -> None:
+def test_shift_needs_recorded_own_order() -> None:
     plain = outcomes([[0, 1, 2]], shown=FOUR[1:])
     others = replace(plain, score=np.array([[5.0, 4.0, 3.0]]))
     assert value(others, "score_shift") is None
@@ -98,7 +98,7 @@ def test_nothing_is_compared_with_a_ranking_without_an_order() -> None:
     assert (estimate.value, estimate.n) == (1.0, 1)
 
 
-def test_without_scores_there_is_no_row() -> None:
+def test_row_needs_scores() -> None:
     plain = outcomes([[0, 1], [1, 1]])
     assert not {"within_item_sd", "score_shift", "rank_stability"} & set(
         measure([plain], resamples=0).values

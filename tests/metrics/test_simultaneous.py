@@ -108,7 +108,7 @@ def test_an_item_that_one_method_lacks_counts_for_none() -> None:
 
 
 @pytest.mark.filterwarnings("error")
-def test_without_a_common_item_there_is_no_difference() -> None:
+def test_difference_needs_common_items() -> None:
     silent = outcomes([[0, 0]] * 300, gold=[None] * 300)
     made = contrasts({**FAMILY, "silent": [silent]}, "accuracy")
     assert made.items == 0

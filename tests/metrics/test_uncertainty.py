@@ -208,7 +208,7 @@ def test_few_items_away_from_a_limit_have_the_exact_interval() -> None:
     assert cell.high == pytest.approx(exact.high, abs=0.001)
 
 
-def test_small_samples_move_the_quantiles_out_as_student_s_t_would() -> None:
+def test_small_samples_widen_quantiles_as_student_t() -> None:
     samples = np.linspace(0.0, 1.0, 100_001)
     # t(39) = 2.0227, sqrt(40/39) = 1.0127: the normal tail beyond 2.0484 is .02026
     low, high = percentile_interval(0.5, samples, n_items=40)

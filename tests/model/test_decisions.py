@@ -193,7 +193,7 @@ def test_the_tie_rule_does_not_favour_the_first_candidate() -> None:
     assert 160 <= wins <= 240  # 4 standard deviations around 200
 
 
-def test_the_tie_rule_hashes_the_index_where_there_is_no_text() -> None:
+def test_tie_rule_hashes_index_without_text() -> None:
     ranks = {tie_rank(Item(id=str(k), prompt="", candidates=("", ""))) for k in range(20)}
     assert ranks == {(0, 1), (1, 0)}
 

@@ -182,7 +182,7 @@ def test_a_missing_file_and_a_binary_file_are_refused(tmp_path: Path) -> None:
         render(PAIR, Ask(X0), PromptSettings(template=str(tmp_path / "binary")))
 
 
-def test_a_template_that_cannot_be_opened_is_no_fault_of_an_item(tmp_path: Path) -> None:
+def test_unreadable_template_is_not_blamed_on_items(tmp_path: Path) -> None:
     settings = PromptSettings(template=str(tmp_path))
     with pytest.raises(TemplateError, match=r"^template .*\(it is a directory; give a file\)"):
         check_prompts([PAIR], settings)

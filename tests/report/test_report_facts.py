@@ -38,7 +38,7 @@ def test_commands_are_shown_without_secrets(command: str) -> None:
     assert SECRET not in shown
 
 
-def test_what_is_no_secret_stays() -> None:
+def test_harmless_text_stays() -> None:
     command = (
         "unswayed audit pairs.jsonl --model openai/m --max-tokens 16 --methods pride:prior=group"
     )

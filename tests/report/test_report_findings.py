@@ -199,7 +199,7 @@ def test_labels_come_from_the_run_and_else_from_the_alphabet() -> None:
     assert Finding(replace(run, run=RunRecord())).labels == ("A", "B")
 
 
-def test_one_of_twelve_shares_off_by_chance_is_no_bias() -> None:
+def test_one_of_twelve_shares_off_by_chance_shows_no_bias() -> None:
     def state_of(first: float) -> State:
         rates = [est(share, share - 0.018, share + 0.018) for share in (first, 0.24, 0.24, 0.25)]
         shares = {"position_rate": rates, "label_rate": rates}

@@ -105,7 +105,7 @@ def boxes_of(labels: tuple[Label, ...]) -> list[Box]:
     ),
     st.booleans(),
 )
-def test_labels_stay_inside_and_apart_or_are_none(
+def test_labels_stay_inside_and_apart_or_vanish(
     places: list[tuple[float, float]], numbered: bool
 ) -> None:
     spots = [

@@ -1,11 +1,9 @@
 """The store: what was committed comes back, whatever happens to the process, the disk or the file."""
 
-import os
 import signal
 import sqlite3
 import subprocess
 import sys
-import tempfile
 import textwrap
 import threading
 import time
@@ -19,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import needs
 from unswayed.base.errors import RunDirectoryError, StoreError
 from unswayed.model.calls import Failure, Request, Response, TokenLogprob, key_of
 from unswayed.model.items import Item, ItemSet, Message
@@ -404,11 +403,7 @@ except UnswayedError as error:
 @pytest.fixture
 def public() -> Iterator[Path]:
     """A run directory that any user can reach and nobody can write."""
-    with tempfile.TemporaryDirectory() as name:  # pytest's own are closed to other users
-        place = Path(name)
-        place.chmod(0o755)
-        if os.geteuid() == 0 and not all(p.stat().st_mode & 0o001 for p in place.parents):
-            pytest.skip("temporary files lie where only the superuser can go")
+    with needs.open_folder() as place:
         with CallStore.open(place / "run") as store:
             store.put_many([row(1)])
         (place / "run" / "calls.sqlite").chmod(0o444)
@@ -473,7 +468,7 @@ def test_a_database_at_its_size_limit_says_disk_full(store: CallStore) -> None:
 
 
 @pytest.mark.parametrize("content", [b"garbage", b"garbage " * 4000, b"{}\n"])
-def test_a_file_that_is_no_database_is_refused_untouched(tmp_path: Path, content: bytes) -> None:
+def test_file_other_than_database_is_rejected_untouched(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "calls.sqlite").write_bytes(content)
     for read_only in (False, True):
         with pytest.raises(StoreError, match="damaged"):

@@ -19,6 +19,7 @@ NAMES = (
     "loop",
     "objective",
     "outcome",
+    "page_tables",
     "run",
     "settings",
     "supervised",

@@ -95,7 +95,7 @@ def test_the_objective_follows_the_gold(name):
     assert any(reason.startswith(f"{objective}: ") for reason in advice.reasons)
 
 
-def test_no_gold_and_ties_are_no_gold():
+def test_missing_and_tied_gold_do_not_count():
     items, answers = world(400)
     for golds in ([None] * 400, ["tie"] * 400):
         advice = advise(with_gold(items, golds), answers, answer_only=True)
@@ -168,7 +168,7 @@ def test_a_prompt_that_is_not_answered_with_a_label_comes_first():
     assert "20.0%" in advice.reasons[0]
 
 
-def test_little_to_gain_is_said_of_what_is_steady_already_and_not_of_ties():
+def test_little_to_gain_holds_for_steady_judges_and_not_ties():
     items, answers = WORLDS["steady"][0]
     assert "little consistency to gain" in advise(items, answers, answer_only=True).reasons[0]
     swayed = advise(*WORLDS["clean"][0], answer_only=True)

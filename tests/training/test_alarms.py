@@ -62,7 +62,7 @@ def test_lines_that_say_nothing_of_responses_do_not_begin_the_count_anew(between
     ],
     ids=["plain", "checked", "updated twice"],
 )
-def test_a_run_that_cannot_learn_says_so_once(word_model, tmp_path, monkeypatch, changes, step):
+def test_run_that_cannot_learn_reports_it_once(word_model, tmp_path, monkeypatch, changes, step):
     nothing = Reading(label=None, well_formed=False, reasoning_chars=0)
     monkeypatch.setattr(scoring, "reader", lambda *_, **__: lambda text, symbols: nothing)
     recipe = small_recipe(optimiser_steps="12", optimiser_items_per_step="8", **changes)

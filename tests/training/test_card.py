@@ -175,7 +175,7 @@ def test_a_card_says_what_was_shown_and_trained_towards(origin, said):
     assert said in card_of(origin=PLAIN._replace(**origin))
 
 
-def test_a_card_without_a_target_says_nothing_of_one():
+def test_card_without_target_omits_it():
     card = card_of()
     assert "- Target:" not in card
     assert "- Gold:" not in card

@@ -160,7 +160,7 @@ def test_shares_of_weights_are_whole_with_what_is_written_last(whole, tmp_path):
     assert checkpoint_defect(at, 4) is None
 
 
-def test_a_run_goes_on_from_the_newest_whole_checkpoint_and_says_so(whole, tmp_path):
+def test_run_resumes_from_newest_whole_checkpoint(whole, tmp_path):
     out, given = whole
     for step in (2, 3, 4):
         shutil.copytree(out / f"checkpoint-{step}", tmp_path / f"checkpoint-{step}")

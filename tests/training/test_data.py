@@ -2,12 +2,12 @@
 
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 
 import msgspec
 import pytest
 from small_models import colour_items
 
+import needs
 from unswayed.base.errors import ItemError, UsageError
 from unswayed.data.importers import import_files
 from unswayed.model.decisions import Decision
@@ -18,7 +18,7 @@ from unswayed.training.filtering import filter_asks, keep_inconsistent
 from unswayed.training.groups import build_groups, group_presentations
 from unswayed.training.recipe_parts import DataTable, PromptTable
 
-SHARED = Path(__file__).parents[2].parent / "shared" / "data" / "pagrpo_train"
+SHARED = needs.DATA / "pagrpo_train"
 
 
 # --- groups -----------------------------------------------------------------------------------
@@ -273,7 +273,7 @@ def test_decisions_of_another_prompt_do_not_count():
 # --- the real training files ------------------------------------------------------------------
 
 
-@pytest.mark.skipif(not SHARED.exists(), reason="the shared real training files are not here")
+@needs.recorded
 @pytest.mark.parametrize(
     ("name", "count", "gold", "presentations", "identical"),
     [

@@ -231,7 +231,7 @@ def test_a_reward_without_an_expectation_is_refused_with_the_remedy(word_model):
         planned("rl-exact", colour_items(4, n=4), word_model, n=4, consistency="con")
 
 
-def test_advantages_and_rewards_where_there_are_none_are_refused(word_model):
+def test_unused_advantages_and_rewards_are_rejected(word_model):
     with pytest.raises(UsageError, match="has no advantages"):
         planned("rl-exact", colour_items(4), word_model, advantage="group")
     with pytest.raises(UsageError, match="has no advantages"):

@@ -216,7 +216,7 @@ def test_a_last_check_that_fails_leaves_a_finished_run_without_its_figures(
     assert "## Held-out items" not in (tmp_path / "README.md").read_text()
 
 
-def test_ctrl_c_in_a_check_is_no_failed_check(word_model, tmp_path, monkeypatch):
+def test_ctrl_c_in_check_does_not_fail_the_check(word_model, tmp_path, monkeypatch):
     def press(trainer):
         raise KeyboardInterrupt
 
@@ -300,7 +300,7 @@ def test_checks_do_not_empty_the_figures_of_steps_that_are_logged_together(word_
         assert lines["0"][key] == lines["1"][key]
 
 
-def test_nothing_is_said_of_a_run_that_goes_well(word_model, tmp_path):
+def test_healthy_run_raises_no_alarm(word_model, tmp_path):
     recipe = small_recipe(data_held_out="4", run_check_every="1")
     with warnings.catch_warnings():
         warnings.simplefilter("error", TrainingWarning)

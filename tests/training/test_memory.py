@@ -341,6 +341,18 @@ def test_the_32b_model_needs_shards():
     assert whole.vllm_sequences > 1
 
 
+def test_the_base_answers_whole_on_the_first_process():
+    shape = shape_by_name("Qwen3-32B", lora="{rank = 32, alpha = 64}")
+    parts = Sharding(name="FSDP2", processes=8, weights=8, gradients=8, states=8)
+    shared = demand(shape, sharding=parts, sequences=2, answered=1)
+    asking = dataclasses.replace(shared, asks=True)
+    assert estimate_memory(shared).peak < 30e9
+    assert estimate_memory(asking).peak == pytest.approx(65.5e9, rel=0.01)
+    assert "on the first process before training, where the base answers" in advice(asking)
+    small = dataclasses.replace(asking, device=asking.device._replace(size=40 * 10**9))
+    assert "Sharding does not divide it" in advice(small)
+
+
 def test_advice_takes_the_cheapest_change_that_is_enough():
     shape = shape_by_name("Qwen3-8B", lora="{rank = 32, alpha = 64}")
     text = advice(demand(shape, sequences=32))
@@ -358,7 +370,7 @@ def test_advice_adds_changes_where_none_alone_is_enough_and_says_where_none_is()
     assert "still too much" in advice(demand(shape, loaded=4, device=small))
 
 
-def test_vllm_without_room_for_a_sequence_is_said():
+def test_vllm_without_room_for_sequence_is_reported():
     shape = shape_by_name("Qwen3-8B", lora="{}")
     crowded = demand(shape, vllm=0.2)  # 16 GB for 16.4 GB of weights
     assert crowded.vllm_sequences < 1

@@ -125,7 +125,7 @@ def test_single_fields_can_be_changed_from_the_command_line():
 @pytest.mark.parametrize(
     "change", [{"model": "\udcff"}, {"data.orders": "\udcff"}, {"\udcff": "1"}]
 )
-def test_bytes_that_are_no_text_are_refused(change):
+def test_invalid_text_bytes_are_rejected(change):
     with pytest.raises(UsageError, match="not UTF-8"):
         with_changes(load_recipe("tiny-judge"), change)
 

@@ -247,7 +247,7 @@ def test_a_record_that_finished_at_no_number_has_not_finished(word_model, tmp_pa
 
 
 @pytest.mark.parametrize("name", ["checkpoint-²", "checkpoint-007", "checkpoint-٤"])
-def test_a_folder_whose_name_is_no_step_is_no_checkpoint(word_model, tmp_path, name):
+def test_folder_without_step_in_name_is_not_a_checkpoint(word_model, tmp_path, name):
     plan = plan_training("pa-grpo", colour_items(10), recipe=small_recipe(), model=str(word_model))
     (tmp_path / name).mkdir()
     assert RunFolder(tmp_path).prepare(plan.record, plan.steps) == (None, None, ())

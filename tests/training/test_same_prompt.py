@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import shutil
 import warnings
 
 import pytest
@@ -17,6 +18,7 @@ from small_models import colour_items, save_word_model, small_recipe, trained
 
 from unswayed.api import audit
 from unswayed.backends import BackendSettings, open_backend
+from unswayed.base.errors import UsageError
 from unswayed.cli import main
 from unswayed.model.items import encode_item
 from unswayed.prompts import PromptSettings
@@ -155,15 +157,51 @@ def test_the_next_command_asks_as_training_did(tmp_path, capsys, monkeypatch, ki
         code = main([*train, *changes])
     assert code == 0
     said = capsys.readouterr().out
-    command = said.partition("next: unswayed ")[2].splitlines()[0].replace("DATA", "items.jsonl")
-    with noting_audits() as asked:
-        assert main([*shlex.split(command), "--methods", "direct", "--out", "run"]) == 0
-    assert len(asked) == 4
-    assert asked == trained_on
-    style = RECIPES[recipe].get("prompt_style", "direct")
-    run = json.loads((tmp_path / "run" / "run.json").read_text())
-    assert run["prompt"]["name"] == style
-    assert run["prompt_settings"]["default_max_tokens"] == 3
+    commands = said.partition("next: ")[2].replace("DATA", "items.jsonl").splitlines()
+    assert len(commands) == 2
+    record = json.loads((tmp_path / "out" / "training.json").read_text())
+    for number, command in enumerate(commands):  # of the untrained model, and of the result
+        _, *words = shlex.split(command)
+        with noting_audits() as asked:
+            assert main([*words, "--methods", "direct", "--out", f"run{number}"]) == 0
+        assert len(asked) == 4
+        assert asked == trained_on
+        run = json.loads((tmp_path / f"run{number}" / "run.json").read_text())
+        assert run["prompt"]["name"] == RECIPES[recipe].get("prompt_style", "direct")
+        assert run["prompt"]["fingerprint"] == record["prompt_fingerprint"]
+        assert run["prompt_settings"]["default_max_tokens"] == 3
+
+
+def test_a_recipe_gives_filter_audit_and_training_one_prompt(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    save_chat_model(tmp_path / "model", CHATS["can think"])
+    (tmp_path / "items.jsonl").write_bytes(b"\n".join(map(encode_item, pairs())))
+    (tmp_path / "mine.toml").write_text(
+        'task = "pairwise"\nmodel = "model"\n[prompt]\nstyle = "reasoning"\n'
+        "max_response_tokens = 3\n[data]\nheld_out = 0\n[optimiser]\nitems_per_step = 2\n"
+        "[run]\nloggers = []\n"
+    )
+    kept = ["--count-unparsed", "--out"]
+    assert main(["filter", "items.jsonl", "--recipe", "mine.toml", *kept, "train.jsonl"]) == 0
+    asked = ["--model", "hf/model", "--methods", "direct"]
+    audited = ["audit", "items.jsonl", *asked]
+    assert main([*audited, "--recipe", "mine.toml", "--out", "run"]) == 0
+    assert main([*audited, "--out", "other"]) == 0
+    assert main([*audited, "--recipe", "mine.toml", "--prompt", "direct"]) == 2
+    filtered = json.loads((tmp_path / "train.filter.json").read_text())
+    runs = [json.loads((tmp_path / f"{name}/run.json").read_text()) for name in ("run", "other")]
+    assert filtered["prompt_fingerprint"] == runs[0]["prompt"]["fingerprint"]
+    assert filtered["prompt_fingerprint"] != runs[1]["prompt"]["fingerprint"]
+    shutil.copy("items.jsonl", "train.jsonl")
+    capsys.readouterr()
+    train = ["train", "grpo", "train.jsonl", "--recipe", "mine.toml", "--out", "out", "--dry-run"]
+    assert main(train) == 0
+    assert "was filtered with prompt" not in capsys.readouterr().err
+    assert main([*train, "--set", "prompt.style=direct"]) == 0
+    assert "train.jsonl was filtered with prompt reasoning of hf/model" in capsys.readouterr().err
+    assert main(["report", "run", "other", "--out", "both.html"]) == 0
+    page = (tmp_path / "both.html").read_text()
+    assert "asked with different prompts (reasoning and direct)" in page
 
 
 def test_explicit_options_go_before_what_the_model_says(tmp_path):
@@ -212,3 +250,19 @@ def test_a_second_training_keeps_the_thinking_mode_of_the_first(tmp_path):
     again, second = training_ids(result.out, pairs(), tmp_path / "second", prompt_style="reasoning")
     assert again == sent
     assert open_backend(second.model_name).own_prompt.enable_thinking is False
+
+
+def test_a_server_is_told_to_think_as_the_recipe_says(tmp_path, monkeypatch):
+    (tmp_path / "mine.toml").write_text('task = "pairwise"\n[chat]\nenable_thinking = false\n')
+    reach = BackendSettings(
+        base_url="http://127.0.0.1:9/v1", recipe=str(tmp_path / "mine.toml"), extra_body='{"a": 1}'
+    )
+    opened = open_backend("openai-api/local/served", reach)
+    assert json.loads(opened.extra_body) == {
+        "a": 1,
+        "chat_template_kwargs": {"enable_thinking": False},
+    }
+    assert opened.own_prompt.style == "direct"
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "none")
+    with pytest.raises(UsageError, match=r"sets chat\.enable_thinking, which this API"):
+        open_backend("anthropic/claude", BackendSettings(recipe=reach.recipe))

@@ -1,18 +1,18 @@
 """Short trainings from end to end: the tiny judge learns, the real training pairs train."""
 
 import json
-from pathlib import Path
 
 import pytest
 from small_models import colour_items, save_model, small_recipe, trained
 
+import needs
 from unswayed.data.importers import import_files
 from unswayed.model.permutations import structured
 from unswayed.tiny.items import judge_items, rubric_items
 from unswayed.training.planning import plan_training
 from unswayed.training.recipe import load_recipe, with_changes
 
-SHARED = Path(__file__).parents[2].parent / "shared" / "data" / "pagrpo_train"
+SHARED = needs.DATA / "pagrpo_train"
 
 
 def test_the_tiny_judge_becomes_consistent_in_a_few_steps(tmp_path):
@@ -104,7 +104,7 @@ def byte_model(folder):
     return save_model(folder, tokenizer, size=len(vocabulary), context=2048, labels="AB", pull=6.0)
 
 
-@pytest.mark.skipif(not SHARED.exists(), reason="the shared real training files are not here")
+@needs.recorded
 @pytest.mark.parametrize(
     ("name", "n", "presentations"),
     [("chatbot_arena_filter_2perm", 2, 2), ("mmlu_filter_5perm", 4, 5)],

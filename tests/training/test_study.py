@@ -190,9 +190,9 @@ def small(study, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         for name in ("inference", "run", "world"):
             patch.setattr(study[name], "evaluation_items", lambda *given: whole(*given)[:24])
-        for name in ("inference", "run", "settings", "tables"):
+        for name in ("inference", "page_tables", "run", "settings", "tables"):
             patch.setattr(study[name], "PARTS", parts)
-        for name in ("settings", "tables"):
+        for name in ("page_tables", "settings", "tables"):
             patch.setattr(study[name], "SETTINGS", every)
             patch.setattr(study[name], "SWEEPS", {})
         patch.setattr(
@@ -223,7 +223,7 @@ def test_a_run_of_every_arm_makes_the_tables(study, small):
     assert {record["arm"] for record in records} >= set(study["arms"].ARMS)
     titles = {setting.title for setting in study["settings"].SETTINGS}
     assert {record["setting"] for record in records} >= titles
-    pages = study["tables"].page_data(records)
+    pages = study["page_tables"].page_data(records)
     assert "–" not in pages["study"]["figures"].values()
     for table in pages["study"]["tables"].values():
         assert {len(row) for row in table["rows"]} <= {len(table["columns"])}

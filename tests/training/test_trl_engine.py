@@ -283,7 +283,7 @@ def test_a_longer_run_goes_on_from_a_shorter_one(word_model, tmp_path):
 # --- refusals before any weights are loaded ---------------------------------------------------
 
 
-def test_a_batch_that_is_no_multiple_of_the_group_states_the_three_numbers():
+def test_uneven_batch_states_three_numbers():
     with pytest.raises(UsageError, match=r"batch of 12 responses .* P x N = 2 x 4 = 8"):
         check_batch(12, 10, 2, 4)
     with pytest.raises(UsageError, match="11 rows are not a multiple of P = 2"):

@@ -33,6 +33,7 @@ from unswayed.base.visible import one_line
 from unswayed.calls import (
     Caller,
     CallPlan,
+    OutcomeOf,
     Question,
     RunCounts,
     RunSettings,
@@ -82,6 +83,12 @@ class AuditedCalls:
     failures: tuple[str, ...]  # what went wrong, in sentences; empty if nothing did
     # a budget that reaches for the calls that a stopped run did not make
     needed_usd: float | None = None
+
+    @property
+    def n_waiting(self) -> int:
+        """Number of calls without an answer that have not failed."""
+        counts = self.counts
+        return counts.planned - counts.made - counts.cached - counts.failed
 
 
 def run_settings_for(
@@ -146,14 +153,20 @@ class Audit:
         priced: CallPlan | None = None,
         progress: ShowsProgress | None = None,
         stop: asyncio.Event | None = None,
+        outcome_of: OutcomeOf | None = None,
     ) -> AuditedCalls:
         """Make the calls that are missing, until `stop` is set; `priced` is what `price` has just said.
 
-        Failed calls are counted, never raised.
+        With `outcome_of` no call is made: outcomes are recorded, and calls without one are left waiting. Failed calls are counted, never raised.
         """
         caller, store = self.caller, self.caller.pool
         store.bind(model=caller.backend.model, items=self.plan.items)
-        counts = await caller.ask(self.plan.calls(), priced=priced, progress=progress, stop=stop)
+        if outcome_of is None:
+            counts = await caller.ask(
+                self.plan.calls(), priced=priced, progress=progress, stop=stop
+            )
+        else:
+            counts = await caller.take(self.plan.calls(), outcome_of, stop=stop)
         warnings, needed = self.plan.warnings, None
         if counts.left_out:
             warnings.append(
@@ -173,7 +186,11 @@ class Audit:
         return AuditedCalls(
             counts=counts,
             warnings=(*warnings, *caller.backend.remarks),
-            failures=tuple(_failures(counts, caller.settings.budget_usd, needed)),
+            failures=tuple(
+                _failures(
+                    counts, caller.settings.budget_usd, needed, elsewhere=outcome_of is not None
+                )
+            ),
             needed_usd=None if needed is None else enough_usd(needed),
         )
 
@@ -248,7 +265,7 @@ class Audit:
 
 
 def _failures(
-    counts: RunCounts, budget_usd: float | None, needed_usd: float | None
+    counts: RunCounts, budget_usd: float | None, needed_usd: float | None, *, elsewhere: bool
 ) -> Iterator[str]:
     """Why calls are missing and what to do, one sentence for each cause."""
     if counts.fatal is not None:
@@ -257,7 +274,7 @@ def _failures(
         example = f", such as {counts.last_failure}" if counts.last_failure else ""
         yield (
             f"{counts.failed:,} of {plural(counts.planned, 'call')} failed{example.rstrip('.')}. "
-            "Run the same command again to retry."
+            f"Run the same command {'without --batch' if elsewhere else 'again'} to retry."
         )
     if counts.unknown_usage:
         yield (

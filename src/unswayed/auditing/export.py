@@ -15,7 +15,7 @@ from unswayed.auditing.records import RunRecord, read_run
 from unswayed.auditing.run_directory import read_bytes, write_text
 from unswayed.auditing.settings import AuditSettings
 from unswayed.auditing.table_files import Columns, as_csv, write_dataset, write_parquet
-from unswayed.base.counts import plural
+from unswayed.base.counts import agrees, plural
 from unswayed.base.errors import RunDirectoryError, UsageError
 from unswayed.calls import RunSettings
 from unswayed.calls.questions import Drafter, agreed_logprobs
@@ -70,7 +70,8 @@ def decisions_of_run(directory: str | Path) -> Iterator[Decision]:
             yield decision
     if not run.calls.missing and n_read < (n_wanted := sum(1 for _ in plan.calls())):
         raise RunDirectoryError(
-            f"{path / 'calls.sqlite'}: {n_wanted - n_read:,} of {plural(n_wanted, 'answer')} missing or damaged. "
+            f"{path / 'calls.sqlite'}: {n_wanted - n_read:,} of {plural(n_wanted, 'answer')} "
+            f"{agrees(n_wanted - n_read, 'is', 'are')} missing or damaged. "
             f"Run the audit again in {path}: it makes only the missing calls."
         )
 

@@ -219,11 +219,11 @@ def _labels(tables: Sequence[DecisionTable]) -> tuple[str, ...]:
 
 
 def _settings(settings: AuditSettings) -> dict[str, Any]:
-    """Return the settings that determine the figures; the seed and the prompts are recorded by themselves."""
+    """Return the settings that determine the figures; seed and prompts are recorded by themselves."""
     named = {field.name: getattr(settings, field.name) for field in fields(settings)}
     named["protocol"] = settings.protocol or "coupled"
     return {
         name: list(value) if isinstance(value, tuple) else value
         for name, value in named.items()
-        if name not in ("seed", "prompts")
+        if name not in ("seed", "prompts", "batch")
     }

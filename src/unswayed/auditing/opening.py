@@ -2,27 +2,49 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from unswayed.backends import Backend, BackendSettings, backend_of, open_backend
+from unswayed.backends.batches import FORMATS, HALF
+from unswayed.backends.client import HttpBackend
 from unswayed.base.counts import agrees, plural
-from unswayed.base.errors import MissingKeyError, UnswayedError
+from unswayed.base.errors import MissingKeyError, UnswayedError, UsageError
 from unswayed.calls import CallPlan
 from unswayed.store import CallStore, Memory, Pool
 
 
 def open_or_replay(
-    model: str | Backend, settings: BackendSettings, directory: Path | None
+    model: str | Backend,
+    settings: BackendSettings,
+    directory: Path | None,
+    *,
+    in_batches: bool = False,
 ) -> tuple[Backend, MissingKeyError | None]:
     """Open the model; without its key, replay its calls in a run directory, and tell what is missing to
     ask the model itself (see `check_recorded`).
     """
+    if in_batches:
+        return _open_for_batches(model, settings), None
     try:
         return backend_of(model, settings, keeps_calls=directory is not None), None
     except MissingKeyError as missing:
         if not isinstance(model, str) or directory is None or not _holds_calls_of(model, directory):
             raise
         return open_backend(f"replay/{directory}", settings), missing
+
+
+def _open_for_batches(model: str | Backend, settings: BackendSettings) -> HttpBackend:
+    """Open a model for batches: at half price, without a key."""
+    name = model if isinstance(model, str) else model.model
+    if isinstance(model, str) and name.partition("/")[0] in FORMATS:
+        backend = open_backend(name, replace(settings, pricing_only=True))
+        if isinstance(backend, HttpBackend):
+            backend.share_of_price = HALF
+            return backend
+    raise UsageError(
+        f"{name} does not take batches. Leave out --batch, or choose a model of {', '.join(FORMATS)}."
+    )
 
 
 def recorded_calls(directory: Path | None) -> Pool:

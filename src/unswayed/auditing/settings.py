@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Annotated, Literal, Self
 
 import msgspec
@@ -81,6 +82,14 @@ class AuditSettings(Settings):
             description="Items with a tie as gold: exclude them from accuracy, or score ties as a class."
         ),
     ] = "exclude"
+    batch: Annotated[
+        str | None,
+        Meta(
+            description="Call the model in batches at half price: read results from this folder, write "
+            "requests into it.",
+            extra={"text": Path, "value": str | Path | None},
+        ),
+    ] = None
     prompts: PromptSettings = field(default_factory=PromptSettings)
     sample_temperature: float = 1.0  # of repeated samples
     reask: bool = True  # ask once more for the label of a reply that could not be read
@@ -95,6 +104,8 @@ class AuditSettings(Settings):
             UsageError: If a value is of another kind or out of range, or a name is unknown.
         """
         values = {field.name: getattr(self, field.name) for field in fields(self)}
+        if isinstance(self.batch, Path):
+            values["batch"] = str(self.batch)
         if isinstance(self.methods, str):
             values["methods"] = [part.strip() for part in self.methods.split(",") if part.strip()]
         elif not all(isinstance(method, str) for method in self.methods):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Final, Self
 
@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Meta
 
 from unswayed.backends.addresses import SERVICES, Service
+from unswayed.backends.own_prompts import OwnPrompt, asked_as
 from unswayed.backends.protocol import Backend
 from unswayed.base.arguments import Settings
 from unswayed.base.errors import UnknownNameError, UsageError
@@ -84,6 +85,13 @@ class BackendSettings(Settings):
         int,
         Meta(ge=1, le=64, description="Most questions in one request to a decision model."),
     ] = 16
+    recipe: Annotated[
+        str | None,
+        Meta(
+            description="Ask as this recipe does, or as the model trained in this folder.",
+            extra={"value": str | Path | None},
+        ),
+    ] = None  # its prompt goes before the model's own
     device: Annotated[
         str | None,
         Meta(description="Device: cpu, cuda, cuda:1 or mps [default: a GPU if there is one]"),
@@ -138,8 +146,8 @@ class BackendSettings(Settings):
             UsageError: Naming the first setting that is not possible.
         """
         values = asdict(self)
-        if isinstance(self.prices, Path):
-            values["prices"] = str(self.prices)
+        for name in ("prices", "recipe"):
+            values[name] = None if values[name] is None else str(values[name])
         values["extra_body"] = _sorted_object(self.extra_body)
         try:
             return msgspec.convert(values, type(self))
@@ -229,10 +237,31 @@ def open_backend(name: str, settings: BackendSettings | None = None) -> Backend:
         )
         raise UnknownNameError(f"unknown provider {provider!r}. {close}{more}")
     settings = (settings or BackendSettings()).valid()
+    if settings.recipe is not None:
+        settings = _told_to_think(name, settings, asked_as(settings.recipe, OwnPrompt()))
     backend = BACKENDS.load(provider)(model, settings)
+    backend.recipe = settings.recipe
+    backend.own_prompt = asked_as(settings.recipe, backend.own_prompt)
     if settings.extra_body != backend.extra_body is None:
         raise UsageError(f"{name} sends no request, so it takes no extra_body. Leave it out.")
     return backend
+
+
+def _told_to_think(name: str, settings: BackendSettings, own: OwnPrompt) -> BackendSettings:
+    """Return the settings with the thinking mode of a recipe as a field of every request to a server."""
+    provider = name.partition("/")[0]
+    if own.enable_thinking is None or provider not in ("openai-api", "openai", "anthropic"):
+        return settings
+    if provider != "openai-api":
+        raise UsageError(
+            f"{name}: recipe {settings.recipe} sets chat.enable_thinking, which this API does not take."
+        )
+    extra = json.loads(settings.extra_body or "{}")
+    arguments = {"enable_thinking": own.enable_thinking, **extra.get("chat_template_kwargs", {})}
+    return replace(
+        settings,
+        extra_body=json.dumps({**extra, "chat_template_kwargs": arguments}, sort_keys=True),
+    )
 
 
 def backend_of(

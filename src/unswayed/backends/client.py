@@ -24,7 +24,7 @@ import msgspec
 from unswayed.backends import MOST_CONNECTIONS, BackendSettings
 from unswayed.backends.addresses import Address, Service, resolve
 from unswayed.backends.dialect import Dialect, Traits, Transport
-from unswayed.backends.faults import Fault, bad_response, fault_of, lost
+from unswayed.backends.faults import Fault, HttpReply, bad_response, fault_of, lost
 from unswayed.backends.pacing import Clock, Concurrency, Gate, Spacing, backoff_s
 from unswayed.backends.patience import Patience
 from unswayed.backends.prices import FREE, Price, load_prices
@@ -71,6 +71,7 @@ class HttpBackend(Backend):
         self.dialect = dialect
         self.settings = settings
         self.clock = clock or Clock()
+        self.share_of_price = 1.0  # less in batches
         self.patience = Patience(settings.patience, self.clock)
         self._price = price
         self._connect = connect or self._connect_http
@@ -162,7 +163,8 @@ class HttpBackend(Backend):
         """
         if self._price is None:
             return None
-        return self._price.of(input_tokens, output_tokens + self.traits.thinking_tokens)
+        tokens = output_tokens + self.traits.thinking_tokens
+        return self.share_of_price * self._price.of(input_tokens, tokens)
 
     async def close(self) -> None:
         """Stop what is under way and close all connections."""
@@ -228,6 +230,10 @@ class HttpBackend(Backend):
             reply = await transport.post(body)
         except ServerError as error:
             return lost(error, self.address)
+        return self.read(reply)
+
+    def read(self, reply: HttpReply) -> Response | Fault:
+        """Read a whole reply of the server."""
         fault = fault_of(reply, self.address, model=self.model, wall=self.clock.wall())
         if fault is not None:
             return fault
@@ -253,7 +259,7 @@ class HttpBackend(Backend):
                 self.gives_logprobs = False
         cost = None
         if self._price is not None and response.usage_known:
-            cost = self._price.of(
+            cost = self.share_of_price * self._price.of(
                 response.input_tokens, response.output_tokens, response.cached_tokens
             )
         # The response is new and known to nobody yet; a copy would cost as much as decoding it.

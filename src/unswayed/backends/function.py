@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from unswayed.backends.own_prompts import OwnPrompt
-from unswayed.backends.protocol import Answer, Backend, Outcome
+from unswayed.backends.protocol import Answer, Backend, Outcome, overlapping
 from unswayed.base.arguments import checked
 from unswayed.base.errors import UsageError
 from unswayed.model.calls import Failure, Query, Response, TokenLogprob
@@ -70,22 +70,9 @@ class FunctionJudge(Backend):
         calls = getattr(function, "__call__", None)  # noqa: B004  an object's may be async
         self._is_async = any(map(inspect.iscoroutinefunction, (function, calls)))
 
-    async def answer(self, queries: Iterable[Query]) -> AsyncGenerator[Answer, None]:
+    def answer(self, queries: Iterable[Query]) -> AsyncGenerator[Answer, None]:
         """Answer every query once; see `Backend.answer`."""
-        remaining = iter(queries)
-        running: dict[asyncio.Task[Outcome], Query] = {}
-        try:
-            while True:
-                while len(running) < self._at_once and (query := next(remaining, None)) is not None:
-                    running[asyncio.ensure_future(self._outcome(query))] = query
-                if not running:
-                    return
-                done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-                for task in done:
-                    yield running.pop(task), task.result()
-        finally:
-            for task in running:
-                task.cancel()
+        return overlapping(queries, self._outcome, at_once=self._at_once)
 
     async def _outcome(self, query: Query) -> Outcome:
         item, shown, instead = query.item, query.ask.presentation, query.ask.substitute

@@ -12,6 +12,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import msgspec
 import numpy as np
@@ -23,6 +24,7 @@ from unswayed.backends.local_models import LoadedModel, check_places, load_model
 from unswayed.backends.local_plans import Step
 from unswayed.backends.local_texts import generate
 from unswayed.backends.model_folders import ModelFolder, check_extras, locate
+from unswayed.backends.own_prompts import asked_as
 from unswayed.backends.protocol import Answer, Backend
 from unswayed.base.registry import require
 from unswayed.model.calls import Failure, Query, Response
@@ -38,6 +40,7 @@ def open_huggingface(model: str, settings: BackendSettings) -> HuggingFaceBacken
     check_places(settings, f"hf/{model}")
     folder = locate(model, dtype=settings.dtype, weights=not settings.pricing_only)
     check_extras(folder, f"hf/{model}")
+    folder = replace(folder, prompt=asked_as(settings.recipe, folder.prompt))
     return HuggingFaceBackend(folder, settings)
 
 

@@ -11,6 +11,7 @@ import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -28,9 +29,9 @@ PROMPT_FILE: Final = "unswayed_prompt.json"
 TEMPLATE_FILE: Final = "prompt_template.jinja"
 
 MOST_BYTES: Final = 1 << 16
-"""Of the file; what training writes has a few hundred."""
+"""Largest size of the file; training writes a few hundred bytes."""
 MOST_LETTERS: Final = 200
-"""Of a tag."""
+"""Longest tag."""
 
 Tag = Annotated[str, Meta(max_length=MOST_LETTERS)]
 
@@ -100,6 +101,21 @@ def own_prompt_of(folders: Sequence[Path]) -> OwnPrompt:
         if template.is_file():
             return OwnPrompt(template=str(template), only_template=True)
     return OwnPrompt()
+
+
+def asked_as(recipe: str | None, own: OwnPrompt) -> OwnPrompt:
+    """Return how a recipe, or the folder of a trained model, asks; the model's own prompt without one.
+
+    Raises:
+        UsageError: If the recipe cannot be read.
+    """
+    if recipe is None:
+        return own
+    if os.path.lexists(Path(recipe) / PROMPT_FILE):
+        return own_prompt_of([Path(recipe)])
+    recipes = import_module("unswayed.training.recipe")  # by name, as tables name what is above
+    settled: OwnPrompt = recipes.prompt_of(recipes.load_recipe(recipe), own)
+    return settled
 
 
 def _read(path: Path, template: Path) -> OwnPrompt:

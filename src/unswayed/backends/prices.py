@@ -72,6 +72,7 @@ FREE = Price(input=0.0, output=0.0)
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     as_of: str
     models: dict[str, Price]
+    checked: dict[str, str] = {}  # provider to the date of its prices, where that is known
     note: str = ""
 
 
@@ -79,7 +80,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class PriceTable:
     """List prices by full model name."""
 
-    as_of: str  # when the shipped prices were last looked at; a date
+    checked: Mapping[str, str]  # provider to the date when its shipped prices were last looked at
     shipped: Mapping[str, Price]  # valid at the providers' own addresses only
     given: Mapping[str, Price]  # the user's own, valid wherever the model is called
     source: str = ""  # the user's file, or ""
@@ -103,7 +104,7 @@ def load_prices(override: str | Path | None = None) -> PriceTable:
     text = files("unswayed.backends").joinpath("prices.toml").read_bytes()
     shipped = msgspec.toml.decode(text, type=_File)
     if override is None:
-        return PriceTable(shipped.as_of, shipped.models, {})
+        return PriceTable(shipped.checked, shipped.models, {})
     path = Path(override)
     try:
         raw = read_whole(path)
@@ -117,4 +118,4 @@ def load_prices(override: str | Path | None = None) -> PriceTable:
             f"{path} is not a price table: {error}. It needs as_of (a date) and models, each with "
             "input and output in USD per million tokens."
         ) from None
-    return PriceTable(shipped.as_of, shipped.models, given.models, str(path))
+    return PriceTable(shipped.checked, shipped.models, given.models, str(path))

@@ -20,10 +20,10 @@ A backend is one file with a class on top of `Backend` and a function that opens
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from unswayed.backends.own_prompts import OwnPrompt
 from unswayed.model.calls import Failure, Query, Request, Response
@@ -74,6 +74,7 @@ class Backend:
         samples: Whether asking the same again may bring another answer (`Ask.sample`).
         own_prompt: How it is asked unless its user says otherwise: as it was trained to be, or as
             everybody is.
+        recipe: Recipe that the prompt was taken from in place of the model's own.
         extra_body: The JSON object of the settings that goes into every request; None if it takes none.
         packing: How questions share requests, for `run.json`; None where they do not.
         server: The address calls go to, without anything secret; None for local models.
@@ -90,6 +91,7 @@ class Backend:
     reads_prompt: bool = True
     samples: bool = True
     own_prompt: OwnPrompt = OwnPrompt()
+    recipe: str | None = None
     extra_body: str | None = None
     packing: Mapping[str, float] | None = None
     server: str | None = None
@@ -147,6 +149,26 @@ class Backend:
 
     async def close(self) -> None:
         """Release connections and memory."""
+
+
+async def overlapping(
+    queries: Iterable[Query], ask: Callable[[Query], Coroutine[Any, Any, Outcome]], *, at_once: int
+) -> AsyncGenerator[Answer, None]:
+    """Answer every query once, in calls that overlap; see `Backend.answer`."""
+    remaining = iter(queries)
+    running: dict[asyncio.Task[Outcome], Query] = {}
+    try:
+        while True:
+            while len(running) < at_once and (query := next(remaining, None)) is not None:
+                running[asyncio.create_task(ask(query))] = query
+            if not running:
+                return
+            done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                yield running.pop(task), task.result()
+    finally:
+        for task in running:
+            task.cancel()
 
 
 def unanswered(query: Query, model: str) -> Failure:

@@ -52,7 +52,7 @@ class HttpTransport:
         self._url = URL(url, encoded=True)
         self._shown = address.shown
         self._timeout_s = timeout_s
-        self._proxy = None if address.is_loopback else _proxy_for(url)
+        self._proxy = None if address.is_loopback else proxy_for(url)
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
                 limit=connections, ttl_dns_cache=300, keepalive_timeout=_IDLE_S
@@ -137,7 +137,7 @@ class HttpTransport:
         """Return the body, decompressed bit by bit; cut off soon after `most` bytes."""
         encoding = response.headers.get("content-encoding", "").strip().lower()
         if encoding in {"", "identity"}:
-            return await _plain(response, most)
+            return await plain_body(response, most)
         if encoding not in _ZLIB:
             raise ServerError(
                 f"{self._shown} sent an answer compressed as {encoding!r}; only gzip was asked for"
@@ -161,7 +161,8 @@ class HttpTransport:
                 connector.close().__await__().send(None)
 
 
-async def _plain(response: aiohttp.ClientResponse, most: int) -> bytes:
+async def plain_body(response: aiohttp.ClientResponse, most: int) -> bytes:
+    """Return a body as it was sent; cut off soon after `most` bytes."""
     received = bytearray()
     async for chunk in response.content.iter_any():
         received += chunk
@@ -183,7 +184,8 @@ async def _inflated(response: aiohttp.ClientResponse, most: int) -> bytes:
     return bytes(received)
 
 
-def _proxy_for(url: str) -> str | None:
+def proxy_for(url: str) -> str | None:
+    """Return the proxy that the environment names for an address."""
     parts = urlsplit(url)
     named = getproxies().get(parts.scheme)
     if not named or proxy_bypass(parts.netloc):

@@ -18,7 +18,7 @@ import os
 import time
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -39,6 +39,7 @@ from unswayed.backends.local_jobs import (
 from unswayed.backends.local_models import load_tokenizer
 from unswayed.backends.local_texts import seed_of
 from unswayed.backends.model_folders import ModelFolder, locate
+from unswayed.backends.own_prompts import asked_as
 from unswayed.backends.protocol import Answer, Backend
 from unswayed.base.errors import MissingExtraError, UsageError
 from unswayed.base.registry import install_command
@@ -77,6 +78,7 @@ def open_vllm(model: str, settings: BackendSettings) -> VllmBackend:
         )
     folder = locate(model, provider="vllm", dtype=settings.dtype, weights=not settings.pricing_only)
     _check(folder, settings, f"vllm/{model}")
+    folder = replace(folder, prompt=asked_as(settings.recipe, folder.prompt))
     return VllmBackend(folder, settings)
 
 

@@ -17,6 +17,7 @@ UnswayedError                 exit code 2 unless it says otherwise
 │   ├── RateLimitedError      429
 │   ├── ServerError           5xx, connection refused or lost, time-out
 │   └── BadResponseError      an answer that is not what the protocol promises
+├── WaitingError              a batch has no results yet (exit code 4)
 ├── StoreError                the store cannot be read or written (disk full, damaged)
 └── GateError                 a gate failed (exit code 1)
 """
@@ -102,6 +103,12 @@ class ServerError(BackendError):
 
 class BadResponseError(BackendError):
     """The server answered with something that is not a completion."""
+
+
+class WaitingError(UnswayedError):
+    """Results of a provider's batch are awaited; the message says how to upload the requests."""
+
+    exit_code = 4
 
 
 class StoreError(UnswayedError):

@@ -1,6 +1,6 @@
 """Turn questions into recorded calls and decisions: a `Caller` prices, asks and reads."""
 
-from unswayed.calls.caller import Asked, Caller
+from unswayed.calls.caller import Asked, Caller, OutcomeOf
 from unswayed.calls.counts import RunCounts
 from unswayed.calls.interrupts import stop_on_interrupt
 from unswayed.calls.keys import Question
@@ -12,6 +12,7 @@ __all__ = [
     "Asked",
     "CallPlan",
     "Caller",
+    "OutcomeOf",
     "Progress",
     "Question",
     "RunCounts",

@@ -49,6 +49,10 @@ def prompts_for(backend: Backend, prompts: PromptSettings) -> PromptSettings:
     reworded = prompts.style != PromptSettings().style or prompts.template or prompts.shots
     if reworded and not backend.reads_prompt:
         raise UsageError(f"{backend.model} reads no prompt: leave out prompt, template and shots.")
+    if backend.recipe is not None and (prompts.prompt or prompts.template or prompts.label_set):
+        raise UsageError(
+            f"recipe {backend.recipe} settles the prompt. Leave out prompt, template and labels."
+        )
     return replace(backend.own_prompt.settings(prompts), extra_body=backend.extra_body)
 
 

@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from unswayed.backends.protocol import Backend
+from unswayed.backends.protocol import Backend, Outcome
 from unswayed.calls.counts import RunCounts
 from unswayed.calls.errand import Errand
 from unswayed.calls.flights import Flights
 from unswayed.calls.keys import Question
-from unswayed.calls.pricing import CallPlan, check_budget, plan_calls
+from unswayed.calls.pricing import CallPlan, check_budget, plan_calls, with_cost
 from unswayed.calls.progress import ShowsProgress, keep_showing
 from unswayed.calls.questions import Drafter, RunSettings, settle_logprobs
 from unswayed.calls.reading import read_decisions
 from unswayed.calls.window import Kept, Window
-from unswayed.model.calls import Query, Request, Response
+from unswayed.calls.writer import Failed, writer_for
+from unswayed.model.calls import Failure, Query, Request, Response
 from unswayed.model.decisions import Decision
 from unswayed.store import Pool
 
 GRACE_S: Final = 3.0
 """How long calls in flight may take to finish after the run was asked to stop."""
+
+
+OutcomeOf = Callable[[bytes, Query], Outcome | None]
+"""Returns what came of a call, by its key, or None if nothing did."""
 
 
 class Asked(NamedTuple):
@@ -135,6 +140,47 @@ class Caller:
             if not task.cancelled():
                 task.result()
         counts.interrupted = stop.is_set() and errand.is_unfinished
+        return counts
+
+    async def take(
+        self,
+        questions: Iterable[Question],
+        outcome_of: OutcomeOf,
+        *,
+        stop: asyncio.Event | None = None,
+    ) -> RunCounts:
+        """Record the outcomes of calls that were made elsewhere; calls without one stay missing.
+
+        Raises:
+            StoreError, RunDirectoryError: As for `ask`.
+        """
+        self._settle()
+        stop = stop or asyncio.Event()
+        counts = RunCounts()
+        window = Window(questions, self._drafter, self.pool, counts)
+        writer = writer_for(self.pool, counts.add)
+        try:
+            while not (window.exhausted or stop.is_set()):
+                window.look()
+                while window.ready:
+                    draft = window.ready.popleft()
+                    outcome = outcome_of(draft.key, draft.query)
+                    if isinstance(outcome, Response):
+                        outcome = with_cost(outcome, draft.request, self.backend)
+                        decision, is_followed = window.answered(draft, outcome)
+                        writer.add(draft.answered(outcome, decision, retried=is_followed))
+                    elif isinstance(outcome, Failure):
+                        failed = Failed(draft.key, draft.request, outcome)
+                        if self.pool.failed([draft.key]):  # kept by an earlier run
+                            counts.add([failed])
+                        else:
+                            writer.add(failed)
+                    await writer.room()
+                await asyncio.sleep(0)  # for Ctrl-C
+        finally:
+            await writer.close()
+        writer.check()
+        counts.interrupted = not window.exhausted
         return counts
 
     async def decide(self, questions: Sequence[Question]) -> Asked:

@@ -14,9 +14,8 @@ from unswayed.calls.drafts import Draft
 from unswayed.calls.flights import Flight, Flights
 from unswayed.calls.pricing import with_cost
 from unswayed.calls.window import Window
-from unswayed.calls.writer import BatchWriter, Failed, Remembering, Row
+from unswayed.calls.writer import Failed, Row, writer_for
 from unswayed.model.calls import Failure, Query, Request, Response
-from unswayed.store import Memory
 
 MOST_LOOKS: Final = 8
 """Chunks of recorded calls skipped in one go while calls are in flight (about 40 ms)."""
@@ -38,11 +37,7 @@ class Errand:
     ) -> None:
         self.fatal: str | None = None  # why no further call can be made
         self.is_abandoned = False
-        self.writer: BatchWriter | Remembering = (
-            Remembering(flights.pool, self._recorded)
-            if isinstance(flights.pool, Memory)
-            else BatchWriter(flights.pool, self._recorded)
-        )
+        self.writer = writer_for(flights.pool, self._recorded)
         self._window = window
         self._counts = counts
         self._flights = flights

@@ -23,7 +23,7 @@ from unswayed.store import Pool, prompt_bytes
 MOST_KEPT: Final = 64 << 20
 """Bytes of prompts kept between pricing and asking; the rest is rendered again."""
 DRAFT_BYTES: Final = 800
-"""What a draft takes besides its prompt."""
+"""Size of a draft without its prompt."""
 MOST_FRAMES: Final = 4096
 """Frames kept, about 2 kB each: candidates sorted by content have as many as there are orders."""
 

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from unswayed.base.errors import StoreError, UnswayedError
 from unswayed.model.calls import Failure, Request, Response
-from unswayed.store import CallStore, Memory
+from unswayed.store import CallStore, Memory, Pool
 
 BATCH: Final = 50
 BATCH_S: Final = 0.2
@@ -179,6 +179,13 @@ class BatchWriter:
         return self._commit_alike(
             [Failed(row.key, row.request, Failure(error="StoreError", message=reason))]
         )
+
+
+def writer_for(pool: Pool, on_commit: OnCommit) -> BatchWriter | Remembering:
+    """Return the writer of a pool."""
+    return (
+        Remembering(pool, on_commit) if isinstance(pool, Memory) else BatchWriter(pool, on_commit)
+    )
 
 
 class Remembering:

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, TextIO
 
-from unswayed.base.errors import UnswayedError
-from unswayed.cli.output import drop_output, note, usable_streams
+from unswayed.base.errors import UnswayedError, WaitingError
+from unswayed.cli.output import aside, drop_output, note, usable_streams
 
 __all__ = ["main"]
 
@@ -22,6 +22,7 @@ COMMANDS = {
     "import": "unswayed.cli.import_:import_",
     "calibrate": "unswayed.cli.calibrate:calibrate",
     "judge": "unswayed.cli.judge:judge",
+    "serve": "unswayed.cli.serve:serve",
     "filter": "unswayed.cli.filter:filter_",
     "train": "unswayed.cli.train:train",
     "train advise": "unswayed.cli.advise:advise",
@@ -37,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code.
 
     0 done, 1 a gate failed, 2 bad usage or input, 3 finished but calls failed or the budget ran
-    out, 130 interrupted.
+    out, 4 calls have no result in --batch yet, 130 interrupted.
     """
     usable_streams()
     try:
@@ -47,7 +48,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except UnswayedError as error:
-        note(error)
+        if isinstance(error, WaitingError):  # with the commands that upload
+            aside(f"unswayed: {error}")
+        else:
+            note(error)
         return error.exit_code
     except KeyboardInterrupt:
         note("interrupted. Recorded calls will not be repeated.")

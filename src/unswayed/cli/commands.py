@@ -11,6 +11,7 @@ EXAMPLES: Final = {
     "import": "unswayed import auto log.jsonl --out decisions.jsonl",
     "calibrate": "unswayed calibrate pride items.jsonl --model MODEL --out pride.json",
     "judge": "unswayed judge new.jsonl --model MODEL --method pride.json",
+    "serve": "unswayed serve systemone/NAME --base-url http://127.0.0.1:8000/v1",
     "filter": "unswayed filter items.jsonl --model hf/PATH --out train.jsonl",
     "train": "unswayed train distill items.jsonl --recipe RECIPE --out trained",
     "train advise": "unswayed train advise items.jsonl --model PATH",
@@ -22,11 +23,11 @@ EXAMPLES: Final = {
 }
 PANELS: Final = {
     "Data": "task on_bad_item limit sample data_dir columns",
-    "Judge": "model decisions method order prompt template labels reask shots",
+    "Judge": "model decisions method order recipe prompt template labels reask shots",
     "Measurement": "methods orders protocol probs estimation_items estimation_sizes group_by seed "
     "resamples gold_ties margin",
     "Output and gates": "out json max_flip_rate fail_if rule max_failed_share junit baseline margin calls force",
-    "API calls and cost": "budget base_url max_connections timeout max_retries patience prices extra_body pack "
+    "API calls and cost": "budget batch base_url max_connections timeout max_retries patience prices extra_body pack "
     "dry_run",
     "Local models (hf/, vllm/)": "device device_map dtype attn_implementation memory_gb threads "
     "tensor_parallel trust_remote_code",

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from unswayed.auditing.run_directory import write_text
+from unswayed.auditing.run_directory import json_text, write_text
 from unswayed.backends import BackendSettings, open_backend
 from unswayed.base.counts import agrees, plural
 from unswayed.base.sync import run_sync
@@ -16,9 +16,10 @@ from unswayed.calls.calibration import prompts_for
 from unswayed.cli.options import Calls, Model, check_out, with_options
 from unswayed.cli.output import note, write
 from unswayed.model.items import encode_item, load_items
-from unswayed.prompts import AskOptions
+from unswayed.prompts import AskOptions, prompt_fingerprint
 from unswayed.sources import DataOptions, model_for
-from unswayed.training.filtering import ask_in_orders, keep_inconsistent
+from unswayed.training.filtering import ask_in_orders, beside, keep_inconsistent
+from unswayed.training.recipe import local_name, recipe_at
 
 
 @with_options
@@ -47,6 +48,9 @@ def filter_(
     """Keep items on which a model's choice changes with the order."""
     check_out(out, None if data == "-" else data, evaluation)
     items = selection.load(data)
+    recipe = None if reach.recipe is None else recipe_at(reach.recipe)
+    if recipe is not None:
+        model, orders = model or local_name(recipe.model), orders or recipe.data.orders
     backend = open_backend(model_for(model, data), reach)
     prompts = prompts_for(backend, asking.prompts())
     directory = calls or out.with_name(f"{out.name.partition('.')[0]}.calls")
@@ -70,6 +74,14 @@ def filter_(
         evaluation=() if evaluation is None else load_items(evaluation).items,
     )
     write_text(out, "".join(f"{encode_item(item).decode()}\n" for item in kept.items))
+    record = {
+        "model": backend.model,
+        "prompt": prompts.style,
+        "prompt_fingerprint": prompt_fingerprint(prompts),
+        "orders": orders,
+        "report": asdict(kept.report),
+    }
+    write_text(beside(out), json_text(record))
     for name, count in asdict(kept.report).items():
         typer.echo(f"{count:8,} {name.replace('_', ' ')}")
     write(f"\n{out}")

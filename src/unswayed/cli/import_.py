@@ -64,6 +64,8 @@ def import_(
         )
     for bad in imported.bad_records[:5]:
         note(f"{bad} (left out)")
+    if imported.warning:
+        note(f"warning: {imported.warning}")
     if out is not None:
         lines = [line_of(decision).decode() for decision in imported.decisions]
         write_text(out, "".join(f"{line}\n" for line in lines))

@@ -94,7 +94,7 @@ def judge(
     progress = None if out is None or dry_run else Progress()
     with Judge(
         model_for(model, data),
-        method=_method(method, order),
+        method=method_of(method, order),
         prompt=asking.prompts(examples_of(shots)),
         reask=asking.reask,
         budget=budget,
@@ -134,7 +134,7 @@ def judge(
     return 3 if stream.failed else 0
 
 
-def _method(text: str | None, order: Literal["given", "canonical"]) -> str | Method | FittedFile:
+def method_of(text: str | None, order: Literal["given", "canonical"]) -> str | Method | FittedFile:
     """Return the method that `--method` and `--order` name."""
     if order == "canonical":
         if text not in (None, BASE, order):

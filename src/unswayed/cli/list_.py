@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from unswayed.base.counts import plural
 from unswayed.base.errors import UsageError
 from unswayed.base.registry import did_you_mean
 from unswayed.cli.output import show, write
@@ -68,12 +70,21 @@ def _prices() -> Listing:
     from unswayed.backends.prices import load_prices
 
     table = load_prices()
+    today = datetime.datetime.now(datetime.UTC).date()
+    ages = {
+        provider: f"{day}, {plural((today - datetime.date.fromisoformat(day)).days, 'day')} ago"
+        for provider, day in table.checked.items()
+    }
     rows = [
-        (name, *("" if rate is None else f"{rate:g}" for rate in rates))
+        (
+            name,
+            *("" if rate is None else f"{rate:g}" for rate in rates),
+            ages[name.partition("/")[0]],
+        )
         for name, price in sorted(table.shipped.items())
         for rates in ((price.input, price.cached_input, price.output),)
     ]
-    return (f"priced model ({table.as_of})", "USD per 1M input tokens", "cached", "output"), rows
+    return ("priced model", "USD per 1M input tokens", "cached", "output", "checked"), rows
 
 
 def _benchmarks() -> Listing:

@@ -26,11 +26,11 @@ def show_price(plan: CallPlan, *, json: bool) -> None:
     if json:
         write_bytes(json_text(asdict(plan)).encode())
         return
-    cost = (
-        "unknown: no price for this model"
-        if plan.est_cost_usd is None
-        else f"${plan.est_cost_usd:,.4f}"
-    )
+    cost = "unknown: this model has no price; give one with --prices"
+    if plan.est_cost_usd is not None:
+        free = plan.n_to_make and not plan.est_cost_usd
+        why = " (on this machine, or priced at 0)" if free else ""
+        cost = f"${plan.est_cost_usd:,.4f}{why}"
     seconds = f", {plan.n_seconds:,} of them second calls" if plan.n_seconds else ""
     write(
         f"{plural(plan.n_distinct, 'call')} for {plural(plan.n_questions, 'question')}{seconds}: "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
@@ -19,12 +20,13 @@ from unswayed.cli.steps import StepLines
 from unswayed.cli.training_options import changes_of, check_read, exact_form
 from unswayed.sources import DataOptions
 from unswayed.training.checkpoints import RECORD
+from unswayed.training.filtering import check_prompt
 from unswayed.training.held_out import checked_items, figures_of, look_filtered
 from unswayed.training.memory import advice
 from unswayed.training.plan import Plan
 from unswayed.training.planning import plan_training
 from unswayed.training.processes import is_main
-from unswayed.training.recipe import load_recipe, with_changes
+from unswayed.training.recipe import load_recipe, local_name, with_changes
 from unswayed.training.recipe_parts import Layouts
 from unswayed.training.reward_settings import REWARDS, Advantage
 from unswayed.training.run import TrainingResult
@@ -119,30 +121,28 @@ def train(
         advantage=advantage,
         engine=engine,
     )
-    if dry_run:
+    fingerprint = plan.record["prompt_fingerprint"]
+    if is_main() and (told := check_prompt(Path(data), plan.recipe.prompt.style, fingerprint)):
+        note(told)
+    if dry_run and (out / RECORD).is_file():  # what a run there would be refused for
         folder = RunFolder(out)
-        if (out / RECORD).is_file():  # what a run there would be refused for
-            folder.check_same_run(folder.read_record(), plan.record)
-        if is_main():
-            _announce(plan)
-            if (memory := f"memory: {advice(plan.demand)}") not in plan.warnings:
-                note(memory)
-            sys.stdout.write(json_text(plan.described()))
-        return 0
+        folder.check_same_run(folder.read_record(), plan.record)
     if is_main():  # of several processes one talks
-        _announce(plan)
+        _announce(plan, dry_run=dry_run)
+    if dry_run:
+        return 0
     lines = StepLines()
     try:
         result = run_training(plan, out, report=lines, begin=_begin)
     finally:
         lines.close()
     if is_main():
-        _conclude(plan, result)
+        _conclude(plan, result, name, out)
     return INTERRUPTED if result.interrupted else 0
 
 
-def _announce(plan: Plan) -> None:
-    """Announce the model, objective and data of a run, and what was left out."""
+def _announce(plan: Plan, *, dry_run: bool) -> None:
+    """Announce objective and data of a run and what was left out; before a dry run ends, the whole plan."""
     for warning in plan.warnings:
         note(warning)
     counts = plan.groups.counts
@@ -167,6 +167,10 @@ def _announce(plan: Plan) -> None:
         f"{plural(plan.steps, 'step')}, {plan.steps_per_epoch:,} per epoch",
         err=True,
     )
+    if dry_run:
+        if (memory := f"memory: {advice(plan.demand)}") not in plan.warnings:
+            note(memory)
+        sys.stdout.write(json_text(plan.described()))
 
 
 def _begin(step: int) -> None:
@@ -175,7 +179,7 @@ def _begin(step: int) -> None:
         typer.echo(f"resuming from step {step:,}", err=True)
 
 
-def _conclude(plan: Plan, result: TrainingResult) -> None:
+def _conclude(plan: Plan, result: TrainingResult, name: str, out: Path) -> None:
     """Print the figures of a finished run, and the model's name."""
     if result.interrupted:
         note(plan.interrupted_after(result.steps))
@@ -193,4 +197,6 @@ def _conclude(plan: Plan, result: TrainingResult) -> None:
             "no held-out item was consistent before training, as after a filter. To measure the gain "
             "from training, audit fresh items."
         )
-    write(f"\n{result.model_name}\nnext: unswayed audit DATA --model {result.model_name}")
+    asked = shlex.join(["--model", str(local_name(name)), "--recipe", str(out)])
+    write(f"\n{result.model_name}\nnext: unswayed audit DATA {asked}")
+    write(f"      unswayed audit DATA --model {shlex.quote(result.model_name)}")

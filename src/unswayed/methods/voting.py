@@ -69,6 +69,13 @@ def mean_by_candidate(values: FloatArray, cells: BoolArray, weights: FloatArray)
     return mean
 
 
+def log_mean_by_candidate(probs: FloatArray, cells: BoolArray, weights: FloatArray) -> FloatArray:
+    """Softmax of the weighted mean of log(p + 1e-10) over the cells read, (I, T, n) -> (I, n)."""
+    logs = np.log(probs + EPSILON)
+    total = np.where(cells[:, :, None], logs * weights[None, :, None], 0.0).sum(axis=1)
+    return softmax(total / np.maximum(cells @ weights, 1.0)[:, None])
+
+
 def decide_by_answer(table: DecisionTable) -> VerdictTable:
     """Decide by the answer in the only column; a declared tie is one of all candidates.
 
@@ -137,9 +144,7 @@ def decide_by_average(
     probs = mean_probs(table, cells, weight)
     scores = probs
     if logit and table.probs is not None:
-        logs = np.log(table.probs + EPSILON)
-        total = np.where(cells[:, :, None], logs * weight[None, :, None], 0.0).sum(axis=1)
-        scores = softmax(total / np.maximum(cells @ weight, 1.0)[:, None])
+        scores = log_mean_by_candidate(table.probs, cells, weight)
         scores[np.isnan(probs)] = np.nan
     verdict = argmax_by_tie_rule(scores, table, tolerance=TOLERANCE)
     confidence = probs[np.arange(len(table)), np.maximum(verdict, 0)]

@@ -11,7 +11,7 @@ from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.patterns import unique_rows
 
 _CELLS = 1 << 40
-"""Numbers of joint patterns that are told apart before they are numbered anew."""
+"""Largest number of joint patterns; above it, patterns are numbered again."""
 
 
 def paired_by_item(a: Sequence[Outcomes], b: Sequence[Outcomes]) -> list[tuple[Outcomes, Outcomes]]:

@@ -18,10 +18,10 @@ from unswayed.report.findings import Finding
 Asked = Mapping[str, str | int | float | bool | None]
 
 PROMPTS: Final = ("prompt", "template", "labels", "shots", "base_url")
-"""What an answer depends on besides the model and the item, as options are called."""
+"""Options that change an answer to the same item by the same model."""
 
 WHICH: Final = ("task", "data_dir")
-"""What tells the items besides their name."""
+"""Options that select items, with the name of their set."""
 
 CALLS: Final = {
     "pairwise": 'compare("question", "answer one", "answer two")',

@@ -76,13 +76,19 @@ def load_runs(directories: Sequence[str | Path], *, names: Sequence[str] = ()) -
             for run in (first, o)
         )
         both = {(old[name], new[name]) for name in old.keys() & new.keys()}
-        told = (
+        told: tuple[str, ...] = (
             ()
             if old or new
             else ("The run did not count distinct questions, so each item counts as one.",)
         )
         if both and len(both) > min(len(set(units)) for units in zip(*both, strict=True)):
             told = ("The runs group items into questions differently; the first run decides.",)
+        asked = [run.run.prompt for run in (runs[0], r) if run.run.prompt]
+        if len({prompt.fingerprint for prompt in asked}) > 1:
+            names = " and ".join(prompt.name for prompt in asked)
+            told += (
+                f"The runs asked with different prompts ({names}): differences include the prompt's.",
+            )
         gains = changes(first, o, seed=runs[0].run.seed)
         compared.append(replace(r, changes=gains, caveats=(*r.caveats, *told)))
     return [runs[0], *compared]

@@ -16,7 +16,7 @@ from unswayed.model.items import ItemSet
 from unswayed.store.records import Recorded, Totals, written
 
 ENTRY_BYTES: Final = 220
-"""What a key and its answer take besides the answer's own bytes (measured: 173 to 212)."""
+"""Bytes of a key and its answer, without the answer's own bytes (measured: 173 to 212)."""
 LOST: Final = b""
 """Stands for the answer of a call that failed."""
 

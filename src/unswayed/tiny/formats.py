@@ -42,4 +42,4 @@ FORMATS: Final[Mapping[str, Format]] = {
         begins_from=_JUDGE.folder,
     ),
 }
-"""By what follows `tiny/` in the model's name."""
+"""Formats, by the part of the model's name after `tiny/`."""

@@ -23,6 +23,7 @@ from unswayed.model.items import Item, ItemSet, blind, by_criterion, expanded, t
 from unswayed.model.presentation import Ask, presentations
 from unswayed.prompts import PromptSettings
 from unswayed.training.asking import ask_recorded
+from unswayed.training.checkpoints import read_object
 
 FATES: Final = ("evaluation", "incomplete", "kept", "unparsed", "consistent")
 """What can become of an item; of criteria with several fates the first decides."""
@@ -49,6 +50,22 @@ class Filtered:
 
     items: tuple[Item, ...]
     report: FilterReport
+
+
+def beside(items: Path) -> Path:
+    """Return the file that keeps how items were filtered."""
+    return items.with_name(f"{items.name.partition('.')[0]}.filter.json")
+
+
+def check_prompt(items: Path, style: str, fingerprint: str) -> str | None:
+    """Return a warning if the items were filtered by another prompt; None if not, or if nothing says so."""
+    filtered = read_object(beside(items))
+    if filtered.get("prompt_fingerprint") in (None, fingerprint):
+        return None
+    return (
+        f"{items.name} was filtered with prompt {filtered.get('prompt')} of {filtered.get('model')}; "
+        f"this run asks with another ({style}). Filter again with --recipe."
+    )
 
 
 def filter_asks(n: int, *, orders: str | None = None) -> tuple[Ask, ...]:

@@ -26,6 +26,9 @@ T = S x L; h, f, q, k are the widths of a layer, its feed-forward part, its quer
                  once, in rollouts by transformers; vLLM's lies in its share
     vllm         rollout.gpu_memory x the GPU's memory, in rollouts by vllm-colocate
 
+    asking       c x parameters + 4 x S x vocabulary, before training, where the untrained model answers:
+                 whole, on the first process alone, with nothing of the run loaded yet
+
 Weights, gradients, states, reference and vllm stay; of cache, update, and what forward and backward
 hold (casts, gathered, activations, logits) only the largest counts. Parameter counts are exact. The
 rest was compared with the peak of the tensors alive in training steps on a CPU: see `MEASURED`. The
@@ -70,6 +73,7 @@ class Pass(NamedTuple):
     response: int  # tokens of a response, sampled or given
     # tokens of a sequence whose probabilities are computed; None for all
     answered: int | None = None
+    asks: bool = False  # whether the untrained model answers first, on the first process
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +87,7 @@ class Demand:
     prompt: int
     response: int
     answered: int | None = None  # tokens of a sequence whose logits are computed; None for all
+    asks: bool = False  # whether the untrained model answers before training
     sampled_at_once: int  # responses that transformers samples at once; 0 where it samples none
     fused: bool  # whether logits are computed in blocks and never held whole
     keeps_reference: bool  # whether a second model is held to measure the distance from
@@ -113,17 +118,30 @@ class MemoryEstimate:
     lasting: Mapping[str, int]  # what stays, by name
     # what comes and goes, by name, for each phase of a step; the largest phase counts
     passing: Mapping[str, Mapping[str, int]]
+    asking: int  # of the untrained model, before anything else is loaded; 0 where it is not asked
     device: int  # memory of the GPU in bytes
 
     @property
     def phase(self) -> str:
-        """The phase that needs most."""
+        """The phase of a step that needs most."""
         return max(self.passing, key=lambda name: sum(self.passing[name].values()))
+
+    @property
+    def training(self) -> int:
+        """Most bytes during a step."""
+        return sum(self.lasting.values()) + sum(self.passing[self.phase].values())
 
     @property
     def peak(self) -> int:
         """Most bytes at any time."""
-        return sum(self.lasting.values()) + sum(self.passing[self.phase].values())
+        return max(self.training, self.asking)
+
+    @property
+    def time(self) -> str:
+        """When the peak is reached, after "the peak"."""
+        if self.asking > self.training:
+            return "on the first process before training, where the base answers"
+        return f"while {self.phase}"
 
     @property
     def fits(self) -> bool:
@@ -151,6 +169,7 @@ def demand_of(
         prompt=groups.counts.longest_prompt,
         response=largest.response,
         answered=largest.answered,
+        asks=largest.asks,
         sampled_at_once=share if sampled and rollout.engine == "transformers" else 0,
         fused=sampled and find_spec("trl.kernels") is not None,
         keeps_reference=sampled and recipe.lora is None and recipe.optimiser.beta > 0,
@@ -190,6 +209,8 @@ def estimate_memory(demand: Demand) -> MemoryEstimate:
                 "cache": loaded * shape.cache_values * demand.sampled_at_once * demand.length,
             },
         },
+        asking=demand.asks
+        * (computed * shape.parameters + 4 * demand.sequences * shape.vocabulary),
         device=demand.device.size,
     )
 
@@ -210,6 +231,7 @@ def described(demand: Demand) -> dict[str, Any]:
             phase: {name: _gb(size) for name, size in terms.items()}
             for phase, terms in estimate.passing.items()
         },
+        "asking_gb": _gb(estimate.asking),
         "peak_gb": _gb(estimate.peak),
         "fits": estimate.fits,
         "advice": advice(demand),
@@ -219,9 +241,7 @@ def described(demand: Demand) -> dict[str, Any]:
 def advice(demand: Demand) -> str:
     """State if the run fits its GPU, and which changes would make it fit, in one or two sentences."""
     estimate = estimate_memory(demand)
-    need = (
-        f"about {_gb(estimate.peak):.3g} GB {demand.device.text}, the peak while {estimate.phase}"
-    )
+    need = f"about {_gb(estimate.peak):.3g} GB {demand.device.text}, the peak {estimate.time}"
     crowded = ""
     if demand.vllm and demand.vllm_sequences < 1:
         crowded = (
@@ -230,6 +250,8 @@ def advice(demand: Demand) -> str:
         )
     if estimate.fits:
         return f"fits: {need}.{crowded}"
+    if estimate.asking > USABLE * estimate.device:
+        return f"does not fit: {need}. Sharding does not divide it; use a smaller model.{crowded}"
     steps, changed = [], demand
     for text, change in _remedies(demand):
         alone, before = dataclasses.replace(demand, **change), estimate_memory(changed).peak

@@ -70,7 +70,7 @@ class LabelBatch:
 
 
 Loss = Callable[[LabelBatch], tuple["torch.Tensor", Mapping[str, "torch.Tensor"]]]
-"""From a batch to the loss and its parts for the log."""
+"""Function of a batch: the loss, and its parts for the log."""
 
 
 def prompts_of(plan: Plan) -> Iterator[list[LabelPrompt]]:

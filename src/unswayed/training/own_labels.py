@@ -83,6 +83,7 @@ class OwnLabels:
     card_text: str
     lesson: Callable[[Plan, Path], Lesson]  # what is learned; it may ask the untrained model
     uses: tuple[str, ...]
+    asks: Callable[[Recipe], bool]  # whether `lesson` asks the untrained model
     needs_gold: bool = True
     layouts: Layouts = "coupled"
     grouped: bool = True  # whether the presentations of an item stay in one micro batch
@@ -120,7 +121,8 @@ class OwnLabels:
     def largest_pass(self, recipe: Recipe, groups: Groups, chat: ChatTokens) -> Pass:
         """Return a micro batch of prompts, of which one token is looked at."""
         prompts = groups.n_presentations if self.grouped else 1
-        return Pass(self._split(recipe, groups).micro * prompts, 1, answered=1)
+        sequences = self._split(recipe, groups).micro * prompts
+        return Pass(sequences, 1, answered=1, asks=self.asks(recipe))
 
     def steps_per_epoch(self, recipe: Recipe, groups: Groups) -> int:
         """Optimiser steps in one pass; items that do not fill the last step are left out."""
@@ -233,6 +235,7 @@ SFT = OwnLabels(
     command="sft",
     card_text="Permuted supervised fine-tuning: the gold label in every presentation",
     lesson=_to_gold,
+    asks=lambda recipe: recipe.target.gold_noise != "none",
     uses=("target.invariance", "target.gold_noise", "target.temperature"),
 )
 
@@ -240,6 +243,7 @@ DISTILL = OwnLabels(
     command="distill",
     card_text="Label-free self-distillation to the model's own average over presentations",
     lesson=_to_average,
+    asks=lambda recipe: True,
     uses=("target.temperature",),
     needs_gold=False,
     layouts="all",
@@ -251,6 +255,7 @@ RL_EXACT = OwnLabels(
     card_text="Exact expected reward of one-token answers with a pull to the model's own average (rl "
     "--exact; not PA-GRPO)",
     lesson=_rewarded,
+    asks=lambda recipe: recipe.target.distill > 0 or recipe.optimiser.beta > 0,
     uses=(
         *("reward.consistency", "reward.lam", "reward.format_size", "reward.length_size"),
         *("optimiser.beta", "optimiser.entropy", "target.distill", "target.temperature"),

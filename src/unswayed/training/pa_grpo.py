@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from unswayed.base.errors import UsageError
 from unswayed.training.chats import ChatTokens
+from unswayed.training.devices import on_cpu
 from unswayed.training.groups import Groups
 from unswayed.training.memory import Pass
 from unswayed.training.plan import Plan
@@ -101,7 +102,7 @@ class GroupObjective:
     def build(self, plan: Plan, out: Path) -> Any:
         """trl's trainer with the hooks of permutation groups."""
         recipe, settings = plan.recipe, plan.settings or plan.recipe.reward
-        config = grpo_config(plan, out)
+        config, share = grpo_config(plan, out), recipe.run.share_prompts
         config.model_init_kwargs = load_arguments(recipe)
         return trainer_class()(
             model=str(plan.folder),
@@ -110,7 +111,7 @@ class GroupObjective:
             processing_class=plan.chat.tokenizer,
             peft_config=lora_config(recipe),
             scorer=GroupScorer.of(plan.groups, settings, recipe),
-            share_prompts=recipe.run.share_prompts,
+            share_prompts=on_cpu(recipe) if share == "auto" else share,
             chat=plan.chat,
         )
 

@@ -7,25 +7,24 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import msgspec
-
 from unswayed.backends import BACKENDS
-from unswayed.backends.model_folders import locate
-from unswayed.backends.own_prompts import OwnPrompt
+from unswayed.backends.model_folders import ModelFolder, locate
 from unswayed.base.errors import ItemError, UsageError
 from unswayed.model.items import Item, blind
 from unswayed.model.presentation import Ask, canonical
 from unswayed.prompts import PromptSettings, Rendered, check_prompts, prompt_fingerprint, render
 from unswayed.training import checks
 from unswayed.training.architecture import build_skeleton, check_quantised, shape_of
-from unswayed.training.chats import load_chat
+from unswayed.training.chats import ChatTokens, load_chat
 from unswayed.training.checks import check_loggers
 from unswayed.training.devices import check_device
-from unswayed.training.groups import build_groups, prompt_settings
+from unswayed.training.groups import Groups, build_groups, prompt_settings
 from unswayed.training.memory import Demand, advice, demand_of, estimate_memory
 from unswayed.training.plan import Plan
 from unswayed.training.processes import sharding_of
+from unswayed.training.protocol import Objective
 from unswayed.training.provenance import run_record
+from unswayed.training.recipe import prompt_of, with_own_prompt
 from unswayed.training.recipe_parts import Recipe
 from unswayed.training.reward_settings import Advantage
 from unswayed.training.rollout_checks import check_rollout
@@ -67,39 +66,23 @@ def plan_training(
     check_device(recipe, os.environ)
     sharding = sharding_of(os.environ)
     settings = chosen.settings(recipe, consistency=consistency, advantage=advantage)
-    sampled = chosen.sampled
     runner = ENGINES.load(engine)
-    runner.check(recipe, settings, sampled=sampled)
+    runner.check(recipe, settings, sampled=chosen.sampled)
     base = _base_of(model)
     folder = locate(base)
-    recipe = _with_own_prompt(recipe, folder.prompt)
+    recipe = with_own_prompt(recipe, folder.prompt)
     skeleton = build_skeleton(folder.path)
     check_quantised(skeleton, recipe)
     prompts = prompt_settings(recipe.prompt)
     checks.check_task(items, recipe)
     warnings = check_prompts(items, prompts)
-    chat = load_chat(
-        folder.path,
-        name=f"hf/{folder.name}",
-        enable_thinking=recipe.chat.enable_thinking,
-        prompt=_first_prompt(items, prompts),
-    )
-    groups = build_groups(
-        items,
-        recipe.data,
-        recipe.prompt,
-        seed=recipe.run.seed,
-        count_tokens=chat.count,
-        layouts=chosen.layouts,
-        needs_gold=chosen.needs_gold,
-    )
-    checks.check_labels(chat, groups)
+    chat, groups = _shown(items, recipe, chosen, folder)
     check_weight_files(folder.path, skeleton)
-    shape = shape_of(skeleton, recipe, sampled=sampled)
+    shape = shape_of(skeleton, recipe, sampled=chosen.sampled)
     checks.check_vocabulary(shape, chat, groups)
     check_step(len(groups), recipe.optimiser.items_per_step)
     split = Split(0, 0)
-    if sampled:
+    if chosen.sampled:
         check_rollout(recipe, heads=shape.heads, processes=sharding.processes)
         split = runner.split(recipe, groups.n_presentations, sharding.processes)
     chosen.check(recipe, groups, settings)
@@ -107,16 +90,16 @@ def plan_training(
     checks.check_context(shape, groups, largest.response)
     steps_per_epoch = chosen.steps_per_epoch(recipe, groups)
     steps = recipe.optimiser.steps or math.ceil(steps_per_epoch * recipe.optimiser.epochs)
-    demand = demand_of(shape, recipe, groups, sharding, largest=largest, sampled=sampled)
+    demand = demand_of(shape, recipe, groups, sharding, largest=largest, sampled=chosen.sampled)
     return Plan(
         objective=objective,
         engine=engine,
         recipe=recipe,
         settings=settings,
-        sampled=sampled,
+        sampled=chosen.sampled,
         base=base,
         folder=folder.path,
-        prompt=_result_prompt(recipe, folder.prompt),
+        prompt=prompt_of(recipe, folder.prompt),
         chat=chat,
         groups=groups,
         demand=demand,
@@ -137,34 +120,33 @@ def plan_training(
     )
 
 
+def _shown(
+    items: Sequence[Item], recipe: Recipe, objective: Objective, folder: ModelFolder
+) -> tuple[ChatTokens, Groups]:
+    """Return the chats of the base, and the items in the layouts that the objective compares."""
+    chat = load_chat(
+        folder.path,
+        name=f"hf/{folder.name}",
+        enable_thinking=recipe.chat.enable_thinking,
+        prompt=_first_prompt(items, prompt_settings(recipe.prompt)),
+    )
+    groups = build_groups(
+        items,
+        recipe.data,
+        recipe.prompt,
+        seed=recipe.run.seed,
+        count_tokens=chat.count,
+        layouts=objective.layouts,
+        needs_gold=objective.needs_gold,
+    )
+    checks.check_labels(chat, groups)
+    return chat, groups
+
+
 def answers_with_label(items: Sequence[Item], *, model: str, recipe: Recipe) -> bool:
     """Return True if the prompt that a training would use asks for a label and nothing else."""
-    own = _with_own_prompt(recipe, locate(_base_of(model)).prompt)
+    own = with_own_prompt(recipe, locate(_base_of(model)).prompt)
     return _first_prompt(items, prompt_settings(own.prompt)).answer_only
-
-
-def _with_own_prompt(recipe: Recipe, own: OwnPrompt) -> Recipe:
-    """Return the recipe, with the base's own template and thinking mode where it leaves them open."""
-    changes: dict[str, object] = {}
-    if recipe.prompt.template is None and own.template is not None:
-        changes["prompt"] = msgspec.structs.replace(recipe.prompt, template=own.template)
-    if recipe.chat.enable_thinking is None and own.enable_thinking is not None:
-        changes["chat"] = msgspec.structs.replace(recipe.chat, enable_thinking=own.enable_thinking)
-    return msgspec.structs.replace(recipe, **changes)
-
-
-def _result_prompt(recipe: Recipe, own: OwnPrompt) -> OwnPrompt:
-    prompt = recipe.prompt
-    return OwnPrompt(
-        style=prompt.style,
-        labels=prompt.labels,
-        template=prompt.template,
-        only_template=own.only_template,
-        think_tags=prompt.think_tags,
-        answer_tags=prompt.answer_tags,
-        max_response_tokens=prompt.max_response_tokens,
-        enable_thinking=recipe.chat.enable_thinking,
-    )
 
 
 def _first_prompt(items: Sequence[Item], prompts: PromptSettings) -> Rendered:

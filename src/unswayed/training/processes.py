@@ -167,28 +167,17 @@ def _fsdp(environment: Mapping[str, str], world: int) -> Sharding:
     """FSDP cuts gradients and states always, and weights too unless they stay after the forward."""
     version = environment.get("FSDP_VERSION", "1")
     kept = environment.get("FSDP_RESHARD_AFTER_FORWARD", "true").lower() == "false"
+    name, parts = f"FSDP{version}", world
     if version == "1":
         strategy = environment.get("FSDP_SHARDING_STRATEGY", "FULL_SHARD").upper()
         kept = strategy in ("SHARD_GRAD_OP", "2")
         if strategy in ("NO_SHARD", "3"):
             return Sharding(name="FSDP without shards", processes=world)
         if strategy.startswith("HYBRID") or strategy in ("4", "5"):
-            local = int(environment.get("LOCAL_WORLD_SIZE", str(world)))
+            name, parts = "FSDP within each node", int(environment.get("LOCAL_WORLD_SIZE", world))
             kept = strategy in ("HYBRID_SHARD_ZERO2", "5")
-            return Sharding(
-                name="FSDP within each node",
-                processes=world,
-                weights=1 if kept else local,
-                gradients=local,
-                states=local,
-            )
-    return Sharding(
-        name=f"FSDP{version}",
-        processes=world,
-        weights=1 if kept else world,
-        gradients=world,
-        states=world,
-    )
+    weights = 1 if kept else parts
+    return Sharding(name=name, processes=world, weights=weights, gradients=parts, states=parts)
 
 
 def _zero_stage(environment: Mapping[str, str]) -> int:

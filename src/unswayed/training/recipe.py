@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 from msgspec.inspect import DataclassType, StructType, UnionType, type_info
 
+from unswayed.backends.own_prompts import PROMPT_FILE, OwnPrompt
 from unswayed.base.errors import UnknownNameError, UsageError, field_and_reason
 from unswayed.base.files import read_whole
 from unswayed.base.registry import did_you_mean
@@ -68,6 +69,42 @@ def with_changes(recipe: Recipe, changes: Mapping[str, str]) -> Recipe:
             target = inner
         target[key] = _toml_value(value)
     return _build(raw, "the recipe as changed")
+
+
+def recipe_at(place: str | Path) -> Recipe | None:
+    """Return the recipe that `--recipe` names; None if it names the folder of a trained model."""
+    return None if (Path(place) / PROMPT_FILE).exists() else load_recipe(place)
+
+
+def local_name(model: str | None) -> str | None:
+    """Return the name by which a recipe's model is asked on this machine."""
+    return model if model is None or model.startswith(("hf/", "tiny/")) else f"hf/{model}"
+
+
+def with_own_prompt(recipe: Recipe, own: OwnPrompt) -> Recipe:
+    """Return the recipe, with the base's own template and thinking mode where it leaves them open."""
+    changes: dict[str, object] = {}
+    if recipe.prompt.template is None and own.template is not None:
+        changes["prompt"] = msgspec.structs.replace(recipe.prompt, template=own.template)
+    if recipe.chat.enable_thinking is None and own.enable_thinking is not None:
+        changes["chat"] = msgspec.structs.replace(recipe.chat, enable_thinking=own.enable_thinking)
+    return msgspec.structs.replace(recipe, **changes)
+
+
+def prompt_of(recipe: Recipe, own: OwnPrompt) -> OwnPrompt:
+    """Return how a recipe asks a model that has its own prompt, and how its result is to be asked."""
+    recipe = with_own_prompt(recipe, own)
+    prompt = recipe.prompt
+    return OwnPrompt(
+        style=prompt.style,
+        labels=prompt.labels,
+        template=prompt.template,
+        only_template=own.only_template,
+        think_tags=prompt.think_tags,
+        answer_tags=prompt.answer_tags,
+        max_response_tokens=prompt.max_response_tokens,
+        enable_thinking=recipe.chat.enable_thinking,
+    )
 
 
 def _read(name: str | Path) -> tuple[str, str]:

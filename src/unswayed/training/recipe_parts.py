@@ -161,7 +161,8 @@ class RunTable(_Part, frozen=True):
     # sequences per process and backward pass: responses, or prompts with an answer
     micro_batch: Positive = 8
     gradient_checkpointing: bool = True  # trade time for memory
-    share_prompts: bool = True  # compute each distinct prompt of a step once; see `shared_prompts`
+    # compute each distinct prompt of a step once (`shared_prompts`); auto: on a CPU, where it was measured
+    share_prompts: Literal["auto"] | bool = "auto"
     # Steps between checkpoints (auto for about ten in a run, and one in fifty steps at least), log
     # lines and checks of the held-out items. 0 is never; the end is always saved and checked. A
     # check asks at most a quarter as many responses as are trained on between two

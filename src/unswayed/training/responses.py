@@ -27,7 +27,7 @@ class Reading(NamedTuple):
 
 
 Reader = Callable[[str, Sequence[str]], Reading]
-"""From a response and the label symbols to what it says."""
+"""Function of a response and the label symbols: the reading."""
 
 
 def reader(prompt: PromptTable, *, answer_only: bool, task: Task = Task.PAIRWISE) -> Reader:

@@ -157,7 +157,7 @@ def test_a_hub_that_repeats_the_token_does_not_bring_it_into_the_message(
         us.load_data("mmlu")
 
 
-def test_the_hub_s_own_offline_mode_ends_in_the_same_message(tmp_path: Path) -> None:
+def test_offline_mode_of_hub_gives_same_message(tmp_path: Path) -> None:
     code = (
         "import unswayed as us\nfrom unswayed.base.errors import UsageError\n"
         "try:\n    us.load_data('mmlu')\nexcept UsageError as error:\n    print(error)"
@@ -238,7 +238,7 @@ def test_a_copy_may_lie_flat_in_another_format_and_compressed(tmp_path: Path) ->
     assert us.load_data("mmlu", data_dir=tmp_path)[0].gold == 3
 
 
-def test_a_folder_that_is_none_and_data_that_are_no_benchmark_are_refused(tmp_path: Path) -> None:
+def test_missing_folder_and_foreign_data_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is not a folder"):
         us.load_data("mmlu", data_dir=tmp_path / "nowhere")
     with pytest.raises(

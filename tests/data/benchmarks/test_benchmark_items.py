@@ -136,7 +136,7 @@ class TestMultipleChoice:
         (item,) = loaded("arc-challenge", tmp_path, [arc(labels, key, "a")])
         assert (item.n, item.gold) == (len(labels), gold)
 
-    def test_a_key_that_is_no_label_of_its_item_is_refused(self, tmp_path: Path) -> None:
+    def test_key_outside_labels_of_item_is_rejected(self, tmp_path: Path) -> None:
         with pytest.raises(ItemError, match="answerKey: 'A' is not one of 1, 2, 3, 4"):
             loaded("arc-challenge", tmp_path, [arc("1234", "A", "a")])
 

@@ -96,7 +96,7 @@ def test_a_value_of_another_type_is_a_bad_row(tmp_path: Path) -> None:
         load_data("mmlu", data_dir=folder)
 
 
-def test_a_file_that_is_no_parquet_is_told(tmp_path: Path) -> None:
+def test_invalid_parquet_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / "test-0.parquet").write_bytes(b"no table")
     with pytest.raises(UnswayedError, match=r"cannot read .*test-0.parquet"):
         load_data("mmlu", data_dir=tmp_path)

@@ -13,25 +13,22 @@ from typing import Any
 import pytest
 from published_rows import write
 
+import needs
 from unswayed.api import audit
 from unswayed.data.importers import import_files
 from unswayed.model.items import ItemSet
 from unswayed.sources import load_data
 
-DATA = Path(__file__).parents[3] / ".." / "shared" / "data"
-
-pytestmark = pytest.mark.skipif(
-    not (DATA / "expected").is_dir(), reason="shared/data is not beside the checkout"
-)
+pytestmark = needs.recorded
 
 
 def lines(name: str) -> list[dict[str, Any]]:
-    with gzip.open(DATA / name, "rt", encoding="utf-8") as file:
+    with gzip.open(needs.DATA / name, "rt", encoding="utf-8") as file:
         return [json.loads(line) for line in file]
 
 
 def expected(name: str) -> Any:
-    return json.loads((DATA / "expected" / name).read_text())
+    return json.loads((needs.DATA / "expected" / name).read_text())
 
 
 def copied(name: str, folder: Path, files: dict[str, str]) -> ItemSet:
@@ -39,7 +36,7 @@ def copied(name: str, folder: Path, files: dict[str, str]) -> ItemSet:
     for published, own in files.items():
         path = folder / published
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.symlink_to((DATA / own).resolve())
+        path.symlink_to((needs.DATA / own).resolve())
     return load_data(name, data_dir=folder)
 
 
@@ -82,9 +79,9 @@ def test_recorded_judges_of_llmbar_are_about_the_same_items(tmp_path: Path) -> N
     for published, name in own.items():
         path = tmp_path / published
         path.parent.mkdir(parents=True)
-        path.symlink_to((DATA / name).resolve())
+        path.symlink_to((needs.DATA / name).resolve())
     items = load_data("llmbar:Natural", data_dir=tmp_path)
-    judged = import_files("llmbar", [DATA / "llmbar/Natural_ChatGPT_Vanilla.json.gz"])
+    judged = import_files("llmbar", [needs.DATA / "llmbar/Natural_ChatGPT_Vanilla.json.gz"])
     assert {item.id: item.gold for item in items} == {i.id: i.gold for i in judged.items}
     assert len(items) == 100
 
@@ -106,7 +103,7 @@ def test_vicuna_bench_has_a_scale_for_every_question(tmp_path: Path) -> None:
 def test_gold_of_hanna_is_the_mean_of_its_three_raters(tmp_path: Path) -> None:
     shorts = ("RE", "CH", "EM", "SU", "EG", "CX")
     names = ("Relevance", "Coherence", "Empathy", "Surprise", "Engagement", "Complexity")
-    with gzip.open(DATA / "hanna/hanna_scores_long_dev.csv.gz", "rt") as file:
+    with gzip.open(needs.DATA / "hanna/hanna_scores_long_dev.csv.gz", "rt") as file:
         stories = list(csv.DictReader(io.StringIO(file.read())))
     ratings = [
         {
@@ -201,7 +198,7 @@ def test_a_criterion_that_never_varies_has_no_correlation_and_no_nan(
 def test_the_categories_of_mt_bench_are_those_of_its_questions() -> None:
     from unswayed.data.benchmarks.mt_bench import category
 
-    with (DATA / "fastchat" / "mt_bench__question.jsonl").open(encoding="utf-8") as file:
+    with (needs.DATA / "fastchat" / "mt_bench__question.jsonl").open(encoding="utf-8") as file:
         rows = [json.loads(line) for line in file]
     assert len(rows) == 80
     assert all(category(row["question_id"]) == row["category"] for row in rows)

@@ -164,9 +164,9 @@ def inspect_zip(path: Path, *samples: dict[str, Any], **members: str) -> Path:
             name = f"samples/{sample['id']}_epoch_{sample['epoch']}.json"
             archive.writestr(name, json.dumps(sample))
         archive.writestr("summaries.json", "[]")
-        for name, text in members.items():
+        header = json.dumps({"version": 2, "eval": EVAL, "plan": {}})
+        for name, text in ({"header.json": header} | members).items():
             archive.writestr(name, text)
-        archive.writestr("header.json", json.dumps({"version": 2, "eval": EVAL, "plan": {}}))
     return path
 
 

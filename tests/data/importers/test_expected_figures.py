@@ -15,15 +15,16 @@ from typing import Any
 import numpy as np
 import pytest
 from pair_figures import figures, pairs_of, symbol
-from recorded_data import DATA, expected, needs_data
+from recorded_data import expected
 
+from needs import DATA, recorded
 from unswayed.cli import main
 from unswayed.data.importers import Imported, import_files, parse_map
 from unswayed.metrics.correlation import Pairs, kendall, pearson, spearman
 from unswayed.model.decisions import Decision
 from unswayed.model.items import Item, iter_objects
 
-pytestmark = needs_data
+pytestmark = recorded
 
 PUBLISHED = ("repo_", "paper_", "published_", "pagrpo_")
 """Beginnings of fields that restate somebody's own figure: docs/evidence/published.md."""

@@ -63,7 +63,7 @@ def results(entries: bytes) -> bytes:
         ("judgebench", b'{"pair_id": "' + LONG.encode() + b'\xff"}', "pair_id: not valid JSON"),
     ],
 )
-def test_a_long_field_that_is_no_json_is_named(
+def test_long_field_of_invalid_json_is_named(
     kind: str, text: bytes, said: str, tmp_path: Path
 ) -> None:
     with pytest.raises(ItemError, match=said):
@@ -120,15 +120,17 @@ def test_the_text_of_a_call_is_text(text: object, tmp_path: Path) -> None:
     refused("judgebench", judgebench(tmp_path, response=text), "response: Expected text")
 
 
-def test_labels_without_any_probability_are_no_verdict(tmp_path: Path) -> None:
+def test_labels_without_probability_give_no_verdict(tmp_path: Path) -> None:
     sample = lm_sample(filtered_resps=[["-Infinity", "False"]] * 4)
     refused("lm-eval", lines(tmp_path / "f.jsonl", sample), "-inf is not a log-probability")
 
 
 @pytest.mark.parametrize("target", ["²", "9" * 5000, "٤"])
-def test_a_target_that_is_no_index_is_no_gold(target: str, tmp_path: Path) -> None:
-    imported = import_files("lm-eval", [lines(tmp_path / "f.jsonl", lm_sample(target=target))])
-    assert imported.items[0].gold is None
+def test_target_other_than_index_gives_no_gold(target: str, tmp_path: Path) -> None:
+    log = lines(tmp_path / "f.jsonl", lm_sample(target=target), lm_sample(1))
+    imported = import_files("lm-eval", [log])
+    assert [item.gold for item in imported.items] == [None, 0]
+    assert imported.counts["unread: target"] == 1
 
 
 @pytest.mark.parametrize("score", [1e308, 10**20])
@@ -137,7 +139,7 @@ def test_scores_beyond_all_measure_are_refused(score: float, tmp_path: Path) -> 
     refused("reward-bench", lines(tmp_path / "f.jsonl", columns), "not all numbers below 1e")
 
 
-def test_a_number_that_no_float_holds_is_no_score(tmp_path: Path) -> None:
+def test_number_beyond_float_gives_no_score(tmp_path: Path) -> None:
     file = lines(tmp_path / "f.jsonl", reward_columns(scores_chosen=[10**400]))
     (decision,) = import_files("reward-bench", [file]).decisions
     assert decision.scores is None
@@ -202,7 +204,7 @@ def test_members_whose_size_python_does_not_hold_to_are_refused(
     ("offset", "value", "said"),
     [(6, 255, "not an .eval log: zip file version"), (9, 0x08, "not an .eval log: 'utf-8' codec")],
 )
-def test_a_table_that_zipfile_cannot_read_is_no_log(
+def test_unreadable_zip_table_is_not_a_log(
     offset: int, value: int, said: str, tmp_path: Path
 ) -> None:
     file = inspect_zip(tmp_path / "log.eval", inspect_sample())

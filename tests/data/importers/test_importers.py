@@ -78,7 +78,7 @@ def test_judgebench_buckets(tmp_path: Path, source: str, bucket: str | None) -> 
     assert import_files("judgebench", [file]).items[0].group == bucket
 
 
-def test_a_failed_judgment_is_no_decision(tmp_path: Path) -> None:
+def test_failed_judgment_gives_no_decision(tmp_path: Path) -> None:
     record = pair("A>B", "A>B")
     record["judgments"][1] = None
     made = import_files("judgebench", [lines(tmp_path / "x.jsonl", record)])
@@ -397,7 +397,7 @@ def test_a_record_of_many_fields_is_told_by_some_of_them(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("head", [b"PK\x03\x04\x14\x00", b"\x80\x04\x95\x00\x00", b"\xff\xfe{\x00"])
-def test_what_is_no_text_is_refused_as_a_file(tmp_path: Path, head: bytes) -> None:
+def test_binary_file_is_rejected(tmp_path: Path, head: bytes) -> None:
     file = tmp_path / "judgments.xlsx"
     file.write_bytes(head + b"\nmore\n")
     with pytest.raises(

@@ -2,16 +2,22 @@
 
 import json
 import struct
+import sys
 import zipfile
 import zlib
 from pathlib import Path
 from typing import Any
 
 import pytest
-from foreign_files import EVAL, inspect_json, inspect_sample, inspect_zip
+from foreign_files import EVAL, inspect_json, inspect_sample, inspect_zip, whole
 
 from unswayed.base.errors import ItemError, UsageError
 from unswayed.data.importers import eval_archive, import_files
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 
 def scored(answer: str, **fields: object) -> dict[str, Any]:
@@ -46,7 +52,7 @@ def test_an_ordinary_run_is_in_its_own_order_and_epochs_are_samples(tmp_path: Pa
     }
 
 
-def test_samples_with_several_right_answers_are_counted_out(tmp_path: Path) -> None:
+def test_several_right_letters_are_list_of_gold(tmp_path: Path) -> None:
     mark = {"item": "q", "order": [2, 0, 1], "gold": [0, 1]}
     samples = [
         scored("B"),
@@ -59,14 +65,17 @@ def test_samples_with_several_right_answers_are_counted_out(tmp_path: Path) -> N
     made = import_files("auto", [inspect_zip(tmp_path / "log.eval", *samples)])
     assert [(item.id, item.gold) for item in made.items] == [
         ("metals/1", 0),
+        ("metals/2", (0, 2)),
+        ("metals/3", (0, 2)),
+        ("metals/q", (0, 1)),
         ("metals/5", 0),
         ("metals/6", None),
     ]
-    (reason,) = (name for name in made.counts if name.startswith("left_out"))
-    assert (reason.partition(" (")[0], made.counts[reason]) == (
-        "left_out: several right answers",
-        3,
-    )
+    assert [decision.choice for decision in made.decisions] == [1, None, 0, 2, 0, 0]
+    several = {name.partition(",")[0].partition(":")[0]: n for name, n in made.counts.items()}
+    assert several["several letters in the answer"] == made.counts["unparsed"] == 1
+    assert several["several right letters in the target"] == 3
+    assert made.counts["unread: target"] == 1
 
 
 def test_a_permuted_run_is_read_through_its_mark(tmp_path: Path) -> None:
@@ -139,12 +148,32 @@ def test_a_log_that_was_cut_off_still_says_its_model(tmp_path: Path) -> None:
     assert import_files("auto", [path]).decisions[0].model == "mockllm/model"
 
 
+def test_nan_in_header_and_samples_is_null(tmp_path: Path) -> None:
+    nan = {"value": float("nan"), "answer": "B"}
+    sample = inspect_sample(scores={"choice": nan}, store={"text": "q" * 100_000, "x": nan})
+    header = json.dumps({"eval": EVAL, "results": {"metrics": {"stderr": float("nan")}}})
+    zipped = inspect_zip(tmp_path / "z.eval", sample, **{"header.json": header})
+    log = {"version": 2, "status": "success", "eval": EVAL, "stats": nan, "samples": [sample]}
+    for indent in (2, None):
+        path = whole(tmp_path / f"{indent}.json", log, indent)
+        assert "NaN" in path.read_text()
+        assert import_files("auto", [path]) == import_files("auto", [zipped])
+    (decision,) = import_files("auto", [zipped]).decisions
+    assert (decision.choice, decision.model) == (1, "mockllm/model")
+
+
+def test_other_faults_beside_nan_stay_errors(tmp_path: Path) -> None:
+    for text in ('{"eval": NaN, "x": "\\ud800"}', '{"eval": NaN, "x": 1e999}', '{"eval": NaN,'):
+        log = inspect_zip(tmp_path / "z.eval", inspect_sample(), **{"header.json": text})
+        with pytest.raises(UsageError, match=r"header\.json: not valid JSON"):
+            import_files("auto", [log])
+
+
 def zstandard(path: Path, sample: dict[str, Any], *, size: int | None = None) -> Path:
     """A log whose sample is Zstandard (method 93), which zipfile cannot write before Python 3.14."""
-    import pyarrow
-
     text = json.dumps(sample).encode()
-    packed = pyarrow.compress(text, codec="zstd", asbytes=True)
+    half = len(text) // 2
+    packed = zstd.compress(text[:half]) + zstd.compress(text[half:])  # two frames
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr("samples/1_epoch_1.json", packed)
         archive.writestr("header.json", json.dumps({"eval": EVAL}))

@@ -39,7 +39,7 @@ def left_out(made: Imported) -> dict[str, int]:
 # MT-Bench as a table
 
 
-def test_a_verdict_over_both_orders_is_no_call_in_one(tmp_path: Path) -> None:
+def test_verdict_over_both_orders_is_not_one_call(tmp_path: Path) -> None:
     rows = [
         mt_row(),
         mt_row(question_id=82, winner="tie"),
@@ -212,7 +212,7 @@ def test_scored_labels_are_probabilities_by_candidate(tmp_path: Path) -> None:
     assert made.decisions[0].model == "org/model"
 
 
-def test_ten_calls_are_in_their_own_order_and_mutual_information_is_no_question(
+def test_ten_calls_keep_order_and_skip_mutual_information(
     tmp_path: Path,
 ) -> None:
     labels = "ABCDEFGHIJKL"
@@ -288,7 +288,7 @@ def test_cloze_is_decided_once_per_file(tmp_path: Path) -> None:
             import_files("auto", [file])
 
 
-def test_scores_that_are_no_log_probabilities_are_refused(tmp_path: Path) -> None:
+def test_scores_other_than_log_probabilities_are_rejected(tmp_path: Path) -> None:
     bad = lm_sample(0, filtered_resps=[["0.7", "False"]] * 4)
     with pytest.raises(ItemError, match=r"filtered_resps\[0\]: 0.7 is not a log-probability"):
         import_files("lm-eval", [lines(tmp_path / SAMPLES, bad)])

@@ -1,5 +1,6 @@
 """An import that reads nothing, or not one answer, fails and says what it counted."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -73,15 +74,15 @@ def test_failed_judgment_is_counted_and_other_is_kept(tmp_path: Path) -> None:
 
 UNREAD: dict[str, tuple[str, Callable[[Path], Path]]] = {
     "fastchat-table": (
-        "none of the 1 answers could be read .1 order not recorded",
+        "none of the 1 values of 'winner' could be read .1 order not recorded.*They begin with 'error'",
         lambda at: lines(at / "t.jsonl", mt_row(winner="error")),
     ),
     "jsonl": (
-        "none of the 1 answers could be read .1 records.*They begin with 'I cannot'",
+        "none of the 1 values of 'choice' could be read .1 record.*They begin with 'I cannot'",
         lambda at: lines(at / "d.jsonl", {**OWN, "choice": None, "text": "I cannot"}),
     ),
     "lm-eval": (
-        "none of the 1 answers could be read .1 answers that are no letter, unparsed",
+        "none of the 1 values of 'filtered_resps' could be read .1 answers that are no letter, unparsed",
         lambda at: lines(
             at / "samples_mmlu_2026-01-02T03-04-05.678.jsonl",
             lm_sample(arguments=[["ctx", {}]], filtered_resps=["the first"]),
@@ -100,6 +101,74 @@ def test_file_without_readable_answer_is_error(kind: str, tmp_path: Path) -> Non
     said, written = UNREAD[kind]
     with pytest.raises(ItemError, match=said):
         import_files("auto", [written(tmp_path)])
+
+
+NO_GOLD: dict[str, Callable[[Path], Path]] = {
+    "inspect": lambda at: inspect_zip(
+        at / "log.eval", *(inspect_sample(k, target=f"text {k}") for k in range(5))
+    ),
+    "lm-eval": lambda at: lines(
+        at / "samples.jsonl", *(lm_sample(k, target=f"text {k}") for k in range(5))
+    ),
+}
+"""By importer: what writes a file whose answers can be read, but no target."""
+
+
+@pytest.mark.parametrize("kind", NO_GOLD)
+def test_file_without_readable_gold_is_error(kind: str, tmp_path: Path) -> None:
+    said = (
+        "none of the 5 values of 'target' could be read (5 records). They begin with "
+        "'text 0', 'text 1', 'text 2'. Correct or remove this field."
+    )
+    with pytest.raises(ItemError, match=re.escape(said)):
+        import_files("auto", [NO_GOLD[kind](tmp_path)])
+
+
+MAPPED = {
+    "verdict": ("verdict=w", "verdict=w", "Fix labels= or tie= in --map"),
+    "text": ("text=w", "text=w", "Fix labels= or tie= in --map"),
+    "ranking": ("ranking=w,verdict=v", "ranking=w", "Fix labels= or ranking= in --map"),
+    "ranking alone": ("ranking=w", "ranking=w", "Fix labels= or ranking= in --map"),
+    "scores": ("scores=s,verdict=v", "scores=s", "Fix labels= or scores= in --map"),
+    "scores alone": ("scores=s", "scores=s", "Fix labels= or scores= in --map"),
+}
+"""By part: the map, and what is said of a field whose values cannot be read."""
+
+
+@pytest.mark.parametrize("part", MAPPED)
+def test_mapped_field_that_reads_nowhere_is_error(part: str, tmp_path: Path) -> None:
+    text, field, remedy = MAPPED[part]
+    rows = [{"id": k, "v": "A", "w": f"x > {k}", "s": {"x": 1, "y": k}} for k in range(5)]
+    values = [str(row[field.partition("=")[2]]) for row in rows[:3]]
+    said = f"none of the 5 values of '{field}' could be read (5 records). They begin with "
+    with pytest.raises(ItemError) as caught:
+        import_files(
+            "jsonl", [lines(tmp_path / "x.jsonl", *rows)], fields=parse_map(f"id=id,{text}")
+        )
+    assert f"{said}{', '.join(map(repr, values))}. " in str(caught.value)
+    assert str(caught.value).endswith(f"{remedy}.")
+
+
+def test_path_without_values_is_error(tmp_path: Path) -> None:
+    log = lines(tmp_path / "x.jsonl", {"id": 1, "v": "A", "r": {"t": "A"}, "model": None})
+    message = "no record has a value at 'r.x', which --map gives as text."
+    with pytest.raises(ItemError, match=re.escape(message)):
+        import_files("jsonl", [log], fields=parse_map("id=id,verdict=v,text=r.x"))
+    made = import_files("jsonl", [log], fields=parse_map("id=id,verdict=v,model=model"))
+    assert made.decisions[0].model is None  # a column without values
+
+
+def test_many_unparsed_answers_give_warning(tmp_path: Path) -> None:
+    words = ["A", "B", "tie", "both", "both", "none"]
+    rows = [{"id": k, "v": word, "t": "why"} for k, word in enumerate(words)]
+    fields = parse_map("id=id,verdict=v,text=t")
+    made = import_files("jsonl", [lines(tmp_path / "x.jsonl", *rows)], fields=fields)
+    assert made.warning == (
+        "3 of 6 answers (50%) are unparsed. "
+        "The commonest unread value of 'verdict=v' is 'both' (2 times)."
+    )
+    log = lines(tmp_path / "y.jsonl", *rows[:4], {"id": 9, "v": "A"})
+    assert import_files("jsonl", [log], fields=fields).warning == ""  # exactly 20%
 
 
 def test_empty_decisions_file_is_reported(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def rows(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def test_a_scale_s_numbers_move_with_their_levels(tmp_path: Path) -> None:
+def test_numbers_of_scale_move_with_levels(tmp_path: Path) -> None:
     log = write(tmp_path / "x.csv", "id,o,v,h\n1,321,3.0,2.5\n2,123,2.5,\n")
     made = import_files(
         "jsonl", [log], fields=parse_map("id=id,order=o,verdict=v,gold=h,values=1|2|3")
@@ -168,9 +168,7 @@ def test_a_map_that_makes_no_scale_or_list_is_refused(text: str, message: str) -
         ("id=id,verdict=v,values=1|2,gold=g", "id,v,g\n1,1,good\n", "g: 'good' is not a number"),
     ],
 )
-def test_scores_that_are_none_are_refused(
-    text: str, log: str, message: str, tmp_path: Path
-) -> None:
+def test_null_scores_are_rejected(text: str, log: str, message: str, tmp_path: Path) -> None:
     path = write(tmp_path / "x.csv", log)
     with pytest.raises((ItemError, UsageError), match=message):
         import_files("jsonl", [path], fields=parse_map(text))
@@ -193,7 +191,7 @@ def test_texts_shown_are_kept_by_candidate(tmp_path: Path) -> None:
     assert item.candidates == ("x", "y")
 
 
-def test_a_table_s_cells_hold_orders_indices_and_repetitions(tmp_path: Path) -> None:
+def test_cells_of_table_hold_orders_indices_and_repetitions(tmp_path: Path) -> None:
     log = write(tmp_path / "x.csv", 'id;o;v;g;n\n1;"[2, 0, 1]";A;0;\n1;"[2, 0, 1]";C;0;1\n')
     fields = parse_map("id=id,order=o,verdict=v,gold=g,sample=n,labels=A|B|C")
     made = import_files("jsonl", [log], fields=fields)
@@ -286,3 +284,101 @@ def test_map_paths_reach_into_lists_and_cells(tmp_path: Path) -> None:
     read = import_files("jsonl", [path], fields=parse_map(text))
     assert [decision.choice for decision in read.decisions] == [1, 0]
     assert read.items[0].candidates == ("p", "q")
+
+
+def openai_line(name: str, text: str | None, **fields: object) -> dict[str, object]:
+    body = {"choices": [{"message": {"content": text}, "finish_reason": "stop"}], "model": "m"}
+    return {"id": "b", "custom_id": name, "response": {"status_code": 200, "body": body}, **fields}
+
+
+def anthropic_line(name: str, text: str | None, **result: object) -> dict[str, object]:
+    message = {"content": [{"type": "text", "text": text}], "stop_reason": "end_turn", "model": "m"}
+    return {"custom_id": name, "result": {"type": "succeeded", "message": message, **result}}
+
+
+BATCHES: dict[str, tuple[str, list[dict[str, object]]]] = {
+    "openai": (
+        "text=response.body.choices[0].message.content,model=response.body.model,"
+        "finish_reason=response.body.choices[0].finish_reason",
+        [
+            openai_line("q1-AB", "The better answer is A."),
+            openai_line("q1-BA", "The better answer is A."),
+            openai_line("q-2-AB", "B"),
+            openai_line("q-2-BA", None, response=None, error={"code": "batch_expired"}),
+            openai_line("q3-AB", None, response={"status_code": 500, "body": {}}, error=None),
+        ],
+    ),
+    "anthropic": (
+        "text=result.message.content[0].text,model=result.message.model,"
+        "finish_reason=result.message.stop_reason",
+        [
+            anthropic_line("q1-AB", "The better answer is A."),
+            anthropic_line("q1-BA", "The better answer is A."),
+            anthropic_line("q-2-AB", "B"),
+            anthropic_line("q-2-BA", None, type="errored", error={"type": "overloaded_error"}),
+            {"custom_id": "q3-AB", "result": {"type": "expired"}},
+        ],
+    ),
+}
+"""By provider: the map of a batch's output, and its lines."""
+
+
+@pytest.mark.parametrize("provider", BATCHES)
+def test_batch_output_is_read_by_custom_id(provider: str, tmp_path: Path) -> None:
+    text, records = BATCHES[provider]
+    log = write(tmp_path / "out.jsonl", "".join(f"{json.dumps(line)}\n" for line in records))
+    fields = parse_map(f"id=custom_id~^(.+)-(?:AB|BA)$,order=custom_id~-(AB|BA)$,{text}")
+    made = import_files("jsonl", [log], fields=fields)
+    assert [(d.item_id, d.order, d.choice, d.model) for d in made.decisions] == [
+        ("q1", (0, 1), 0, "m"),
+        ("q1", (1, 0), 1, "m"),
+        ("q-2", (0, 1), 1, "m"),
+    ]
+    assert made.counts["left_out: a call that failed (error)"] == 2
+    only = write(tmp_path / "errors.jsonl", f"{json.dumps(records[3])}\n")
+    with pytest.raises(ItemError, match=r"no decisions \(1 a call that failed \(error\)\)\."):
+        import_files("jsonl", [only], fields=fields)
+
+
+def test_expression_that_matches_nowhere_is_named(tmp_path: Path) -> None:
+    log = write(tmp_path / "x.csv", "id,v\nq1/AB,A\n")
+    with pytest.raises(ItemError, match=r"x\.csv:2: id=id~\^\(q\)-: 'q1/AB' gives no id"):
+        import_files("jsonl", [log], fields=parse_map("id=id~^(q)-,verdict=v"))
+    with pytest.raises(ItemError, match=r"no record has a value at 'id~-\(x\)', .* as group"):
+        import_files("jsonl", [log], fields=parse_map("id=id,verdict=v,group=id~-(x)"))
+    made = import_files("jsonl", [log], fields=parse_map("id=id~^(q[0-9]{1,,2})/,verdict=v"))
+    assert made.items[0].id == "q1"  # a comma is doubled
+    for pattern in ("id~q(", "id~q", "id~"):
+        with pytest.raises(UsageError, match="is not a regular expression with a group"):
+            parse_map(f"id={pattern},verdict=v")
+
+
+@pytest.mark.parametrize("text", ["id=id,verdict=v,labels=first", "id=id,candidates=first"])
+def test_map_cut_at_bar_by_shell_says_quote(text: str) -> None:
+    with pytest.raises(
+        UsageError, match=r"quote the map: a shell reads an unquoted \| as a pipe\.$"
+    ):
+        parse_map(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "winner", "said"),
+    [
+        ("verdict=w", "n", "verdict=w: 'n' is a name, not a label: verdict_is=name reads it"),
+        ("verdict=w,verdict_is=name", "B", "'B' is a label, not a name: verdict_is=label reads it"),
+        ("verdict=v,gold=w", "n", "gold=w: 'n' is a name, not a candidate: gold_is=name reads it"),
+    ],
+)
+def test_values_that_contradict_meaning_are_refused(
+    text: str, winner: str, said: str, tmp_path: Path
+) -> None:
+    log = write(tmp_path / "x.csv", f"id,a,b,v,w\n1,m,n,A,{winner}\n")
+    with pytest.raises(ItemError, match=rf"x\.csv:2: .*{said}\."):
+        import_files("jsonl", [log], fields=parse_map(f"id=id,names=a|b,{text}"))
+
+
+def test_gold_that_moves_with_order_names_both_fields(tmp_path: Path) -> None:
+    log = write(tmp_path / "x.csv", "id,o,v,human\n1,AB,A,A\n1,BA,A,B\n")
+    fields = parse_map("id=id,order=o,verdict=v,gold=human")
+    with pytest.raises(ItemError, match=r"x\.csv:3: gold=human: of item '1' is another one at"):
+        import_files("jsonl", [log], fields=fields)

@@ -5,8 +5,8 @@ import json
 from collections import Counter
 
 import pytest
-from recorded_data import DATA, needs_data
 
+from needs import DATA, recorded
 from unswayed.base.errors import ItemError, UsageError
 from unswayed.cli import main
 from unswayed.data.importers import detect, import_files
@@ -158,7 +158,7 @@ def test_the_command_has_no_decisions_to_write(tmp_path, capsys):
     assert [file.name for file in tmp_path.iterdir()] == ["rows.jsonl.gz"]
 
 
-@needs_data
+@recorded
 @pytest.mark.parametrize(
     ("name", "letters_by_order"),
     [("chatbot_arena_filter_2perm", 2), ("mmlu_filter_5perm", 1)],

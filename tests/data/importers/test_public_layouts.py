@@ -299,7 +299,7 @@ def test_fastchat_winners_are_models_and_not_letters(tmp_path: Path) -> None:
     assert made.counts["unparsed"] == 1
 
 
-def test_a_fastchat_call_that_failed_is_no_decision(tmp_path: Path) -> None:
+def test_failed_fastchat_call_gives_no_decision(tmp_path: Path) -> None:
     rows = [match("model_2", "error", g2_judgment="$ERROR$")]
     made = import_files("fastchat", [lines(tmp_path / "x.jsonl", *rows)])
     assert choices(made.decisions) == [((0, 1), 1)]

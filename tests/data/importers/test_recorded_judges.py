@@ -5,13 +5,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from recorded_data import DATA, expected, needs_data
+from recorded_data import expected
 
+from needs import DATA, recorded
 from unswayed.data.importers import detect, import_files
 from unswayed.metrics import flips, outcomes_from_decisions, sign_test
 from unswayed.metrics.recall_balance import CKLD_RAW, RSTD, recalls
 
-pytestmark = needs_data
+pytestmark = recorded
 
 JUDGES = {
     **expected("judgebench_recorded_judges.json").get("judges", {}),

@@ -7,11 +7,11 @@ from pathlib import Path
 from statistics import fmean
 
 import pytest
-from recorded_data import DATA, needs_data
 
+from needs import DATA, recorded
 from unswayed.cli import main
 
-pytestmark = needs_data
+pytestmark = recorded
 
 FILES = sorted((DATA / "judgebench").glob("outputs_*.jsonl.gz"))
 SWAPPED = {"A>B": "B>A", "B>A": "A>B"}

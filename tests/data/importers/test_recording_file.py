@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 import pytest
 
+import needs
 from plain_decisions import read_plainly
 from random_decisions import random_file
 from unswayed.auditing.export import export_decisions
@@ -72,9 +73,7 @@ def decision(name: str = "q", order: tuple[int, ...] = (0, 1), **fields: object)
 
 @pytest.mark.parametrize("field", ["sample", "input_tokens", "output_tokens"])
 @pytest.mark.parametrize("count", [-1, 2**53])
-def test_a_number_that_is_no_count_is_refused_by_both_readers(
-    field: str, count: int, tmp_path: Path
-) -> None:
+def test_invalid_count_is_rejected_by_both_readers(field: str, count: int, tmp_path: Path) -> None:
     path = tmp_path / "d.jsonl"
     write_decisions(path, [decision("a"), decision("b", **{field: count})])
     for read in (read_plainly, read_recording):
@@ -105,7 +104,7 @@ def test_compressed_piped_and_parquet_files_are_the_same(
         assert decisions_of(read_recording(shouted, "skip")) == list(expected)
 
 
-def test_a_table_that_is_no_parquet_is_an_error(tmp_path: Path) -> None:
+def test_invalid_parquet_table_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "d.parquet"
     path.write_bytes(b"item_id,order\n")
     with pytest.raises(UsageError, match=r"cannot read .*d\.parquet"):
@@ -162,7 +161,7 @@ def test_a_longer_text_in_the_place_of_another_is_an_error(tmp_path: Path) -> No
         decisions_of(recording)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
+@needs.posix
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_processes_that_are_forked_read_the_same_decisions(tmp_path: Path) -> None:
     path = tmp_path / "d.jsonl"
@@ -189,7 +188,7 @@ def test_processes_that_are_forked_read_the_same_decisions(tmp_path: Path) -> No
         ("model", b"\xff", "cannot read .*x.parquet"),
     ],
 )
-def test_odd_cells_of_parquet_are_no_tracebacks(
+def test_odd_cells_of_parquet_raise_no_traceback(
     column: str, value: object, said: str | None, tmp_path: Path
 ) -> None:
     import pyarrow as pa
@@ -261,7 +260,7 @@ def test_items_are_made_of_columns_as_of_decisions(seed: int, tmp_path: Path) ->
     assert [item.criterion for item in items] == [by_id[item.id].criterion for item in items]
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="no such limits here")
+@needs.posix
 def test_a_full_disk_is_told_once(tmp_path: Path) -> None:
     """For what is copied as it is read: decisions that are compressed, and items in a file."""
     records = [msgspec.json.encode(decision(f"{k}")) for k in range(200)]

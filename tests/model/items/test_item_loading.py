@@ -92,7 +92,7 @@ def test_two_columns_are_a_pair_and_a_task_that_is_given_counts() -> None:
     assert item_of({**pair, "task": "mcq"}).task is Task.MCQ
 
 
-def test_empty_columns_at_the_end_are_no_candidates() -> None:
+def test_empty_trailing_columns_give_no_candidates() -> None:
     item = item_of({"id": "x", "prompt": "p", "a": "1", "b": "2", "c": "", "d": None})
     assert (item.candidates, item.task) == (("1", "2"), Task.MCQ)
 
@@ -121,7 +121,7 @@ def test_values_beside_candidates_make_a_scale(tmp_path: Path) -> None:
     assert (item.task, item.values, item.gold_candidates()) == (Task.RUBRIC, (0.0, 1.0, 2.0), (2,))
 
 
-def test_a_list_to_rank_says_so_in_its_column(tmp_path: Path) -> None:
+def test_list_to_rank_is_marked_in_its_column(tmp_path: Path) -> None:
     header = ["id", "task", "prompt", "a", "b", "c", "gold"]
     rows: list[list[object]] = [["l1", "listwise", "p", "x", "y", "z", 1]]
     path = table(tmp_path / "list.csv", header, *rows)
@@ -198,7 +198,7 @@ PAIR = {"id": "x", "prompt": "p"}
         ({**PAIR, "candidates": ["a", "b"], "meta": 1, "meta.k": 2}, "meta: expected an object"),
     ],
 )
-def test_a_record_that_is_no_item_says_why(record: dict[str, object], message: str) -> None:
+def test_invalid_record_gives_reason(record: dict[str, object], message: str) -> None:
     with pytest.raises(ItemError, match=message):
         item_of(record)
     with pytest.raises(ItemError, match=rf"^mine:1: (.* )?{message}"):
@@ -219,7 +219,7 @@ def test_all_bad_lines_are_counted_and_five_are_shown(tmp_path: Path) -> None:
     assert len(load_items(path, on_bad_item="skip").bad_lines) == 7
 
 
-def test_lines_with_one_fault_are_said_once(tmp_path: Path) -> None:
+def test_lines_with_one_fault_are_reported_once(tmp_path: Path) -> None:
     good = {**PAIR, "candidates": ["a", "b"]}
     faults = [*([{"rating": 1}] * 2), *({f"own_{k}": 1} for k in range(6))]
     path = lines(
@@ -331,7 +331,7 @@ def test_parquet_that_holds_what_python_cannot_is_refused(tmp_path: Path) -> Non
             load_items(file)
 
 
-def test_a_byte_order_mark_alone_is_no_item(tmp_path: Path) -> None:
+def test_lone_byte_order_mark_gives_no_item(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_bytes(b"\xef\xbb\xbf")
     with pytest.raises(ItemError, match=r"x\.jsonl: no items\.$"):
@@ -339,12 +339,12 @@ def test_a_byte_order_mark_alone_is_no_item(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["pairwis", "xyz"])
-def test_a_bad_line_s_reason_ends_once(name: str, tmp_path: Path) -> None:
+def test_reason_of_bad_line_ends_once(name: str, tmp_path: Path) -> None:
     record = {**PAIR, "candidates": ["a", "b"], "task": name}
     with pytest.raises(ItemError, match=r"[\w?]\)\. Fix the line, or"):
         load_items(lines(tmp_path / "x.jsonl", record))
 
 
-def test_a_directory_is_no_file_of_items(tmp_path: Path) -> None:
+def test_directory_is_rejected_as_items_file(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="it is a directory; give a file"):
         load_items(tmp_path)

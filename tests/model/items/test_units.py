@@ -81,7 +81,7 @@ def test_many_items_of_one_long_text_are_one_unit() -> None:
     assert own.counted[1] is None
 
 
-def test_a_long_response_is_no_placeholder() -> None:
+def test_long_response_is_not_a_placeholder() -> None:
     own = Item(
         id="s",
         task=Task.RUBRIC,

@@ -259,7 +259,7 @@ def test_a_label_outside_the_list_is_flagged() -> None:
     assert decision.probs == pytest.approx((0.947368, 0.052632), abs=1e-6)
 
 
-def test_no_label_in_the_list_is_no_mass_and_no_probabilities() -> None:
+def test_unlisted_labels_give_no_mass_or_probabilities() -> None:
     decision = read(direct("Hm", {"Hm": 0.9, "The": 0.05}))
     assert (decision.probs, decision.label_mass, decision.censored) == (None, 0.0, True)
 
@@ -287,7 +287,7 @@ CUT_VERDICTS = [
 
 
 @pytest.mark.parametrize("text", [CUT, *CUT_VERDICTS])
-def test_a_truncated_reply_says_nothing_unless_a_tag_is_complete(text: str) -> None:
+def test_truncated_reply_is_read_only_in_complete_tag(text: str) -> None:
     response = Response(text=text, finish_reason="length")
     decision = read(response, answer_only=False)
     assert decision.choice is None
@@ -374,9 +374,7 @@ def test_a_candidate_that_contains_verdicts_does_not_sway(text: str, choice: int
 @pytest.mark.parametrize("reason", ["refusal", "content_filter"])
 @pytest.mark.parametrize("answer_only", [True, False])
 @pytest.mark.parametrize("text", ["A", "A. I cannot help", "<answer>A</answer>", "", "tie"])
-def test_a_refusal_is_no_verdict_whatever_it_says(
-    reason: str, answer_only: bool, text: str
-) -> None:
+def test_refusal_gives_no_verdict(reason: str, answer_only: bool, text: str) -> None:
     response = direct(text, {"A": 0.9, "B": 0.1}, finish_reason=reason)
     decision = read(response, answer_only=answer_only)
     assert (decision.choice, decision.probs, decision.label_mass) == (None, None, None)

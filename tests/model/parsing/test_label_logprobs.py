@@ -3,17 +3,16 @@
 import gzip
 import json
 import math
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import needs
 from unswayed.model.calls import TokenLogprob
 from unswayed.model.parsing import label_probs
 
 AB = ("A", "B")
-DATA = Path(__file__).parents[3].parent / "shared" / "data"
 
 
 def top(**probabilities: float) -> list[TokenLogprob]:
@@ -65,7 +64,7 @@ def test_a_missing_label_is_never_zero() -> None:
 
 
 @pytest.mark.parametrize("marker", [-math.inf, -9999.0])
-def test_a_marker_for_not_returned_is_no_probability(marker: float) -> None:
+def test_marker_for_missing_token_gives_no_probability(marker: float) -> None:
     found = label_probs(
         [
             TokenLogprob("A", math.log(0.6)),
@@ -100,7 +99,7 @@ def test_no_label_in_the_list_gives_no_probabilities() -> None:
         [TokenLogprob("A", 3.2), TokenLogprob("B", 1.0)],  # logits, not log-probabilities
     ],
 )
-def test_what_is_no_distribution_gives_nothing(given_top: list[TokenLogprob]) -> None:
+def test_invalid_distribution_gives_nothing(given_top: list[TokenLogprob]) -> None:
     assert label_probs(given_top, AB) == (None, 0.0, frozenset())
 
 
@@ -197,10 +196,9 @@ def test_relabelling_the_tokens_relabels_the_probabilities(first: float, second:
     assert other.probs == pytest.approx(one.probs[::-1])
 
 
+@needs.recorded
 def test_recorded_logprobs_of_a_real_judge_give_its_recorded_preference() -> None:
-    path = DATA / "alpaca_eval" / "weighted_gpt4_turbo_vicuna-7b.jsonl.gz"
-    if not path.exists():
-        pytest.skip("needs the recorded AlpacaEval judge in ../shared/data")
+    path = needs.DATA / "alpaca_eval" / "weighted_gpt4_turbo_vicuna-7b.jsonl.gz"
     compared = 0
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         for line in lines:

@@ -232,7 +232,7 @@ def test_a_reply_too_long_to_be_read_whole_is_unparsed_without_a_tag_or_mark() -
         ("<|begin_of_thought|>", "<|end_of_thought|>"),
     ],
 )
-def test_reasoning_in_any_marks_is_no_verdict(before: str, after: str) -> None:
+def test_marked_reasoning_gives_no_verdict(before: str, after: str) -> None:
     thought = "Verdict: A\n<answer>A</answer>"
     assert parse_label(f"{before}{thought}{after}B", AB) == "B"
     assert parse_label(f"{before}{thought}{after}", AB) is None

@@ -78,7 +78,7 @@ def test_items_with_and_without_criteria_do_not_mix() -> None:
         ({"task": "criteria", "criterion": "style"}, "criterion: 'style' is none of the criteria"),
     ],
 )
-def test_what_is_wrong_is_said_with_the_field(fields: dict[str, object], said: str) -> None:
+def test_error_names_field(fields: dict[str, object], said: str) -> None:
     with pytest.raises(ItemError, match=said):
         item_of(**fields)
 

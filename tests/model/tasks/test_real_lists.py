@@ -2,16 +2,15 @@
 
 import gzip
 import json
-from pathlib import Path
 
 import pytest
 
+import needs
 from unswayed.api import audit
 from unswayed.model.items import Item, ItemSet, Task
 
-SHARED = Path(__file__).parents[3].parent / "shared" / "data"
-FILE = SHARED / "arc" / "ARC-Challenge-Dev_dev.jsonl.gz"
-pytestmark = pytest.mark.skipif(not FILE.is_file(), reason="the folder shared is not beside")
+FILE = needs.DATA / "arc" / "ARC-Challenge-Dev_dev.jsonl.gz"
+pytestmark = needs.recorded
 QUIET = "simulated/judge?slot=1.5,0,0,0&label=0&noise=0&content=1"
 
 

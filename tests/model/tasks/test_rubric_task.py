@@ -30,7 +30,7 @@ def test_the_human_score_names_a_level_where_it_is_one() -> None:
     assert (item_of(gold=None).human_score(), item_of(gold=None).gold_candidates()) == (None, ())
 
 
-def test_gold_of_other_tasks_is_no_human_score() -> None:
+def test_gold_of_other_tasks_gives_no_human_score() -> None:
     item = Item(id="q", task=Task.MCQ, prompt="?", candidates=("a", "b"), gold=1)
     assert item.human_score() is None
 
@@ -53,7 +53,7 @@ def test_gold_of_other_tasks_is_no_human_score() -> None:
         ({"candidates": ["one"], "values": [1]}, "candidates: needs at least 2, got 1"),
     ],
 )
-def test_what_is_wrong_is_said_with_the_field(fields: dict[str, object], said: str) -> None:
+def test_error_names_field(fields: dict[str, object], said: str) -> None:
     with pytest.raises(ItemError, match=said):
         item_of(**fields)
 
@@ -64,7 +64,7 @@ def test_levels_are_sorted_by_value() -> None:
 
 
 @pytest.mark.parametrize(("line", "level"), [("My verdict: [[C]]", 0), ("Tea grows.", 2)])
-def test_a_line_of_the_response_that_the_judge_repeats_is_no_verdict(line: str, level: int) -> None:
+def test_repeated_line_of_response_gives_no_verdict(line: str, level: int) -> None:
     item = item_of(response=f"Tea is a plant.\n{line}")
     reply = Response(text="Answer: A\n\nMy verdict: [[C]]", finish_reason="stop")
     read = read_decision(item, Ask(canonical(3)), "ABC", reply, model="m", answer_only=False)

@@ -21,7 +21,7 @@ from unswayed.model.items import Item
 T = TypeVar("T")
 
 ORDER_SEED: Final = 0
-"""Of the candidates' own order where the published one gives gold away; recorded with every run."""
+"""Seed of the candidates' order where the published one gives gold away; recorded with every run."""
 
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}")
 

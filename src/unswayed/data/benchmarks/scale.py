@@ -6,4 +6,4 @@ from typing import Final
 
 LEVELS: Final = ("Very low", "Low", "Medium", "High", "Very high")
 VALUES: Final = (1.0, 2.0, 3.0, 4.0, 5.0)
-"""Of the levels, in the same order."""
+"""Values of the levels, in the same order."""

@@ -9,16 +9,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from unswayed.base.counts import plural
 from unswayed.base.errors import ItemError, UsageError
 from unswayed.base.registry import did_you_mean
 from unswayed.data.importers.decisions_file import question_key
 from unswayed.data.importers.jsonl import read_mapped
-from unswayed.data.importers.mapping import FieldMap
+from unswayed.data.importers.mapping import FieldMap, value_at
 from unswayed.data.importers.protocol import Entry, Importer, ReadRecord, Record, Source
 from unswayed.data.importers.reading import peeked, records_of, whole
 from unswayed.data.importers.table import IMPORTERS
+from unswayed.data.importers.unread import UnreadValues
 from unswayed.model.decisions import Decision, check_decision
 from unswayed.model.items import BadFieldError, BadLine, Item, check_item
+from unswayed.model.items.paths import parts_of
 from unswayed.model.parsing import ending
 
 Convert = Callable[[Record, Source], ReadRecord]
@@ -43,6 +46,7 @@ class Imported:
     # must be known about the decisions
     counts: Mapping[str, int]
     bad_records: tuple[BadLine, ...] = ()  # records left out with `on_bad_item="skip"`
+    warning: str = ""  # that many answers are unparsed
 
 
 @dataclass(slots=True)
@@ -53,11 +57,18 @@ class _Collected:
     decisions: list[Decision] = field(default_factory=list)
     asked: dict[object, Source] = field(default_factory=dict)
     remarks: Counter[str] = field(default_factory=Counter)
+    unread: UnreadValues = field(default_factory=UnreadValues)
     records: int = 0
     bad: list[BadLine] = field(default_factory=list)
     names: dict[str, None] = field(default_factory=dict)
+    missing: list[tuple[str, str]] = field(default_factory=list)  # parts of a map and their paths
 
-    def add(self, judged: ReadRecord, source: Source) -> None:
+    def see(self, record: Record) -> None:
+        """Keep the names of a record's fields, and the paths that it lacks too."""
+        self.names.update(dict.fromkeys(record))
+        self.missing = [pair for pair in self.missing if value_at(record, pair[1]) is None]
+
+    def add(self, judged: ReadRecord, source: Source, record: Record, answer: str) -> None:
         """Keep one record's item and decisions, all or nothing."""
         if judged.item is not None:
             self._check(judged.item)
@@ -81,6 +92,7 @@ class _Collected:
         if judged.left_out:
             self.remarks[f"{LEFT_OUT}{judged.left_out}"] += 1
         self.remarks.update(judged.remarks)
+        self.unread.add(judged, record, answer)
 
     def _check(self, item: Item) -> None:
         check_item(item)
@@ -116,7 +128,7 @@ def import_files(
         fields: For kind "jsonl": the map of a foreign log's fields.
 
     Raises:
-        ItemError: If a record is bad, no decision is left, or none of the answers could be read.
+        ItemError: If a record is bad, no decision is left, or no value of a field could be read.
         UnknownNameError: If there is no such importer.
         UsageError: If a file cannot be read or its format cannot be told, or the map does not fit.
     """
@@ -124,17 +136,18 @@ def import_files(
         raise UsageError(f"--map is for jsonl; {kind} knows its own fields.")
     if not files:
         raise UsageError("no files to import.")
-    collected = _Collected()
-    for convert, entries in _readings(kind, [str(file) for file in files], fields):
+    collected = _Collected(missing=[] if fields is None else list(fields.paths()))
+    for convert, answer, entries in _readings(kind, [str(file) for file in files], fields):
         for source, record in entries:
             collected.records += 1
             try:
                 if isinstance(record, BadFieldError):
                     raise record
-                collected.names.update(dict.fromkeys(record))
-                collected.add(convert(record, source), source)
+                collected.see(record)
+                collected.add(convert(record, source), source, record, answer)
             except BadFieldError as error:
-                problem = BadLine(source.file, source.number, error.field, error.reason)
+                name = error.field if fields is None else fields.pair(error.field)
+                problem = BadLine(source.file, source.number, name, error.reason)
                 if on_bad_item == "stop":
                     raise ItemError(
                         f"{problem}. Fix the record, or skip invalid ones with --on-bad-item skip."
@@ -145,12 +158,13 @@ def import_files(
 
 def _readings(
     kind: str, files: Sequence[str], fields: FieldMap | None
-) -> Iterator[tuple[Convert, Iterator[Entry]]]:
-    """Every file with what reads it; those of a format spread over files as one, at the end."""
+) -> Iterator[tuple[Convert, str, Iterator[Entry]]]:
+    """Every file with what reads it and the field of its answers; those of a format spread over files as one, at the end."""
     joined: dict[str, list[tuple[str, Iterator[Entry]]]] = {}
     for file in files:
         if fields is not None:
-            yield partial(read_mapped, fields), map(whole, records_of(file))
+            answer = fields.pair(fields.answer)
+            yield partial(read_mapped, fields), answer, map(whole, records_of(file))
             continue
         name, entries = _opened(kind, file)
         importer = IMPORTERS.load(name)
@@ -158,11 +172,11 @@ def _readings(
         if importer.join is not None:
             joined.setdefault(name, []).append((file, entries))
         else:
-            yield importer.convert, entries
+            yield importer.convert, importer.answer, entries
     for name, parts in joined.items():
         importer = IMPORTERS.load(name)
         assert importer.join is not None
-        yield importer.convert, importer.join(parts)
+        yield importer.convert, importer.answer, importer.join(parts)
 
 
 def _opened(kind: str, file: str) -> tuple[str, Iterator[Entry]]:
@@ -215,29 +229,34 @@ def _imported(
     collected.remarks.update(f"unparsed for finish reason {word}" for word in ended)
     reasons = [f"{n:,} {why.removeprefix(LEFT_OUT)}" for why, n in collected.remarks.items()]
     reasons += [f"{len(bad):,} bad records left out, the first: {bad[0]}"] if bad else []
-    counted = "; ".join(reasons) or f"{collected.records:,} records"
+    counted = "; ".join(reasons) or plural(collected.records, "record")
     names = ", ".join(str(file) for file in files)
     left_out = any(why.startswith(LEFT_OUT) for why in collected.remarks)
     if not decisions and (left_out or not collected.items):
         raise ItemError(f"{names}: no decisions ({counted}).")
-    absent = {} if fields is None else fields.absent(collected.names)
-    for part, name in absent.items():
-        raise ItemError(
-            f"{names}: no record has the field {name!r}, which --map gives as {part}. "
-            f"{did_you_mean(name, collected.names)}"
-        )
-    if decisions and len(unread) == len(decisions):
-        texts = dict.fromkeys(f"{decision.text:.60}" for decision in decisions if decision.text)
-        said = f" They begin with {', '.join(map(repr, list(texts)[:3]))}." if texts else ""
+    for part, path in collected.missing:
+        name = path.partition("~")[0]
+        if not {name, parts_of(name)[0]} & collected.names.keys():
+            raise ItemError(
+                f"{names}: no record has the field {name!r}, which --map gives as {part}. "
+                f"{did_you_mean(name, collected.names)}"
+            )
+        if path not in collected.names:  # a column without values is no mistake
+            raise ItemError(
+                f"{names}: no record has a value at {path!r}, which --map gives as {part}."
+            )
+    items = tuple(item for item, _ in collected.items.values())
+    kind, unread_values, first = collected.unread.problem(items, decisions)
+    if kind:
         remedy = f"Name another format; or, {OWN_LOG}"
-        if len(ended) == len(unread):
+        if kind == "choice" and len(ended) == len(unread):
             remedy = "docs/reference/formats.md#finish-reasons has those of replies that are read."
         elif fields is not None:
-            where = fields.verdict or "|".join(fields.scores) or fields.ranking or fields.text
-            words = f"{'|'.join(fields.labels)} or {'|'.join(fields.tie)}"
-            remedy = f"No value of {where!r} is one of {words}. Fix labels= or tie= in --map."
+            remedy = fields.remedy(kind)
+        elif kind != "choice":
+            remedy = "Correct or remove this field."
         raise ItemError(
-            f"{names}: none of the {len(unread):,} answers could be read ({counted}).{said} {remedy}"
+            f"{names}: none of the {unread_values} could be read ({counted}).{first} {remedy}"
         )
     counts = {
         "records": collected.records,
@@ -247,9 +266,14 @@ def _imported(
         "ties": sum(decision.choice == "tie" for decision in decisions),
         "bad_records": len(bad),
         **collected.remarks,
+        **{
+            f"unread: {name}": values.total()
+            for (kind, name), values in collected.unread.items()
+            if kind != "choice"
+        },
     }
-    items = tuple(item for item, _ in collected.items.values())
-    return Imported(items, tuple(decisions), counts, tuple(bad))
+    warning = collected.unread.warning(decisions)
+    return Imported(items, tuple(decisions), counts, tuple(bad), warning)
 
 
 def detect(file: str | Path) -> str:

@@ -6,13 +6,15 @@ ordinary multiple-choice sample, in its own order only. `shuffle_choices` permut
 and forgets what was first: of several logs of one data set the first one read says what the own order
 is, and options are matched by their text; where two are equal they cannot be, left out. Epochs are
 repetitions. A sample with `error` is a failed call, not a decision. As in Inspect, every letter of a target is right
-(`["A", "C"]`, `AC`). A sample with several right letters asks for a set, which no decision can name: left out.
+(`["A", "C"]`, `AC`), and gold is the list of them. Any one of these counts as right here, while Inspect asks for the set:
+such samples are counted. A decision names one option, so an answer of several letters is unparsed.
 
 Source: Inspect AI's log format (`inspect_ai.log`, versions 2): header, samples/<id>_epoch_<n>.json.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from string import ascii_uppercase
 from typing import Any, Final
@@ -42,7 +44,8 @@ FAILED: Final = "a sample that failed (error)"
 NO_CHOICES: Final = "a sample without choices: no multiple choice"
 EQUAL: Final = "two options have the same text: a shuffled order cannot be told"
 NO_ANSWER: Final = "a sample that was not scored"
-SEVERAL: Final = "several right answers (letters of the target), but a decision names one option"
+SEVERAL_RIGHT: Final = "several right letters in the target: each of them counts as right"
+SEVERAL: Final = "several letters in the answer, unparsed"
 
 _BASE: Final = "unswayed_base"
 _SCORER: Final = "choice"
@@ -131,8 +134,6 @@ def _choice_of(sample: _Sample, scores: Mapping[str, _Score]) -> ReadRecord:
         )
     gold = _gold(sample.target, order) if mark is None or mark.gold is None else mark.gold
     right = [gold] if isinstance(gold, int) else gold
-    if len(right) > 1:
-        return ReadRecord(None, (), left_out=SEVERAL)
     name = str(sample.id if mark is None else mark.item)
     task = sample.evaluation.task
     item = Item(
@@ -140,21 +141,30 @@ def _choice_of(sample: _Sample, scores: Mapping[str, _Score]) -> ReadRecord:
         task=Task.MCQ,
         prompt=_text(sample.input),
         candidates=tuple(shown[place] for place in invert(order)),
-        gold=right[0] if right else None,
+        gold=tuple(right) if len(right) > 1 else right[0] if right else None,
         permutable=True if mark is None else mark.permutable,
     )
     labels = tuple(ascii_uppercase[:n])
+    scorer, answer = _answer(scores)
     completions = sample.output.choices if sample.output else []
     call = decision(
         item,
         order,
         labels,
         sample=sample.epoch - 1,
-        choice=_letter(_answer(scores), order),
+        choice=_letter(answer, order),
         model=sample.evaluation.model,
         finish_reason=completions[0].stop_reason if completions else None,
     )
-    return ReadRecord(item, (call,))
+    remarks = [SEVERAL_RIGHT] if len(right) > 1 else []
+    if re.fullmatch(r"\s*[A-Z](\s*,\s*[A-Z])+\s*", answer):
+        remarks.append(SEVERAL)
+    unread: dict[str, tuple[str, object]] = {}
+    if call.choice is None:
+        unread["choice"] = (f"scores.{scorer}.answer", answer)
+    if not right and sample.target:
+        unread["gold"] = ("target", sample.target)
+    return ReadRecord(item, (call,), remarks=tuple(remarks), unread=unread)
 
 
 def _order(sample: _Sample, mark: Mark | None) -> Order | None:
@@ -171,10 +181,11 @@ def _order(sample: _Sample, mark: Mark | None) -> Order | None:
     return tuple(sample.base.index(text) for text in shown)
 
 
-def _answer(scores: Mapping[str, _Score]) -> str:
-    named = scores.get(_SCORER)
-    score = named or next((s for s in scores.values() if isinstance(s.answer, str)), None)
-    return score.answer if score is not None and isinstance(score.answer, str) else ""
+def _answer(scores: Mapping[str, _Score]) -> tuple[str, str]:
+    """Return the scorer whose answer is read, and the answer; without a text the answer is empty."""
+    answers = {name: s.answer for name, s in scores.items() if isinstance(s.answer, str)}
+    name = _SCORER if _SCORER in scores else next(iter(answers), next(iter(scores)))
+    return name, answers.get(name, "")
 
 
 def _letter(answer: str, order: Order) -> Choice:

@@ -122,6 +122,7 @@ AUTOJ: Final = importer(
     detects=lambda record: record.keys() >= _AUTOJ_PAIR or record.keys() == {"output"},
     left_out=f"test data without outputs (give them: {_COMMAND})",
     join=_by_line,
+    answer="autoj_output_order1",
 )
 
 # PandaLM: the test set has the pair and three annotators (0 tie, 1 or 2), the result file of a judge only `<judge>_result`

@@ -5,29 +5,36 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from math import isfinite, nan
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
-from unswayed.data.importers.mapping import FieldMap, Meaning
+from unswayed.data.importers.mapping import FieldMap, Meaning, value_at
 from unswayed.data.importers.protocol import ReadRecord, Record, Source, importer
 from unswayed.model.calls import Response
 from unswayed.model.decisions import Choice, Decision
 from unswayed.model.items import BadFieldError, Item, Task
-from unswayed.model.items.paths import at
+from unswayed.model.items.paths import at, opened
 from unswayed.model.permutations import Order, invert
 from unswayed.model.tasks import task_of
 from unswayed.model.tasks.listwise import best_candidate
+
+FAILED: Final = "a call that failed (error)"
 
 OWN_DECISIONS: Final = importer(
     "Our own decisions.jsonl; with --map any log of one judge call per line.",
     Decision,
     lambda decision, source: (decision,),  # which brings no item
+    answer="choice",
 )
 
 
 def read_mapped(fields: FieldMap, record: Record, source: Source) -> ReadRecord:
     """One call of a foreign log and, as far as the map names its parts, its item."""
+    if "custom_id" in record:  # batch output: of OpenAI with `response`, of Anthropic with `result`
+        kind, status = at(record, "result.type"), at(record, "response.status_code")
+        if record.get("error") or kind not in (None, "succeeded") or status not in (None, 200):
+            return ReadRecord(None, (), left_out=FAILED)
     return _MappedRecord(fields, record).judged()
 
 
@@ -43,12 +50,14 @@ class _MappedRecord:
         fields = self.fields
         name = self._at(fields.id)
         if not isinstance(name, str | int) or isinstance(name, bool) or name == "":
-            raise BadFieldError(fields.id, f"{name!r} is not an id")
+            value = at(self.record, fields.id.partition("~")[0]) if name is None else name
+            says = "is not an id" if value == name else "gives no id"
+            raise self._bad("id", f"{value!r} {says}")
         written, names = self._candidates(), self._names()
         order = self._order(written, names)
         symbols = fields.labels[: len(order)]
         if len(symbols) < len(order):
-            raise BadFieldError("labels", f"{len(fields.labels)} given for {len(order)} candidates")
+            raise self._bad("labels", f"{len(fields.labels)} given for {len(order)} candidates")
         own_names = tuple(sorted(names))
         if (names or fields.candidates_are == "shown") and len(written) == len(order):
             written = tuple(written[position] for position in invert(order))
@@ -76,20 +85,38 @@ class _MappedRecord:
             model=model,
             finish_reason=self._text(fields.finish_reason),
         )
-        return ReadRecord(item, (self._answered(item, decision, own_names),))
+        decision = self._answered(item, decision, own_names)
+        unread = {
+            kind: (fields.pair(part), value)
+            for kind, part in (
+                ("choice", fields.answer),
+                ("scores", "scores"),
+                ("ranking", "ranking"),
+            )
+            if getattr(decision, kind) is None and (value := self._given(part)) not in (None, "")
+        }
+        return ReadRecord(item, (decision,), unread=unread)
+
+    def _given(self, part: str) -> object:
+        """Return the value of the first field of a part."""
+        paths = getattr(self.fields, part)
+        return self._at(paths[0] if paths and isinstance(paths, tuple) else paths or None)
+
+    def _bad(self, part: str, reason: str) -> BadFieldError:
+        return BadFieldError(self.fields.pair(part), reason)
 
     def _answered(self, item: Item, decision: Decision, names: tuple[str, ...]) -> Decision:
         fields, order = self.fields, decision.order
         if fields.scores or fields.ranking:
             scores, ranking = self._scores(order), self._ranking(order, names)
             stated = (
-                self._choice(fields.verdict, order, names, fields.verdict_is)
+                self._choice("verdict", order, names)
                 if fields.verdict
                 else best_candidate(scores or (None,), ranking)
             )
             return msgspec.structs.replace(decision, choice=stated, scores=scores, ranking=ranking)
         if fields.verdict:
-            choice = self._choice(fields.verdict, order, names, fields.verdict_is)
+            choice = self._choice("verdict", order, names)
             return msgspec.structs.replace(decision, choice=choice)
         read = task_of(item.task).reply.read(
             item,
@@ -121,13 +148,13 @@ class _MappedRecord:
         """Return the values of the levels; None for a task without."""
         values = self.fields.values
         if values and len(values) != n:
-            raise BadFieldError("values", f"{len(values)} given for {n} levels")
+            raise self._bad("values", f"{len(values)} given for {n} levels")
         return tuple(map(float, values)) or None
 
     def _scores(self, order: Order) -> tuple[float | None, ...] | None:
         """Scores by candidate; None where none is given."""
         paths = self.fields.scores
-        cells = [_decoded(self._at(path)) for path in paths]
+        cells = [opened(self._at(path)) for path in paths]
         if len(cells) == 1 and isinstance(cells[0], dict):
             cells = [cells[0].get(symbol) for symbol in self.fields.labels[: len(order)]]
         elif len(cells) == 1 and isinstance(cells[0], list):
@@ -135,14 +162,14 @@ class _MappedRecord:
         if not paths or all(cell is None for cell in cells):
             return None
         if len(cells) != len(order):
-            raise BadFieldError("|".join(paths), f"{len(cells)} scores for {len(order)} candidates")
-        scores = [_score(cell, "|".join(paths)) for cell in cells]
+            raise self._bad("scores", f"{len(cells)} scores for {len(order)} candidates")
+        scores = [_score(cell, self.fields.pair("scores")) for cell in cells]
         return tuple(scores[place] for place in self._places(order))
 
     def _ranking(self, order: Order, names: tuple[str, ...]) -> tuple[int, ...] | None:
         """Candidates, best first; None where the record names not all of them once."""
         path = self.fields.ranking
-        symbols = _decoded(self._at(path))
+        symbols = opened(self._at(path))
         if not isinstance(symbols, list | str):
             return None
         meaning = self.fields.verdict_is
@@ -155,7 +182,7 @@ class _MappedRecord:
         return tuple(range(len(order))) if by_candidate else invert(order)
 
     def _at(self, path: str | None) -> object:
-        return None if path is None else at(self.record, path)
+        return None if path is None else value_at(self.record, path)
 
     def _text(self, path: str | None) -> str | None:
         value = self._at(path)
@@ -167,32 +194,33 @@ class _MappedRecord:
         if len(texts) == 1 and isinstance(texts[0], list):
             texts = texts[0]
         if paths and (len(texts) < 2 or not all(isinstance(text, str) for text in texts)):
-            raise BadFieldError("|".join(paths), "needs at least two texts")
+            raise self._bad(
+                "candidates", "needs at least two texts, such as first|second in quotes"
+            )
         return tuple(str(text) for text in texts)
 
     def _names(self) -> tuple[str, ...]:
         names = tuple(self._text(path) or "" for path in self.fields.names)
         if "" in names or len({name.casefold() for name in names}) < len(names):
-            raise BadFieldError("|".join(self.fields.names), f"{list(names)} are not two names")
+            raise self._bad("names", f"{list(names)} are not two names")
         return names
 
     def _order(self, written: tuple[str, ...], names: tuple[str, ...]) -> Order:
         n = len(written) or len(self.fields.labels)
         if names:
             if written and len(written) != len(names):
-                raise BadFieldError("candidates", f"{len(written)} for {len(names)} names")
+                raise self._bad("candidates", f"{len(written)} for {len(names)} names")
             return _ranks(names)
         if self.fields.order is not None:
-            return self._order_in(self.fields.order, n)
+            return self._order_in(n)
         if not written or self.fields.candidates_are == "own":
             return tuple(range(n))
         if len(set(written)) < len(written):
-            paths = "|".join(self.fields.candidates)
-            raise BadFieldError(paths, "are equal texts, which tell no order; give order=")
+            raise self._bad("candidates", "are equal texts, which tell no order; give order=")
         return _ranks(written)
 
-    def _order_in(self, path: str, n: int) -> Order:
-        value, labels = _decoded(self._at(path)), self.fields.labels
+    def _order_in(self, n: int) -> Order:
+        value, labels = opened(self._at(self.fields.order)), self.fields.labels
         if isinstance(value, list) and all(type(candidate) is int for candidate in value):
             order = tuple(value)
         elif isinstance(value, str) and sorted(value) == sorted(labels[: len(value)]):
@@ -200,13 +228,13 @@ class _MappedRecord:
         elif (flag := _flag(value)) is not None and n == 2:
             order = (1, 0) if flag else (0, 1)
         else:
-            raise BadFieldError(
-                path,
+            raise self._bad(
+                "order",
                 f"{value!r} is not an order: give a list of candidates, a string such as BCDA, or "
                 "(two candidates) true where they were swapped",
             )
         if sorted(order) != list(range(len(order))) or (self.fields.candidates and len(order) != n):
-            raise BadFieldError(path, f"{value!r} is not a permutation of 0..{n - 1}")
+            raise self._bad("order", f"{value!r} is not a permutation of 0..{n - 1}")
         return order
 
     def _gold(self, order: Order, names: tuple[str, ...]) -> int | float | str | None:
@@ -215,20 +243,29 @@ class _MappedRecord:
         if path is None or value is None or value == "":
             return None
         if self.fields.values:
-            return _score(value, path)
-        gold = self._choice(path, order, names, self.fields.gold_is)
+            return _score(value, self.fields.pair("gold"))
+        gold = self._choice("gold", order, names)
         if gold is None and (index := _number(value)) is not None and index < len(order):
             return index  # where the symbols are no numbers
         if gold is None:
-            raise BadFieldError(path, f"{value!r} names no candidate and no tie")
+            raise self._bad("gold", f"{value!r} names no candidate and no tie")
         return gold
 
-    def _choice(self, path: str, order: Order, names: tuple[str, ...], meaning: Meaning) -> Choice:
+    def _choice(
+        self, part: Literal["verdict", "gold"], order: Order, names: tuple[str, ...]
+    ) -> Choice:
         """Return the candidate that a symbol or name means, "tie", or None where it means nothing."""
-        value = self._at(path)
+        value = self._given(part)
         if value is None or isinstance(value, list | dict):
             return None
-        return self._meant(str(value), order, names, meaning)
+        meaning: Meaning = getattr(self.fields, f"{part}_is")
+        choice = self._meant(str(value), order, names, meaning)
+        other: Meaning = "label" if meaning == "name" else "name"
+        if choice is None and names and self._meant(str(value), order, names, other) is not None:
+            raise self._bad(
+                part, f"{value!r} is a {other}, not a {meaning}: {part}_is={other} reads it"
+            )
+        return choice
 
     def _meant(self, word: str, order: Order, names: tuple[str, ...], meaning: Meaning) -> Choice:
         """Return the candidate that a word means, "tie", or None where it means nothing."""
@@ -251,7 +288,7 @@ class _MappedRecord:
             return 0
         number = _number(value)
         if number is None:
-            raise BadFieldError(path, f"{value!r} is not a number")
+            raise self._bad("sample", f"{value!r} is not a number")
         return number
 
 
@@ -290,16 +327,6 @@ def _plain(symbol: str) -> str:
         return f"{float(symbol):g}"
     except ValueError:
         return symbol
-
-
-def _decoded(value: object) -> object:
-    """Return the list or object that a table's cell holds as JSON; any other value as it is."""
-    if not isinstance(value, str) or not value.lstrip().startswith(("[", "{")):
-        return value
-    try:
-        return msgspec.json.decode(value)
-    except (msgspec.DecodeError, RecursionError):
-        return value
 
 
 def _flag(value: object) -> bool | None:

@@ -91,7 +91,7 @@ def _scored(sample: _Sample, labels: tuple[str, ...], source: Source) -> ReadRec
         label_mass=min(1.0, sum(map(math.exp, scores))),
         model=_model(source),
     )
-    return ReadRecord(item, (call,))
+    return ReadRecord(item, (call,), unread=_unread_gold(sample, item))
 
 
 def _labels(sample: _Sample) -> tuple[str, ...] | None:
@@ -120,7 +120,17 @@ def _generated(sample: _Sample, source: Source) -> ReadRecord:
     letter = match[1].upper() if match else ""
     choice = order[labels.index(letter)] if letter in labels else None
     call = decision(item, order, labels, choice=choice, model=_model(source))
-    return ReadRecord(item, (call,), remarks=() if choice is not None else (NO_LETTER,))
+    unread = _unread_gold(sample, item)
+    if choice is None:
+        unread["choice"] = ("filtered_resps", text)
+    return ReadRecord(
+        item, (call,), remarks=() if choice is not None else (NO_LETTER,), unread=unread
+    )
+
+
+def _unread_gold(sample: _Sample, item: Item) -> dict[str, tuple[str, object]]:
+    is_unread = item.gold is None and sample.target not in (None, "")
+    return {"gold": ("target", sample.target)} if is_unread else {}
 
 
 def _item(sample: _Sample, labels: tuple[str, ...], source: Source) -> tuple[Item, Order]:
@@ -132,7 +142,7 @@ def _item(sample: _Sample, labels: tuple[str, ...], source: Source) -> tuple[Ite
     texts = shown if shown is not None and len(shown) == n else [""] * n
     task = _FILE.match(PurePath(source.file).name)
     name = str(sample.doc_id if mark is None else mark.item)
-    gold = _gold(sample.target, labels) if mark is None else mark.gold
+    gold = _gold(sample.target, labels, shown or []) if mark is None else mark.gold
     question = sample.doc.get("question", sample.doc.get("query"))
     item = Item(
         id=f"{task[1]}/{name}" if task else name,
@@ -194,13 +204,16 @@ def _options(doc: Mapping[str, Any]) -> list[str] | None:
     return None
 
 
-def _gold(target: object, labels: tuple[str, ...]) -> int | list[int] | None:
-    """Return the right option: an index (as text in files), a label, or several of them."""
+def _gold(target: object, labels: tuple[str, ...], options: list[str]) -> int | list[int] | None:
+    """Return the right option: an index (as text in files), a label, its text, or several indices."""
     text = str(target).strip()
     if text in {str(place) for place in range(len(labels))}:
         return int(text)
-    if text in labels:
-        return labels.index(text)
+    match = _ANSWER.fullmatch(text)
+    if match and match[1] in labels:
+        return labels.index(match[1])
+    if options.count(text) == 1 and len(options) == len(labels):
+        return options.index(text)
     if text.startswith("["):
         try:
             several = msgspec.json.decode(text.replace("'", '"'), type=list[int])
@@ -243,4 +256,5 @@ LM_EVAL: Final = Importer(
     schema=_Sample,
     read=_read,
     join=_join,
+    answer="filtered_resps",
 )

@@ -2,20 +2,23 @@
 
     id=pair_id,order=swapped,verdict=winner,labels=A|B,tie=C|tie,gold=label,text=raw.response
 
-Pairs are separated by commas, lists by bars. A path such as `responses[0].text` reaches into nested values.
+Pairs are separated by commas (`,,` is a comma itself), lists by bars. A path such as `responses[0].text` reaches into
+nested values; `FIELD~REGEX` is the first group of what matches in its value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container
-from dataclasses import MISSING, asdict, dataclass, fields
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import MISSING, dataclass, fields
 from math import isfinite
-from typing import Final, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 from unswayed.base.errors import UsageError
 from unswayed.base.registry import did_you_mean
 from unswayed.model.items import TASKS
-from unswayed.model.items.paths import parts_of
+from unswayed.model.items.paths import at, divided
 
 Meaning = Literal["label", "candidate", "name"]
 Arrangement = Literal["own", "shown"]
@@ -25,6 +28,7 @@ MEANINGS: Final = frozenset(
 )
 """The parts of a map that say what fields hold; the others name fields."""
 LETTERS: Final = ("A", "B")
+PIPE: Final = " If the map had a |, quote the map: a shell reads an unquoted | as a pipe."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +88,15 @@ class FieldMap:
             )
         if self.task is not None and self.task not in TASKS:
             raise UsageError(f"--map task={self.task}: write {', '.join(TASKS)}.")
+        for part, path in self.paths():
+            _, tilde, pattern = path.partition("~")
+            with suppress(re.error):
+                if not tilde or re.compile(pattern).groups:
+                    continue
+            raise UsageError(
+                f"--map {part}={path}: {pattern!r} is not a regular expression with a group. "
+                "Write FIELD~REGEX with parentheses, such as custom_id~^(.+)-AB$."
+            )
         self._take_values()
         for name, value in (("verdict_is", self.verdict_is), ("gold_is", self.gold_is)):
             if value not in get_args(Meaning):
@@ -126,15 +139,44 @@ class FieldMap:
         if self.values and self.labels == LETTERS:
             object.__setattr__(self, "labels", self.values)
 
-    def absent(self, names: Container[str]) -> dict[str, str]:
-        """Return the parts whose field is none of `names`, with the field; paths by their head."""
-        return {
-            part: value
-            for part, values in asdict(self).items()
-            if part not in MEANINGS
-            for value in (values if isinstance(values, tuple) else (values,))
-            if value is not None and value not in names and parts_of(value)[0] not in names
-        }
+    def paths(self) -> Iterator[tuple[str, str]]:
+        """Yield the parts that name fields, with each path."""
+        for part in fields(self):
+            given = getattr(self, part.name)
+            if part.name not in MEANINGS and given is not None:
+                for path in given if isinstance(given, tuple) else (given,):
+                    yield part.name, path
+
+    @property
+    def answer(self) -> str:
+        """Part with the answer."""
+        parts = ("verdict", "scores", "ranking", "text")
+        return next(part for part in parts if getattr(self, part))
+
+    def pair(self, part: str) -> str:
+        """Return a part with its fields as written in the map; anything else as it is."""
+        given = getattr(self, part, None) if part in {own.name for own in fields(self)} else None
+        if not given:
+            return part
+        return f"{part}={'|'.join(given) if isinstance(given, tuple) else given}"
+
+    def remedy(self, kind: str) -> str:
+        """Return what to change if no record gives a kind of value."""
+        part = self.answer if kind == "choice" else kind
+        if part in ("scores", "ranking"):
+            return f"Fix labels= or {part}= in --map."
+        words = f"{'|'.join(self.labels)} or {'|'.join(self.tie)}"
+        return f"None is one of {words}. Fix labels= or tie= in --map."
+
+
+def value_at(record: Mapping[str, Any], path: str) -> Any:
+    """Return the value at a path; of `FIELD~REGEX` the first group of the match, None without one."""
+    field, tilde, pattern = path.partition("~")
+    if not tilde or path in record:
+        return at(record, path)
+    value = at(record, field)
+    match = None if value is None else re.search(pattern, str(value))
+    return match and match[1]
 
 
 def parse_map(text: str) -> FieldMap:
@@ -142,7 +184,8 @@ def parse_map(text: str) -> FieldMap:
     parts = {field.name: field for field in fields(FieldMap)}
     lists = {"labels", "tie", "candidates", "names", "scores", "values"}
     given: dict[str, str | tuple[str, ...]] = {}
-    for pair in text.split(","):
+    hint = ""
+    for pair in divided(text, ","):
         name, equals, value = (part.strip() for part in pair.partition("="))
         if not equals or not value:
             raise UsageError(f"--map {pair.strip()!r}: write field=name, such as id=pair_id.")
@@ -150,10 +193,14 @@ def parse_map(text: str) -> FieldMap:
             raise UsageError(f"--map: unknown part {name!r}. {did_you_mean(name, parts)}")
         if name in given:
             raise UsageError(f"--map: {name} is given twice.")
-        given[name] = tuple(value.split("|")) if name in lists else value
+        given[name] = tuple(divided(value, "|")) if name in lists else value
+        hint = PIPE if name in lists and "|" not in value else ""
     lacking = [
         name for name, field in parts.items() if field.default is MISSING and name not in given
     ]
     if lacking:
-        raise UsageError(f"--map needs {' and '.join(lacking)}.")
-    return FieldMap(**given)  # type: ignore[arg-type]
+        raise UsageError(f"--map needs {' and '.join(lacking)}.{hint}")
+    try:
+        return FieldMap(**given)  # type: ignore[arg-type]
+    except UsageError as error:
+        raise UsageError(f"{error}{hint}") from None

@@ -41,7 +41,7 @@ _VERDICT: Final = re.compile(r"\[\[([A-D])\]\]")
 _CHOICE: Final = re.compile(r"Choice:\W*([A-D])\b")
 """DevBench's prompt asks for this form."""
 _POSITION: Final[Mapping[str, Choice]] = {"A": 0, "B": 1, "C": "tie"}
-"""By letter; D is no verdict."""
+"""Choice by letter; D gives no verdict."""
 _PICKLE: Final = {"question_id", "model_shown_as_A", "model_shown_as_B", "raw"}
 _ONE_TURN: Final = {"cmp_index", "A", "B", "question", "answer1", "answer2"}
 _TWO_TURNS: Final = {"cmp_index", "A", "B"} | {
@@ -52,7 +52,7 @@ _REFERENCES: Final = ("reference_answer", "reference_answer_1", "reference_answe
 _COLUMNS: Final = (
     _ONE_TURN | _TWO_TURNS | {*_REFERENCES, "task", "evaluating_guidance", "extracted"}
 )
-"""Of the public tables; one more is called after the judge."""
+"""Columns of the public tables; one more has the name of the judge."""
 _REPETITION: Final = re.compile(r"repetition(\d+)", re.IGNORECASE)
 
 

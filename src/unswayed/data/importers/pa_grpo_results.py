@@ -90,7 +90,9 @@ def _read(row: _Result, source: Source) -> ReadRecord:
         text=row.model_response,
         model=PurePath(source.file).parent.name or None,
     )
-    return ReadRecord(item, (decision,))
+    given = row.answer_probability
+    unread = {"probs": ("answer_probability", given)} if given and decision.probs is None else {}
+    return ReadRecord(item, (decision,), unread=unread)
 
 
 def _order(extra: Mapping[str, Any]) -> Order | None:
@@ -197,4 +199,5 @@ PA_GRPO_RESULTS: Final = Importer(
     read=_read,
     join=_join,
     unfold=_unfold,
+    answer="extracted_answer",
 )

@@ -107,6 +107,7 @@ JUDGEBENCH: Final = importer(
     _JudgeBench,
     _judgebench,
     detects=has("pair_id", "response_A", "response_B", "judgments"),
+    answer="judgments",
 )
 
 # FastChat (`gpt-4_pair.jsonl`): game 1 shows model_1 first, game 2 model_2. The winners are already by model ("model_1" in
@@ -163,6 +164,7 @@ FASTCHAT: Final = importer(
     "FastChat `model_judgment/*_pair.jsonl`: models judged in pairs, both orders.",
     _Match,
     _fastchat,
+    answer="g1_winner",
 )
 
 # MT-Bench judgments as a table: a row of GPT-4 is no call but what two calls in both orders came to: a model wins only if
@@ -223,6 +225,7 @@ FASTCHAT_TABLE: Final = importer(
     "MT-Bench table `gpt4_pair` or `human`: one verdict per pair and judge, order not recorded.",
     _Table,
     _table,
+    answer="winner",
 )
 
 # LLMBar (`result.json`): the `winner` is already by candidate ("1" is output_1 in both orders), so a displayed letter must
@@ -322,5 +325,8 @@ def _completion(completion: object) -> tuple[str | None, str | None]:
 
 
 LLMBAR: Final = importer(
-    "LLMBar `result.json`: pairs judged in both orders by one evaluator.", _LlmBar, _llmbar
+    "LLMBar `result.json`: pairs judged in both orders by one evaluator.",
+    _LlmBar,
+    _llmbar,
+    answer="results",
 )

@@ -182,4 +182,5 @@ PRIDE_FILES: Final = Importer(
     detects=_detects,
     schema=_Line,
     read=_read,
+    answer="data.sampled",
 )

@@ -6,8 +6,10 @@ that says what a record means. Reading files, checking and counting are the driv
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any, Final, Generic, TypeVar
 
@@ -24,6 +26,8 @@ Record = Mapping[str, object]
 
 UNKNOWN: Final = "figures by position mean nothing for these decisions"
 """What a remark on calls whose order was not recorded says."""
+
+_NOT_NUMBERS: Final = re.compile(rb"\b(?:NaN|Infinity)\b")
 
 T = TypeVar("T")
 
@@ -53,12 +57,14 @@ class ReadRecord:
         decisions: The calls it records; none where the format is of items alone.
         left_out: Why there are none although the format records calls.
         remarks: What else to count and say, such as a call of the record that failed.
+        unread: Fields and values that gave no `choice`, `gold`, `scores`, `ranking` or `probs`, by that name.
     """
 
     item: Item | None
     decisions: tuple[Decision, ...]
     left_out: str | None = None
     remarks: tuple[str, ...] = ()
+    unread: Mapping[str, tuple[str, object]] = field(default_factory=dict)
 
 
 Entry = tuple[Source, Record | BadFieldError]
@@ -80,6 +86,7 @@ class Importer(Generic[T]):
             their places. Long fields of a file that is one object are `msgspec.Raw`.
         suffix: How the names of its files end that only it can open.
         opened: The records of such a file. Raises UsageError if it cannot be read.
+        answer: Field with the answer, which is named if it cannot be read.
     """
 
     title: str
@@ -90,6 +97,7 @@ class Importer(Generic[T]):
     unfold: Callable[[Record, Source], Iterator[Entry]] | None = None
     suffix: str | None = None
     opened: Callable[[str], Iterator[Entry]] | None = None
+    answer: str = ""
 
     def convert(self, record: Record, source: Source) -> ReadRecord:
         """Turn one record into our types.
@@ -149,13 +157,24 @@ def read_as(schema: type[T], record: Record) -> T:
         raise BadFieldError(field or "record", reason) from None
 
 
+def json_of(text: bytes | msgspec.Raw, kind: Any = Any) -> Any:
+    """Return the value of JSON; NaN and infinities, which Python writes and JSON lacks, become null."""
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except msgspec.DecodeError:
+        if not _NOT_NUMBERS.search(memoryview(text)):
+            raise
+    plain = json.loads(bytes(text), parse_constant=lambda name: None)
+    return msgspec.json.decode(json.dumps(plain), type=kind)
+
+
 def decoded(value: object, field: str) -> object:
     """Decode the value of a field; `msgspec.Raw` is JSON that is still encoded."""
     if not isinstance(value, msgspec.Raw):
         return value
     try:
-        return msgspec.json.decode(value)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return json_of(value)
+    except (ValueError, RecursionError) as error:
         raise BadFieldError(field, f"not valid JSON ({error})") from None
 
 
@@ -163,7 +182,7 @@ def parts_of(value: object, field: str) -> Sequence[object]:
     """Return the elements of an array; of one that is not decoded yet, as `msgspec.Raw`."""
     if isinstance(value, msgspec.Raw):
         try:
-            return msgspec.json.decode(value, type=list[msgspec.Raw])
+            value = json_of(value, list[msgspec.Raw])
         except msgspec.ValidationError:
             value = decoded(value, field)
     if not isinstance(value, list):

@@ -116,6 +116,7 @@ PROMETHEUS: Final = importer(
     _Prometheus,
     _prometheus,
     left_out="no score was recorded",
+    answer="gpt4_score",
 )
 
 # SummEval as scored by a model (G-Eval's result files), one criterion per file, twenty samples per summary: a record has the
@@ -211,6 +212,7 @@ SUMMEVAL: Final = importer(
     _SummEval,
     _summeval,
     left_out="no reply was recorded",
+    answer="all_responses",
 )
 
 # HANNA's scores of language models, six criteria per story, five judges with four prompts each: a recorded score is the mean

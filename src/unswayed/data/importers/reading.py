@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from unswayed.data.importers.protocol import Entry, Record, Source, decoded, object_of
+from unswayed.data.importers.protocol import Entry, Record, Source, decoded, json_of, object_of
 from unswayed.model.items import (
     BadFieldError,
     is_parquet,
@@ -77,10 +77,10 @@ def peeked(entries: Iterator[Entry]) -> tuple[Record | None, Iterator[Entry]]:
 def _fields(text: bytes) -> _Parts | None:
     """Return the fields of the one object that a text is; None if it is none."""
     try:
-        fields = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+        fields = json_of(text, dict[str, msgspec.Raw])
         return _Parts(
             (name, msgspec.json.decode(value) if memoryview(value).nbytes <= SMALL else value)
             for name, value in fields.items()
         )
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         return None

@@ -327,4 +327,5 @@ REWARD_BENCH: Final = importer(
     _reward_bench,
     detects=_is_reward_bench,
     unfold=_unfold,
+    answer="results",
 )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +19,15 @@ from unswayed.base.errors import ItemError, UsageError
 from unswayed.base.registry import did_you_mean
 from unswayed.model.items.foreign_gold import READINGS, Paths, agree, gold_of, gold_reading
 from unswayed.model.items.item import Item
-from unswayed.model.items.paths import Record, at, candidates_in, is_missing, opened, parts_of
+from unswayed.model.items.paths import (
+    Record,
+    at,
+    candidates_in,
+    divided,
+    is_missing,
+    opened,
+    parts_of,
+)
 from unswayed.model.items.tables import BadFieldError, fields_of, is_candidate_column
 
 ALIASES: Final[Mapping[str, Paths]] = {
@@ -75,14 +82,11 @@ def is_ours(record: object) -> bool:
 def parse_columns(text: str) -> dict[str, Paths]:
     """Return what `--columns` says: `prompt=Question text,candidates=GPT|Claude`; `,,` and `||` are signs of a name."""
     columns: dict[str, Paths] = {}
-    for part in re.split(r"(?<!,),(?!,)", text):
+    for part in divided(text, ","):
         ours, equals, theirs = part.partition("=")
         if not equals:
             raise UsageError(f"--columns {part!r}: write ours=theirs, such as prompt=question.")
-        names = re.split(r"(?<!\|)\|(?!\|)", theirs)
-        columns[ours.strip()] = tuple(
-            name.strip().replace(",,", ",").replace("||", "|") for name in names
-        )
+        columns[ours.strip()] = tuple(name.strip() for name in divided(theirs, "|"))
     return columns
 
 

@@ -22,7 +22,7 @@ from unswayed.model.items.tables import BadFieldError, read_rows
 T = TypeVar("T", bound=bytes | msgspec.Raw)
 
 ROWS: Final = 1024
-"""Of a Parquet file in memory at a time."""
+"""Rows of a Parquet file in memory at a time."""
 BOM: Final = b"\xef\xbb\xbf"
 NO_TEXT: Final = (b"PK\x03\x04", b"\x80", b"\xff\xfe", b"\xfe\xff", b"PAR1", b"\x1f\x8b")
 """How workbooks and archives, pickles, UTF-16, Parquet and gzip files begin, which no name gave away."""

@@ -241,7 +241,7 @@ def _refusal(source: str, bad: Sequence[BadLine]) -> str:
     rest = sum(map(len, alike[5:]))
     more = f"\n  and {rest:,} more" if rest else ""
     least = "at least " if len(bad) == MOST_BAD else ""
-    return f"{source}: {least}{len(bad):,} bad lines:\n{shown}{more}\nMend them, {way_out}"
+    return f"{source}: {least}{len(bad):,} bad lines:\n{shown}{more}\nFix them, {way_out}"
 
 
 def _others(lines: Sequence[BadLine]) -> str:

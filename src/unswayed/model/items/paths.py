@@ -38,6 +38,17 @@ def parts_of(path: str) -> list[str]:
     return _PLACE.sub(r".\1", path).split(".")
 
 
+def divided(text: str, sign: str) -> list[str]:
+    """Return the parts of a text between single signs; a doubled sign is the sign itself.
+
+    >>> divided("a,b,,c", ",")
+    ['a', 'b,c']
+    """
+    single = re.escape(sign)
+    parts = re.split(rf"(?<!{single}){single}(?!{single})", text)
+    return [part.replace(sign * 2, sign) for part in parts]
+
+
 def opened(value: Any) -> Any:
     """Return the value of a cell of JSON, an array as a list, and anything else as it is."""
     if hasattr(value, "tolist"):

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Final
 
 NO_LABEL: Final = -1
-"""Code of a token or text that is no label."""
+"""Code of a token or text other than a label."""
 AMBIGUOUS: Final = -2
 """Code of a token that begins more than one label."""
 

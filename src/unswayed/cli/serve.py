@@ -1,0 +1,59 @@
+"""`unswayed serve`: decisions over HTTP that do not depend on the order of the options."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated, Literal
+
+import typer
+
+from unswayed.backends import BackendSettings
+from unswayed.calls.judge import Judge
+from unswayed.cli.judge import method_of
+from unswayed.cli.options import with_options
+
+
+@with_options
+def serve(
+    *,
+    model: Annotated[str, typer.Argument(help="systemone/NAME, decisions/NAME, or any judge.")],
+    orders: Annotated[
+        Literal["cyclic", "reverse", "williams", "all", "none"],
+        typer.Option(help="Orders of the options to average over; none changes nothing."),
+    ] = "cyclic",
+    mean: Annotated[
+        Literal["arithmetic", "log"],
+        typer.Option(help="Mean of the probabilities, or of their logarithms."),
+    ] = "arithmetic",
+    polarity: Annotated[
+        bool,
+        typer.Option("--polarity", help="Exchange the described sides of yes-no questions, too."),
+    ] = False,
+    method: Annotated[
+        str | None, typer.Option(help="Other judges: method, or the file that calibrate wrote.")
+    ] = None,
+    budget: Annotated[
+        float | None, typer.Option(min=0, help="Spending limit in USD; then answers are 402.")
+    ] = None,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on.")] = 8950,
+    max_open: Annotated[int, typer.Option(min=1, help="Most requests at once.")] = 64,
+    reach: Annotated[BackendSettings, "base_url", "timeout", "prices"],
+) -> None:
+    """Serve decisions that do not depend on the order of the options.
+
+    Clients change their base URL. Set UNSWAYED_SERVE_TOKEN to require a token.
+    """
+    from unswayed.serving.proxy import SERVICES, DecisionServer, Serving
+    from unswayed.serving.server import JudgeServer, Server, run
+
+    token = os.environ.get("UNSWAYED_SERVE_TOKEN", "")
+    if model.partition("/")[0] in SERVICES:
+        settings = Serving(orders=orders, mean=mean, polarity=polarity, budget=budget)
+        server: Server = DecisionServer(
+            model, settings, reach, environ=os.environ, token=token, max_open=max_open
+        )
+    else:
+        judge = Judge(model, method=method_of(method, "given"), budget=budget, backend=reach)
+        server = JudgeServer(judge, token=token, max_open=max_open)
+    run(server, host=host, port=port, timeout=reach.timeout)

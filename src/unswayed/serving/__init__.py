@@ -1,0 +1,1 @@
+"""Serve decisions over HTTP that do not depend on the order of the options."""

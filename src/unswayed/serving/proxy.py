@@ -1,0 +1,354 @@
+"""Answers of a decision model that do not depend on the order of the options."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, NamedTuple
+
+import aiohttp
+import numpy as np
+from aiohttp import web
+from multidict import CIMultiDict
+from yarl import URL
+
+from unswayed.backends import BackendSettings
+from unswayed.backends.addresses import Service, resolve
+from unswayed.backends.dialect import token_count
+from unswayed.backends.prices import FREE, load_prices
+from unswayed.backends.transport import LARGEST_BODY, plain_body, proxy_for
+from unswayed.base.errors import UnknownNameError, UsageError
+from unswayed.methods.voting import log_mean_by_candidate, mean_by_candidate
+from unswayed.model.permutations import Order, invert, orders
+from unswayed.serving.server import Server
+from unswayed.serving.shapes import (
+    APIS,
+    JOINT,
+    Json,
+    RelayedError,
+    ServeError,
+    SystemOne,
+    TypedQuestion,
+    need,
+    parsed,
+)
+
+Orders = Literal["cyclic", "reverse", "williams", "all", "none"]
+Mean = Literal["arithmetic", "log"]
+
+SETS: Final = {"all": "full"}
+"""Sets of orders that are called otherwise here."""
+
+MOST_QUESTIONS: Final = 64
+"""Questions of one request: the least limit among known servers."""
+MOST_ALL: Final = 4
+"""Options of a question that may be asked in all orders."""
+MOST_PROBED: Final = 4
+"""Orders that show whether questions of one request influence each other."""
+TOLERANCE: Final = 0.02
+"""Probabilities of questions asked alone and together may differ by this: some servers round."""
+
+HOPS: Final = frozenset(
+    {
+        "connection",
+        "keep-alive",
+        "transfer-encoding",
+        "te",
+        "trailer",
+        "upgrade",
+        "content-length",
+        "host",
+    }
+)
+"""Headers of one connection, which are not passed on."""
+REPLACED: Final = HOPS | {"content-type", "content-encoding", "accept-encoding"}
+"""Headers of a request that the server writes itself."""
+
+SERVICES: Final = {
+    "systemone": Service("TYPESAFE", "https://api.typesafe.ai/v1"),
+    "decisions": Service("OPENAI", "https://api.openai.com/v1"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Serving:
+    """Settings of a decision server."""
+
+    orders: Orders = "cyclic"
+    mean: Mean = "arithmetic"
+    polarity: bool = False  # whether described sides of yes-no questions are exchanged
+    budget: float | None = None  # USD
+
+
+class Spread(NamedTuple):
+    """A question and the orders it is asked in."""
+
+    question: TypedQuestion  # as the client put it
+    first: Order  # its options in canonical order
+    orders: tuple[Order, ...]  # of the canonical options; empty for a question left as it is
+
+    def variants(self, name: str) -> dict[str, TypedQuestion]:
+        """Return the question in all orders, by name."""
+        sorted_ = self.question.arranged(self.first)
+        if len(self.orders) < 2:
+            return {name: sorted_}
+        return {f"{name}{JOINT}{k}": sorted_.arranged(o) for k, o in enumerate(self.orders)}
+
+    def mean(self, said: Sequence[Sequence[float]], mean: Mean) -> tuple[list[float], bool]:
+        """Return the mean of probabilities by place for the options as the client put them.
+
+        The second value tells whether the orders name different options.
+        """
+        rows = np.array([said])
+        for column, order in enumerate(self.orders):
+            rows[0, column] = rows[0, column, list(invert(order))]
+        cells, weights = np.ones(rows.shape[:2], dtype=np.bool_), np.ones(rows.shape[1])
+        mean_of = mean_by_candidate if mean == "arithmetic" else log_mean_by_candidate
+        probs = mean_of(rows, cells, weights)[0]
+        flipped = len(set(rows[0].argmax(axis=1).tolist())) > 1
+        return probs[list(invert(self.first))].tolist() if self.first else probs.tolist(), flipped
+
+
+class ModelReply(NamedTuple):
+    """A response of the model's server."""
+
+    status: int
+    body: bytes
+    headers: CIMultiDict[str]
+    said: Json
+
+
+class DecisionServer(Server):
+    """Both APIs in front of a model of one of them."""
+
+    def __init__(
+        self,
+        model: str,
+        serving: Serving,
+        reach: BackendSettings,
+        *,
+        environ: Mapping[str, str],
+        **limits: Any,
+    ) -> None:
+        super().__init__({"model": model, "orders": serving.orders, "mean": serving.mean}, **limits)
+        provider, _, self.name = model.partition("/")
+        if provider not in SERVICES:
+            raise UnknownNameError(
+                f"{model}: not a decision model. Use systemone/NAME or decisions/NAME."
+            )
+        self.api: SystemOne = APIS[f"/v1/{provider}"]
+        self.relays = f"/v1/{provider}"
+        self.serving = serving
+        self.timeout = reach.timeout
+        self.address = resolve(
+            SERVICES[provider],
+            base_url=reach.base_url,
+            environ=environ,
+            model=model,
+            needs_key=bool(self.token),
+        )
+        price = load_prices(reach.prices).find(model, own_address=self.address.is_own)
+        self.price = FREE if price is None and self.address.is_loopback else price
+        if serving.budget is not None and self.price is None:
+            raise UsageError(f"{model} has no known price. Give --prices, or leave --budget out.")
+        self.spent = self.held = 0.0
+        self.apart: bool | None = None  # whether questions asked together influence each other
+        self.probing = asyncio.Lock()
+
+    def application(self) -> web.Application:
+        """Return the application with its routes."""
+        app = super().application()
+        app.add_routes([web.post(route, self.decide) for route in APIS])
+        return app
+
+    async def context(self, app: web.Application) -> Any:
+        """Keep connections to the model."""
+        url = self.address.join(self.api.path)
+        self.url, self.proxy = URL(url, encoded=True), proxy_for(url)
+        if self.address.is_loopback:
+            self.proxy = None
+        async with aiohttp.ClientSession(
+            timeout=aiohttp.ClientTimeout(total=self.timeout),
+            connector=aiohttp.TCPConnector(limit=self.max_open),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+            trust_env=False,
+        ) as self.http:
+            yield
+
+    def gauges(self) -> dict[str, float]:
+        """Return the spending."""
+        return {} if self.price is None else {"spent_usd": round(self.spent, 9)}
+
+    async def decide(self, request: web.Request) -> web.Response:
+        """Answer one request."""
+        client, raw = APIS[request.path], await request.read()
+        body, own = client.body(raw, self.name), client is self.api
+        asked = {} if own and self.serving.orders == "none" else client.read(body)
+        spreads = {name: self.spread(question) for name, question in asked.items()}
+        if own and not any(spread.orders for spread in spreads.values()):
+            self.counts["passed_through"] += 1
+            reply = await self.post(raw, len(asked) or 1, request)
+            self.counts["failed"] += reply.status >= 400
+            return web.Response(status=reply.status, body=reply.body, headers=reply.headers)
+        sent = {k: q for name, spread in spreads.items() for k, q in spread.variants(name).items()}
+        try:
+            said, answers = await self.ask(client, body, sent, request)
+            parts = {name: self.merged(client, name, s, answers) for name, s in spreads.items()}
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ServeError(502, f"the model's answer is not of its API: {error}") from None
+        usage = said["usage"] if own else client.usage(said["usage"])
+        more = said if own else {"model": said.get("model")}
+        return web.json_response({**more, "answers": client.collect(parts), "usage": usage})
+
+    def spread(self, question: TypedQuestion) -> Spread:
+        """Return a question with the orders it is asked in."""
+        n, kind, name = len(question.options), question.kind, self.serving.orders
+        own = tuple(range(n))
+        ends = (own, own[::-1]) if n > 1 else (own,)
+        if name == "none" or not n or (kind == "noul" and not self.serving.polarity):
+            return Spread(question, own, ())
+        if kind != "choice":  # a scale has no other orders, and yes and no have two
+            return Spread(question, own, ends)
+        need(
+            name != "all" or n <= MOST_ALL, 400, f"orders all: at most {MOST_ALL} options, got {n}"
+        )
+        api, options = question.api, question.options
+        first = sorted(own, key=lambda place: api.key(options[place].value))
+        try:
+            chosen = ends if name == "reverse" or n == 1 else orders(SETS.get(name, name), n)
+        except UsageError as error:
+            raise ServeError(400, str(error)) from None
+        return Spread(question, tuple(first), chosen)
+
+    def merged(
+        self, client: SystemOne, name: str, spread: Spread, answers: Mapping[str, Json]
+    ) -> Json:
+        """Return the answer to a question from the answers in all its orders."""
+        variants, own = spread.variants(name), client is self.api
+        replies = [answers[key] for key in variants]
+        if own and not spread.orders:
+            return replies[0]
+        said = []
+        for variant, answer in zip(variants.values(), replies, strict=True):
+            probs = self.api.probabilities(variant, answer)
+            if probs is None:
+                return client.answer(spread.question, None, answer if own else {})
+            said.append(probs)
+        probs, flipped = spread.mean(said, self.serving.mean)
+        self.counts["choices"] += bool(spread.orders)
+        self.counts["flipped"] += flipped
+        return client.answer(spread.question, probs, replies[0] if own else {})
+
+    async def ask(
+        self, client: SystemOne, body: Json, sent: Mapping[str, TypedQuestion], request: web.Request
+    ) -> tuple[Json, dict[str, Json]]:
+        """Return the first response with the usage of all, and the answers by name."""
+
+        async def answered(*parts: Sequence[str]) -> tuple[Json, dict[str, Json]]:
+            told = [self.api.write(body, {k: sent[k] for k in part}, client) for part in parts]
+            raws = [json.dumps(part, allow_nan=False).encode() for part in told]
+            replies = await asyncio.gather(
+                *(
+                    self.post(raw, len(part), request)
+                    for raw, part in zip(raws, parts, strict=True)
+                ),
+                return_exceptions=True,
+            )
+            answers: dict[str, Json] = {}
+            said: Json = {}
+            usage: Json = {}
+            for part, reply in zip(parts, replies, strict=True):
+                if isinstance(reply, BaseException):
+                    raise reply
+                if reply.status != 200:
+                    raise RelayedError(reply.status, reply.body, reply.headers)
+                answers |= zip(part, self.api.answers(reply.said, part), strict=True)
+                usage = summed(usage, reply.said.get("usage") or {})
+                said = said or reply.said
+            return {**said, "usage": usage}, answers
+
+        names = list(sent)
+        async with self.probing:
+            some = [name for name in names if JOINT in name][:MOST_PROBED]
+            if self.apart is None and some:
+                alone, again = [await answered(*([name] for name in some)) for _ in range(2)]
+                packed = await answered(some)
+                self.apart = self.differ(sent, alone[1], again[1], packed[1])
+        size = 1 if self.apart else MOST_QUESTIONS
+        return await answered(*(names[k : k + size] for k in range(0, len(names), size)))
+
+    def differ(self, asked: Mapping[str, TypedQuestion], *said: Mapping[str, Json]) -> bool:
+        """Return True if questions asked together are answered otherwise than alone, twice, beyond noise."""
+        alone, again, packed = (
+            [p for k in answers for p in self.api.probabilities(asked[k], answers[k]) or ()]
+            for answers in said
+        )
+        noise, difference = (
+            max((abs(a - b) for a, b in zip(alone, other, strict=True)), default=0.0)
+            for other in (again, packed)
+        )
+        return difference > max(TOLERANCE, 2 * noise)
+
+    async def post(self, raw: bytes, questions: int, request: web.Request) -> ModelReply:
+        """Send a body to the model with the client's headers, within the budget."""
+        most = self.cost(len(raw) * questions)
+        budget = self.serving.budget
+        need(
+            budget is None or self.spent + self.held + most <= budget,
+            402,
+            f"the budget of {budget} USD is spent",
+        )
+        kept = {k: v for k, v in request.headers.items() if k.lower() not in REPLACED}
+        key = self.address.key.reveal()
+        if self.token:
+            kept.pop("Authorization", None)
+            kept |= {"Authorization": f"Bearer {key}"} if key else {}
+        self.held += most
+        try:
+            async with self.http.post(
+                self.url,
+                data=raw,
+                headers={**kept, "Accept-Encoding": "identity", "Content-Type": "application/json"},
+                allow_redirects=False,
+                proxy=self.proxy,
+            ) as response:
+                body = await plain_body(response, LARGEST_BODY)
+        finally:
+            self.held -= most
+        status = response.status
+        need(status == 200 or status >= 400, 502, f"the model's server answered with {status}")
+        self.counts["upstream_requests"] += 1
+        headers = CIMultiDict((k, v) for k, v in response.headers.items() if k.lower() not in HOPS)
+        said: Json = {}
+        if status == 200:
+            with contextlib.suppress(ValueError):
+                said = parsed(body)
+            self.count(said.get("usage") if isinstance(said, dict) else None, len(raw) * questions)
+        return ModelReply(status, body, headers, said)
+
+    def count(self, usage: Any, most: int) -> None:
+        """Count the tokens of a response; without a count the most there can be."""
+        usage = usage if isinstance(usage, dict) else {}
+        tokens = token_count(usage.get("input_tokens"))
+        self.counts["upstream_input_tokens"] += tokens or 0
+        self.spent += self.cost(most if tokens is None else tokens)
+        cut = usage.get("truncated") or usage.get("state_tokens_dropped")
+        need(not cut, 502, "the model cut the state: it would decide on a part of it")
+
+    def cost(self, tokens: int) -> float:
+        """Return the price of input tokens in USD."""
+        return 0.0 if self.price is None else self.price.of(tokens, 0)
+
+
+def summed(a: Json, b: Json) -> Json:
+    """Return the sums of the counts of two usages."""
+    return {
+        key: summed(a.get(key) or {}, b.get(key) or {})
+        if isinstance(a.get(key, b.get(key)), dict)
+        else (a.get(key) or 0) + (b.get(key) or 0)
+        for key in {**a, **b}
+    }

@@ -1,0 +1,209 @@
+"""The HTTP server: routes, token, limits, metrics, and verdicts of any judge.
+
+aiohttp is imported with this module, which is loaded when a server starts.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections import Counter
+from typing import Any, Final
+
+import aiohttp
+import msgspec
+from aiohttp import web
+
+from unswayed.backends.addresses import is_loopback
+from unswayed.base.errors import ItemError, UnswayedError, UsageError
+from unswayed.calls.judge import Judge
+from unswayed.calls.judging import JudgeFailure
+from unswayed.model.faces import named
+from unswayed.model.items import Item, check_item
+from unswayed.serving.shapes import APIS, Decisions, Json, RelayedError, ServeError, need
+
+MOST_BYTES: Final = 4_000_000
+"""Longest body of a request."""
+
+COUNTED: Final = (
+    "requests",
+    "choices",
+    "flipped",
+    "upstream_requests",
+    "upstream_input_tokens",
+    "failed",
+    "refused",
+    "passed_through",
+)
+"""Counters of `/metrics`; each is `unswayed_serve_…_total`."""
+
+HEADERS: Final = {429: {"Retry-After": "1"}, 401: {"WWW-Authenticate": "Bearer"}}
+"""Headers of errors by status."""
+
+
+class Server:
+    """Routes with a token and limits; a subclass adds what it serves.
+
+    Args:
+        about: Answer of `/health`.
+        token: Token that clients must send; empty for none.
+        max_open: Most requests at once.
+    """
+
+    relays = ""  # route whose errors of the model's server are passed on as they are
+
+    def __init__(self, about: Json, *, token: str = "", max_open: int = 64) -> None:
+        self.about = about
+        self.token = token
+        self.max_open = max_open
+        self.open = 0
+        self.counts: Counter[str] = Counter(dict.fromkeys(COUNTED, 0))
+
+    def application(self) -> web.Application:
+        """Return the application with its routes."""
+        guard: Any = self.guard  # aiohttp marks the function; a method has the mark, too
+        app = web.Application(client_max_size=MOST_BYTES, middlewares=[guard])
+        app.add_routes([web.get("/health", self.health), web.get("/metrics", self.metrics)])
+        app.cleanup_ctx.append(self.context)
+        return app
+
+    async def context(self, app: web.Application) -> Any:
+        """Open what the server needs, and close it at the end."""
+        yield
+
+    @web.middleware
+    async def guard(self, request: web.Request, handler: Any) -> web.StreamResponse:
+        """Check token and limits, and turn errors into answers in the API's own form."""
+        if request.path == "/health":
+            return await self.health(request)
+        try:
+            token = request.headers.get("Authorization", "").encode()
+            valid = not self.token or hmac.compare_digest(token, b"Bearer " + self.token.encode())
+            need(valid, 401, "the token is missing or wrong")
+            if request.method != "POST":
+                return await handler(request)  # type: ignore[no-any-return]  # aiohttp's handlers
+            need(self.open < self.max_open, 429, f"{self.max_open} requests are open")
+        except ServeError as error:
+            return self.refused(request, error)
+        self.open += 1
+        self.counts["requests"] += 1
+        try:
+            return await handler(request)  # type: ignore[no-any-return]
+        except web.HTTPRequestEntityTooLarge:
+            return self.refused(request, ServeError(413, f"a body has at most {MOST_BYTES} bytes"))
+        except TimeoutError:
+            return self.refused(request, ServeError(504, "the model did not answer in time"))
+        except aiohttp.ClientError as error:  # its text can hold headers
+            words = f"the model cannot be reached ({type(error).__name__})"
+            return self.refused(request, ServeError(502, words))
+        except ServeError as error:
+            return self.refused(request, error)
+        finally:
+            self.open -= 1
+
+    def refused(self, request: web.Request, error: ServeError) -> web.Response:
+        """Return an error, counted as the client's or as the model's."""
+        failed = error.status >= 500 or isinstance(error, RelayedError)
+        self.counts["failed" if failed else "refused"] += 1
+        if isinstance(error, RelayedError) and request.path == self.relays:
+            return web.Response(status=error.status, body=error.body, headers=error.headers)
+        body = APIS.get(request.path, ERRORS).error(error.status, str(error))
+        headers = dict(HEADERS.get(error.status, {}))
+        if isinstance(error, RelayedError) and "Retry-After" in error.headers:
+            headers["Retry-After"] = error.headers["Retry-After"]
+        return web.json_response(body, status=error.status, headers=headers)
+
+    async def health(self, request: web.Request) -> web.Response:
+        """Describe the server."""
+        return web.json_response(self.about)
+
+    async def metrics(self, request: web.Request) -> web.Response:
+        """Return counters in the text format of Prometheus."""
+        lines = [f"unswayed_serve_{name}_total {count}" for name, count in self.counts.items()]
+        gauges = {"open": self.open, **self.gauges()}
+        lines += [f"unswayed_serve_{name} {value}" for name, value in gauges.items()]
+        return web.Response(text="\n".join([*lines, ""]))
+
+    def gauges(self) -> dict[str, float]:
+        """Return further figures by name."""
+        return {}
+
+
+ERRORS: Final = Decisions()
+"""Form of errors of other routes."""
+
+
+class JudgeRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """An item to judge."""
+
+    prompt: Any
+    candidates: list[Any]
+    task: str = "pairwise"
+    id: str = ""
+    reference: str | None = None
+
+
+class JudgeServer(Server):
+    """`POST /v1/judge`: the verdict on one item."""
+
+    def __init__(self, judge: Judge, **limits: Any) -> None:
+        super().__init__({"model": judge.model, "method": judge.method.name}, **limits)
+        self.judge = judge
+
+    def application(self) -> web.Application:
+        """Return the application with its routes."""
+        app = super().application()
+        app.router.add_post("/v1/judge", self.verdict)
+        return app
+
+    async def context(self, app: web.Application) -> Any:
+        """Close the judge at the end."""
+        yield
+        await self.judge.aclose()
+
+    async def verdict(self, request: web.Request) -> web.Response:
+        """Judge the item of a request."""
+        try:
+            asked = msgspec.json.decode(await request.read(), type=JudgeRequest)
+            item = msgspec.convert(msgspec.to_builtins(asked), Item)
+            if item.id:
+                check_item(item)
+            else:
+                item = named(item)
+            outcome = await anext(self.judge.averdicts([item]))
+        except (msgspec.MsgspecError, ItemError, UsageError) as error:
+            raise ServeError(400, str(error)) from None
+        except UnswayedError as error:
+            raise ServeError(502, str(error)) from None
+        if isinstance(outcome, JudgeFailure):
+            spent = self.judge.counts.budget_spent
+            raise ServeError(402 if spent else 502, str(outcome))
+        self.counts["choices"] += 1
+        self.counts["flipped"] += outcome.consistent is False
+        return web.Response(body=msgspec.json.encode(outcome), content_type="application/json")
+
+
+def run(server: Server, *, host: str, port: int, timeout: float) -> None:
+    """Serve until a signal; open requests then finish within the timeout.
+
+    Raises:
+        UsageError: If the address is taken, or others reach it and no token is set.
+    """
+    if not (server.token or is_loopback(host)):
+        raise UsageError(
+            f"--host {host} is reachable from outside. Set UNSWAYED_SERVE_TOKEN, or serve 127.0.0.1."
+        )
+    said = f"serving {server.about['model']} at http://{host}:{port}"
+    try:
+        web.run_app(
+            server.application(),
+            host=host,
+            port=port,
+            shutdown_timeout=timeout,
+            handler_cancellation=True,
+            access_log=None,
+            print=lambda _: print(said, flush=True),
+        )
+    except OSError as error:
+        raise UsageError(
+            f"cannot serve {host}:{port}: {error.strerror or error}. Choose another --port."
+        ) from None

@@ -1,0 +1,362 @@
+"""The two APIs of decision models: read and write their questions and answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from unswayed.backends.faults import server_words
+from unswayed.base.digests import digest
+from unswayed.base.errors import UnswayedError
+from unswayed.model.permutations import Order
+
+Json = dict[str, Any]  # Any: a JSON value
+
+JOINT: Final = "\x1f"
+"""Separates the name of a question from the number of its order."""
+EQUAL: Final = 1e-12
+"""Mean probabilities closer than this are equal."""
+
+
+class ServeError(UnswayedError):
+    """A request without an answer: the status and the words for the client."""
+
+    def __init__(self, status: int, words: str) -> None:
+        super().__init__(words)
+        self.status = status
+
+
+class RelayedError(ServeError):
+    """An error of the model's server, which goes to the client as it is."""
+
+    def __init__(self, status: int, body: bytes, headers: Mapping[str, str]) -> None:
+        super().__init__(status, server_words(body))
+        self.body, self.headers = body, headers
+
+
+class TypedOption(NamedTuple):
+    """An option: its value (of a level its place), its text, and the client's entry."""
+
+    value: str | bool | int
+    text: Any
+    entry: Any
+
+    @property
+    def name(self) -> str:
+        """The value as a name in System One."""
+        return str(self.value).lower() if isinstance(self.value, bool) else str(self.value)
+
+
+class TypedQuestion(NamedTuple):
+    """A question: its API and kind, the options to rearrange, and the client's object."""
+
+    api: SystemOne
+    kind: str  # choice, score, noul (yes or no), or a type that is passed on
+    options: tuple[TypedOption, ...]
+    raw: Json
+
+    def arranged(self, order: Order) -> TypedQuestion:
+        """Return the question with option `order[p]` at place p."""
+        return self._replace(options=tuple(self.options[c] for c in order))
+
+
+def need(valid: object, status: int, words: str) -> None:
+    """Refuse a request that is not valid."""
+    if not valid:
+        raise ServeError(status, words)
+
+
+def parsed(raw: bytes) -> Any:
+    """Return the value of JSON without repeated names and without NaN.
+
+    Raises:
+        ValueError: If it is anything else.
+    """
+
+    def unique(pairs: list[tuple[str, Any]]) -> Json:
+        if len(named := dict(pairs)) < len(pairs):
+            raise ValueError("a name occurs twice in an object")
+        return named
+
+    def constant(name: str) -> None:
+        raise ValueError(f"{name} is not JSON")
+
+    try:
+        return json.loads(raw, object_pairs_hook=unique, parse_constant=constant)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def distribution(values: Sequence[Any]) -> list[float]:
+    """Return probabilities that sum to 1.
+
+    Raises:
+        ValueError: If they are none, or their sum is further from 1 than rounding explains.
+    """
+    if not all(type(value) in (int, float) and 0 <= value <= 1 for value in values):
+        raise ValueError("a probability is missing or not between 0 and 1")
+    if abs((total := sum(values)) - 1) > 0.01 * len(values) + 0.001:
+        raise ValueError(f"the probabilities sum to {total:.3f}")
+    return [value / total for value in values]
+
+
+def figures(question: TypedQuestion, probs: Sequence[float]) -> Json:
+    """Return choice or score, and confidence as System One defines it.
+
+    Equal probabilities are decided by a hash of the name, never by the place.
+    """
+    n, most = len(probs), max(probs)
+    equal = [place for place in range(n) if probs[place] >= most - EQUAL]
+    best = min(equal, key=lambda place: digest(question.options[place].name))
+    if question.kind == "choice":
+        sure = (most - 1 / n) / (1 - 1 / n) if n > 1 else 1.0
+        named: Json = {"choice": question.options[best].value}
+    else:
+        even = sum(abs(level - (n - 1) / 2) for level in range(n)) / n
+        spread = sum(p * abs(level - best) for level, p in enumerate(probs))
+        sure = 1 - spread / even if n > 1 else 1.0
+        named = {"score": sum(level * p for level, p in enumerate(probs))}
+    return {"type": question.kind, **named, "confidence": max(0.0, sure)}
+
+
+class SystemOne:
+    """`POST /v1/systemone`: questions and answers by name."""
+
+    path, state, binary, invalid = "systemone", "state", "noul", 422
+    fields = frozenset({"model", "state", "questions"})
+
+    def body(self, raw: bytes, model: str) -> Json:
+        """Return the body of a request to a model; an empty name accepts any."""
+        try:
+            body = parsed(raw)
+        except ValueError as error:
+            raise ServeError(self.invalid, f"the body is not JSON: {error}") from None
+        need(isinstance(body, dict), self.invalid, "the body is not a JSON object")
+        need(not body.get("stream"), self.invalid, "stream: decisions are not streamed")
+        need(body.get("model") == model or not model, 404, f"model: only {model} is served here")
+        return dict(body)
+
+    def read(self, body: Json) -> dict[str, TypedQuestion]:
+        """Return the questions of a request."""
+        asked = body.get("questions")
+        need(isinstance(asked, dict) and asked, self.invalid, "questions: not an object")
+        need(JOINT not in "".join(asked or ()), self.invalid, "questions: a name has U+001F")
+        return {name: self._question(raw) for name, raw in (asked or {}).items()}
+
+    def _question(self, raw: Json) -> TypedQuestion:
+        need(isinstance(raw, dict), self.invalid, "questions: a question is not an object")
+        kind, criteria = str(raw.get("type")), raw.get("criteria")
+        if kind == "choice":
+            need(isinstance(criteria, dict) and criteria, self.invalid, "criteria: not an object")
+        elif kind == "score":
+            need(isinstance(criteria, list) and criteria, self.invalid, "criteria: not a list")
+            criteria = dict(enumerate(criteria or ()))
+        elif kind != "noul" or set(criteria or ()) != {"true", "false"}:
+            criteria = {}
+        options = ((value, text, text) for value, text in (criteria or {}).items())
+        return TypedQuestion(self, kind, tuple(TypedOption(*option) for option in options), raw)
+
+    def write(self, body: Json, asked: Mapping[str, TypedQuestion], client: SystemOne) -> Json:
+        """Return the body of a request with these questions, from a body of the client's API."""
+        if client is not self:
+            rest = ", ".join(sorted(body.keys() - client.fields))
+            need(not rest, client.invalid, f"{rest}: unknown to the API of the model")
+            body = {"model": body.get("model"), self.state: self.text(body.get(client.state))}
+        questions = {name: self._written(name, question) for name, question in asked.items()}
+        return {**body, "questions": self.collect(questions)}
+
+    def _written(self, name: str, question: TypedQuestion) -> Json:
+        kind, options, raw = question.kind, question.options, question.raw
+        if question.api is not self:
+            shared = kind in ("choice", "score") or (kind == "noul" and not options)
+            need(shared, question.api.invalid, f"{kind}: unknown to the API of the model")
+            raw = {"type": self.binary if kind == "noul" else kind}
+            raw["instructions"] = self.text(question.raw.get("instructions"))
+        return {**raw, **self.choices(question)} if options else raw
+
+    def choices(self, question: TypedQuestion) -> Json:
+        """Return the field of a question with its options."""
+        texts = [option.text for option in question.options]
+        if question.kind == "score":
+            return {"criteria": texts}
+        names = [option.name for option in question.options]
+        need(len(set(names)) == len(names), 400, 'choices: true and "true" are one name here')
+        sides = ("true", "false") if question.kind == "noul" else names
+        return {"criteria": dict(zip(sides, texts, strict=True))}
+
+    def text(self, content: object) -> object:
+        """Return a content as this API takes it."""
+        return content
+
+    def collect(self, parts: Mapping[str, Json]) -> object:
+        """Return questions or answers as a body holds them."""
+        return parts
+
+    def answers(self, said: Json, names: Sequence[str]) -> list[Json]:
+        """Return the answers of a response in the order of the questions."""
+        if said["answers"].keys() != set(names):
+            raise ValueError("other questions are answered than asked")
+        return [said["answers"][name] for name in names]
+
+    def probabilities(self, question: TypedQuestion, answer: Json) -> list[float] | None:
+        """Return the probability of each option of a question as asked; None for a refusal."""
+        if answer["type"] == "refusal":
+            return None
+        if question.kind == "noul":
+            yes = answer["noul" if self.binary == "noul" else "probability"]
+            return distribution([yes, 1 - yes])
+        values = self.values(answer["probabilities"])
+        scale = question.kind == "score"
+        names = [self.key(p if scale else o.value) for p, o in enumerate(question.options)]
+        if values.keys() != set(names):
+            raise ValueError("other options are answered than asked")
+        return distribution([values[name] for name in names])
+
+    def key(self, value: str | bool | int) -> str:
+        """Return the key of an option or a level among the probabilities of an answer."""
+        return str(value)
+
+    def values(self, probabilities: Any) -> Json:
+        """Return the probabilities of an answer by key."""
+        return dict(probabilities)
+
+    def answer(self, question: TypedQuestion, probs: Sequence[float] | None, raw: Json) -> Json:
+        """Return an answer with these probabilities, or the refusal, with the other fields of `raw`."""
+        if probs is None:
+            need(raw, 502, "the model refused a question")
+            return raw
+        if question.kind == "noul":
+            return {**raw, "type": "noul", "noul": probs[0]}
+        reply = {**raw, **figures(question, probs)}
+        if question.kind == "score":
+            reply["legend"] = {option.name: option.text for option in question.options}
+        else:
+            reply["choice"] = TypedOption(reply["choice"], None, None).name
+        named = {o.name: p for o, p in zip(question.options, probs, strict=True)}
+        return {**reply, "probabilities": named}
+
+    def usage(self, tokens: Json) -> Json:
+        """Return the token counts of the other API in this one's form."""
+        return {key: tokens.get(key, 0) for key in ("input_tokens", "output_tokens")}
+
+    def error(self, status: int, words: str) -> Json:
+        """Return the body of an error."""
+        if status != self.invalid:
+            return {"detail": words}
+        return {"detail": [{"loc": ["body"], "msg": words, "type": "value_error"}]}
+
+
+LISTS: Final = {"choice": "choices", "score": "levels"}
+"""Fields of OpenAI's questions that hold their options."""
+
+
+class Decisions(SystemOne):
+    """`POST /v1/decisions`, OpenAI's form: questions and answers by place."""
+
+    path, state, binary, invalid = "decisions", "input", "predicate", 400
+    fields = SystemOne.fields - {"state"} | {
+        "input",
+        "safety_identifier",
+        "prompt_cache_key",
+        "prompt_cache_options",
+    }
+
+    def read(self, body: Json) -> dict[str, TypedQuestion]:
+        """Return the questions of a request."""
+        asked = body.get("questions")
+        need(isinstance(asked, list) and asked, self.invalid, "questions: not a list")
+        return {str(place): self._question(raw) for place, raw in enumerate(asked or ())}
+
+    def _question(self, raw: Json) -> TypedQuestion:
+        need(isinstance(raw, dict), self.invalid, "questions: a question is not an object")
+        kind, options = str(raw.get("type")), tuple[TypedOption, ...]()
+        if field := LISTS.get(kind):
+            rows = raw.get(field)
+            valid = isinstance(rows, list) and rows and all(isinstance(row, dict) for row in rows)
+            need(valid, self.invalid, f"{field}: not a list of objects")
+            options = tuple(self._option(kind, *row) for row in enumerate(rows or ()))
+            values = {json.dumps(option.value) for option in options}
+            need(len(values) == len(options), self.invalid, f"{field}: a value occurs twice")
+        return TypedQuestion(self, "noul" if kind == "predicate" else kind, options, raw)
+
+    def _option(self, kind: str, place: int, row: Json) -> TypedOption:
+        name, text = row.get("value" if kind == "choice" else "label"), row.get("description")
+        if not isinstance(name, str | bool):
+            raise ServeError(self.invalid, "questions: an option has no name")
+        if kind == "choice":
+            return TypedOption(name, text, row)
+        return TypedOption(place, f"{name}: {text}" if text else name, row)
+
+    def _written(self, name: str, question: TypedQuestion) -> Json:
+        reply = super()._written(name, question)
+        # names are optional here, and no two questions may share one
+        return {k: v for k, v in reply.items() if k != "name" or JOINT not in name}
+
+    def choices(self, question: TypedQuestion) -> Json:
+        """Return the field of a question with its options."""
+        own, entries = question.api is self, []
+        for option in question.options:
+            told: Json = {"label": self.text(option.text)}
+            if question.kind == "choice":
+                told = {"value": option.value}
+                if option.text is not None:
+                    told["description"] = self.text(option.text)
+            entries.append(option.entry if own else told)
+        return {LISTS[question.kind]: entries}
+
+    def text(self, content: object) -> object:
+        """Return a content as this API takes it."""
+        return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+
+    def collect(self, parts: Mapping[str, Json]) -> object:
+        """Return questions or answers as a body holds them."""
+        return list(parts.values())
+
+    def answers(self, said: Json, names: Sequence[str]) -> list[Json]:
+        """Return the answers of a response."""
+        if len(said["answers"]) != len(names):
+            raise ValueError(f"{len(said['answers'])} answers to {len(names)} questions")
+        return list(said["answers"])
+
+    def key(self, value: str | bool | int) -> str:
+        """Return the key of an option or a level: `true` and `"true"` are two."""
+        return json.dumps(value)
+
+    def values(self, probabilities: Any) -> Json:
+        """Return the probabilities of an answer by key."""
+        return {self.key(p["value"]): p["probability"] for p in probabilities}
+
+    def answer(self, question: TypedQuestion, probs: Sequence[float] | None, raw: Json) -> Json:
+        """Return an answer with these probabilities, or the refusal, with the other fields of `raw`."""
+        reply = {**raw, "name": question.raw.get("name")}
+        if probs is None:
+            return {**reply, "type": "refusal"}
+        if question.kind == "noul":
+            return {**reply, "type": "predicate", "probability": probs[0]}
+        ranked = [
+            {"value": option.value, "probability": p}
+            | ({"label": option.entry["label"]} if question.kind == "score" else {})
+            for option, p in zip(question.options, probs, strict=True)
+        ]
+        return {**reply, **figures(question, probs), "probabilities": ranked}
+
+    def usage(self, tokens: Json) -> Json:
+        """Return the token counts of the other API in this one's form."""
+        read, wrote = tokens.get("input_tokens", 0), tokens.get("output_tokens", 0)
+        return {
+            "input_tokens": read,
+            "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+            "output_tokens": wrote,
+            "output_tokens_details": {"reasoning_tokens": 0},
+            "total_tokens": read + wrote,
+        }
+
+    def error(self, status: int, words: str) -> Json:
+        """Return the body of an error."""
+        kind = "invalid_request_error" if status < 500 else "server_error"
+        return {"error": {"message": words, "type": kind, "param": None, "code": None}}
+
+
+APIS: Final = {f"/v1/{api.path}": api for api in (SystemOne(), Decisions())}
+"""The APIs by their routes."""

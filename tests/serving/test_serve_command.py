@@ -1,0 +1,172 @@
+"""`unswayed serve` as a process: its page, its end, and its clients."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import run_page
+from decision_stub import DecisionStub
+from served import APIS, MODEL, body_of
+
+PAGE = Path(__file__).parents[2] / "docs" / "decisions.md"
+CLIENTS = os.environ.get("UNSWAYED_CLIENTS", sys.executable)
+"""An interpreter that has the clients' packages."""
+
+OPENAI = "print(sorted((p.value, p.probability) for p in decision.answers[0].probabilities))\n"
+SHOW = {"typesafe_sdk": "    print(sorted(decision.choices['team'].probabilities.items()))\n"}
+"""Lines that print the probabilities of the page's clients."""
+
+
+def free_port() -> int:
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        return int(held.getsockname()[1])
+
+
+@contextmanager
+def serving(url: str, *options: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """The command in a process of its own: address and process."""
+    port = free_port()
+    line = [sys.executable, "-m", "unswayed", "serve", *options]
+    line += ["--base-url", url, "--port", str(port)]
+    process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline().endswith(f"at http://127.0.0.1:{port}\n")
+        yield f"http://127.0.0.1:{port}", process
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
+
+
+def post(url: str, body: Any) -> tuple[int, Any]:
+    request = urllib.request.Request(url, json.dumps(body).encode())
+    try:
+        with urllib.request.urlopen(request, timeout=60) as reply:
+            return reply.status, json.loads(reply.read())
+    except urllib.error.HTTPError as error:
+        return error.code, json.loads(error.read())
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_sigterm_lets_open_requests_finish(api: str) -> None:
+    replies: list[tuple[int, Any]] = []
+    with DecisionStub(latency_s=0.3) as stub, serving(stub.url, f"{api}/{MODEL}") as (url, process):
+        ask = threading.Thread(
+            target=lambda: replies.append(post(f"{url}/v1/{api}", body_of(api, ["a", "b"])))
+        )
+        ask.start()
+        while not stub.bodies:
+            pass
+        process.send_signal(signal.SIGTERM)
+        ask.join()
+        assert process.wait(60) == 0
+        with pytest.raises(urllib.error.URLError):
+            post(f"{url}/v1/{api}", body_of(api, ["a", "b"]))
+    assert [status for status, _ in replies] == [200]
+
+
+def test_port_in_use_is_one_line() -> None:
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        held.listen()
+        port = held.getsockname()[1]
+        done = subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "unswayed",
+                "serve",
+                "systemone/x",
+                "--port",
+                str(port),
+                "--base-url",
+                "http://127.0.0.1:9/v1",
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert "Choose another --port." in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_unknown_orders_are_refused_by_the_parser() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "unswayed", "serve", "systemone/x", "--orders", "random"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+
+
+def snippets() -> dict[str, str]:
+    """The Python blocks of the page by the package they need."""
+    blocks = re.findall(
+        r"<!-- skip: needs the package (\w+) -->\n```python\n(.*?)```", PAGE.read_text(), re.S
+    )
+    return dict(blocks)
+
+
+def test_commands_of_page_run_in_a_shell(tmp_path: Path) -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    line = next(line for line in text.splitlines() if line.startswith("unswayed serve "))
+    options = line.split()[2:3]
+    assert line == f"unswayed serve {options[0]} --base-url http://127.0.0.1:8000/v1 --port 8950"
+    with DecisionStub() as stub, serving(stub.url, *options) as (url, _):
+        page = tmp_path / PAGE.name
+        here = text.replace("http://127.0.0.1:8000/v1", stub.url)
+        page.write_text(here.replace("http://127.0.0.1:8950", url), encoding="utf-8")
+        (folder := tmp_path / "folder").mkdir()
+        assert run_page.run_page(page, folder).ran == 1
+
+
+@pytest.mark.parametrize("package", ["openai", "typesafe_sdk", "litellm"])
+def test_client_of_page_gets_order_free_answers(package: str) -> None:
+    found = subprocess.run(
+        [CLIENTS, "-c", f"import importlib.util as u; print(u.find_spec({package!r}) is None)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    if found.stdout.split() == ["True"]:
+        pytest.skip(f"{package} is not installed")
+    turned = {
+        '{"value": "billing"}, {"value": "support"}': '{"value": "support"}, {"value": "billing"}',
+        '{"billing": None, "support": None}': '{"support": None, "billing": None}',
+    }
+    code = snippets()[package]
+    code += SHOW.get(package, OPENAI)
+    printed = []
+    with DecisionStub() as stub, serving(stub.url, f"systemone/{MODEL}") as (url, _):
+        for old, new in [("", ""), *turned.items()]:
+            if old in code:
+                text = code.replace(old, new).replace("http://127.0.0.1:8950", url)
+                done = subprocess.run(
+                    [CLIENTS, "-c", text],
+                    capture_output=True,
+                    text=True,
+                    check=False,
+                    env={**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True"},
+                )
+                assert done.returncode == 0, done.stderr
+                printed.append(done.stdout)
+    assert len(printed) == 2
+    assert len(set(printed)) == 1
+    assert "('billing', 0." in printed[0]

@@ -1,0 +1,102 @@
+"""`POST /v1/judge`: the verdicts of `Judge` over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from served import client_of, run
+
+import unswayed as us
+from unswayed.backends.simulated import simulated_items
+from unswayed.serving.server import JudgeServer
+
+MODEL = "simulated/judge?slot=0.6&label=0.4"
+ITEM = {"prompt": "Which?", "candidates": ["one", "two"]}
+
+
+def as_body(item: us.Item) -> dict[str, Any]:
+    return {"id": item.id, "prompt": item.prompt, "candidates": list(item.candidates)}
+
+
+@pytest.mark.parametrize("method", ["direct", "average"])
+def test_served_verdicts_equal_those_of_judge(method: str) -> None:
+    items = [us.Item(**as_body(item)) for item in simulated_items(50)]
+    with us.Judge(MODEL, method=method) as judge:
+        wanted = [json.loads(msgspec.json.encode(verdict)) for verdict in judge.verdicts(items)]
+
+    async def work() -> None:
+        server = JudgeServer(us.Judge(MODEL, method=method))
+        async with client_of(server) as post:
+            bodies = [as_body(item) for item in items]
+            replies = await asyncio.gather(*(post("v1/judge", body) for body in bodies))
+            health = (await post("health")).json
+            metrics = (await post("metrics")).raw.decode()
+        assert [reply.json for reply in replies] == wanted
+        assert {reply.status for reply in replies} == {200}
+        assert health == {"model": server.judge.model, "method": method}
+        assert "unswayed_serve_requests_total 50\n" in metrics
+        flipped = sum(verdict.get("consistent") is False for verdict in wanted)
+        assert f"unswayed_serve_flipped_total {flipped}\n" in metrics
+
+    run(work)
+
+
+def test_item_without_id_is_named_by_its_content() -> None:
+    async def work() -> None:
+        async with client_of(JudgeServer(us.Judge(MODEL, method="direct"))) as post:
+            ids = [(await post("v1/judge", ITEM)).json["item_id"] for _ in range(2)]
+        assert ids[0] == ids[1]
+        assert ids[0].startswith("item-")
+
+    run(work)
+
+
+@pytest.mark.parametrize(
+    ("body", "word"),
+    [
+        (b"{", "truncated"),
+        ({**ITEM, "gold": 1}, "gold"),
+        ({"prompt": "Which?"}, "candidates"),
+        ({**ITEM, "candidates": ["one"]}, "candidates"),
+        ({**ITEM, "task": "mqc"}, "task"),
+        ({**ITEM, "candidates": "one"}, "array"),
+    ],
+)
+def test_bad_item_is_400_with_its_field(body: Any, word: str) -> None:
+    async def work() -> None:
+        async with client_of(JudgeServer(us.Judge(MODEL, method="direct"))) as post:
+            reply = await post("v1/judge", body)
+        assert reply.status == 400
+        assert word in reply.json["error"]["message"]
+
+    run(work)
+
+
+def test_failed_call_is_502_and_no_verdict() -> None:
+    def broken(prompt: str, candidates: list[str]) -> int:
+        raise RuntimeError("no judge today")
+
+    async def work() -> None:
+        async with client_of(JudgeServer(us.Judge(broken, method="direct"))) as post:
+            reply = await post("v1/judge", ITEM)
+        assert reply.status == 502
+        assert set(reply.json) == {"error"}
+        assert "no verdict" in reply.json["error"]["message"]
+
+    run(work)
+
+
+def test_token_guards_judge() -> None:
+    async def work() -> None:
+        server = JudgeServer(us.Judge(MODEL, method="direct"), token="secret")
+        async with client_of(server) as post:
+            assert (await post("v1/judge", ITEM)).status == 401
+            headers = {"Authorization": "Bearer secret"}
+            assert (await post("v1/judge", ITEM, headers=headers)).status == 200
+            assert json.loads((await post("health")).raw)["method"] == "direct"
+
+    run(work)
