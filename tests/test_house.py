@@ -108,9 +108,9 @@ LONGEST: Final = {"reading_of": 65}
 """Functions that are still to be divided, with their lines."""
 
 BUDGETS: Final = {
-    ".": 1095,
-    "auditing": 4501,
-    "backends": 7410,
+    ".": 1105,
+    "auditing": 4495,
+    "backends": 7411,
     "base": 1075,
     "calls": 3039,
     "cli": 2510,

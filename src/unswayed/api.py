@@ -66,6 +66,7 @@ def audit(
         `run["warnings"]`.
 
     Raises:
+        WaitingError: If calls have no result in the folder `batch` yet; its `exit_code` is 4.
         UnswayedError: For input that cannot be audited, or if no call can succeed.
         KeyboardInterrupt: After Ctrl-C; what was done is kept in `out`.
     """

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast
+from typing import Literal, cast
 
 import msgspec
 
@@ -21,7 +21,12 @@ from unswayed.auditing.audit import (
     write_record,
 )
 from unswayed.auditing.measurement import asked_for
-from unswayed.auditing.opening import check_recorded, open_or_replay, recorded_calls
+from unswayed.auditing.opening import (
+    check_recorded,
+    open_for_batches,
+    open_or_replay,
+    recorded_calls,
+)
 from unswayed.auditing.recorded import audit_decisions
 from unswayed.auditing.records import check_kind, keep_finished
 from unswayed.auditing.rereading import reread, said
@@ -34,7 +39,8 @@ from unswayed.auditing.run_directory import (
 from unswayed.auditing.settings import AuditSettings
 from unswayed.backends import Backend, BackendSettings
 from unswayed.backends.batches import BatchFolder
-from unswayed.base.errors import UsageError
+from unswayed.backends.client import HttpBackend
+from unswayed.base.errors import MissingKeyError, UsageError
 from unswayed.base.sync import run_sync
 from unswayed.calls import Caller, CallPlan, OutcomeOf, Progress, Question, stop_on_interrupt
 from unswayed.data.importers import read_recording
@@ -46,9 +52,6 @@ from unswayed.result import AuditResult
 from unswayed.sources import DataOptions, Source, examples_of, model_for
 from unswayed.store import CallStore, Memory, Pool
 from unswayed.tiny import DEFAULT_SET, is_built_in
-
-if TYPE_CHECKING:
-    from unswayed.backends.client import HttpBackend
 
 
 def audit_data(
@@ -166,7 +169,7 @@ def audit_calls(
         raise UsageError(
             "--budget does not go with --batch, which is paid as a whole. See its price with --dry-run."
         )
-    backend, missing = open_or_replay(model, reach, directory, in_batches=batch is not None)
+    backend, missing = _opened(model, settings, reach, directory)
     with ExitStack() as at_end:
         with _closed_if_refused(None if backend is model else backend):
             plan = plan_for(items, settings, backend, directory)
@@ -198,6 +201,14 @@ def audit_calls(
             return AuditResult(record)
         _write(directory, record)
     return AuditResult(_reopening(audit, directory, record), directory)
+
+
+def _opened(
+    model: str | Backend, settings: AuditSettings, reach: BackendSettings, directory: Path | None
+) -> tuple[Backend, MissingKeyError | None]:
+    if settings.batch is None:
+        return open_or_replay(model, reach, directory)
+    return open_for_batches(model, reach), None
 
 
 @contextmanager
@@ -242,7 +253,7 @@ def _collect(audit: Audit, path: Path, directory: Path | None) -> AuditedCalls:
         WaitingError: If calls have no result; their requests are written.
     """
     caller, plan = audit.caller, audit.plan
-    folder = BatchFolder(cast("HttpBackend", caller.backend), path)
+    folder = BatchFolder(cast(HttpBackend, caller.backend), path)
     asked = run_sync(_ask(audit, None, closes=True, outcome_of=folder.outcome))
     remarks = folder.remarks(caller.pool)
     if not asked.counts.interrupted:
@@ -282,9 +293,7 @@ def price_calls(
     directory: Path | None,
 ) -> CallPlan:
     """Price the calls of `audit_calls`; no key is needed and nothing is written."""
-    in_batches = settings.batch is not None
-    reach = replace(reach, pricing_only=True)
-    backend, missing = open_or_replay(model, reach, directory, in_batches=in_batches)
+    backend, missing = _opened(model, settings, replace(reach, pricing_only=True), directory)
     try:
         plan = plan_for(items, settings, backend, directory)
         with recorded_calls(directory) as pool:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import unswayed as us
@@ -165,7 +166,7 @@ def test_half_price_is_counted_once() -> None:
     assert audit(model).metrics["calls"]["cost_usd"] == 0
 
 
-def test_call_refused_twice_has_failed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_call_refused_twice_has_failed() -> None:
     model = MODELS["openai"]
     waits(model)
     lines = requests()
@@ -181,6 +182,30 @@ def test_call_refused_twice_has_failed(capsys: pytest.CaptureFixture[str]) -> No
         assert said.startswith("1 of 120 calls failed, such as q0: HTTP 400 from ")
         assert said.endswith("Run the same command without --batch to retry.")
     assert requests() == []
+    command = ["audit", "items.jsonl", "--model", model, "--batch", "batch", "--out", "run"]
+    encoded = [msgspec.json.encode(item) for item in ITEMS]
+    Path("items.jsonl").write_bytes(b"\n".join(encoded))
+    assert main([*command, "--methods", "vote", "--resamples", "100"]) == 3
+
+
+def test_other_files_in_upload_stay() -> None:
+    Path("batch/upload").mkdir(parents=True)
+    others = ["5.jsonl", "run-b-1.jsonl", "run-x.jsonl", "run-1.json"]
+    for name in others:
+        Path("batch/upload", name).touch()
+    Path("batch/upload/run-7.jsonl").touch()
+    waits(MODELS["openai"])
+    assert sorted(os.listdir("batch/upload")) == sorted([*others, "run-1.jsonl"])
+
+
+@pytest.mark.parametrize("options", [{"methods": ["repeat"]}, {"probs": "sampled:5"}])
+def test_samples_are_requests(options: Line) -> None:
+    waits(MODELS["openai"], **options)
+    lines = requests()
+    assert len({line["custom_id"] for line in lines}) == len(lines) > 120
+    assert {line["body"].get("seed") for line in lines} > {None, 1, 2}
+    save("results.jsonl", map(answered, lines))
+    assert audit(MODELS["openai"], **options).metrics["calls"]["made"] == len(lines)
 
 
 @pytest.mark.parametrize("kind", MODELS)

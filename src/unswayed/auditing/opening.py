@@ -15,17 +15,11 @@ from unswayed.store import CallStore, Memory, Pool
 
 
 def open_or_replay(
-    model: str | Backend,
-    settings: BackendSettings,
-    directory: Path | None,
-    *,
-    in_batches: bool = False,
+    model: str | Backend, settings: BackendSettings, directory: Path | None
 ) -> tuple[Backend, MissingKeyError | None]:
     """Open the model; without its key, replay its calls in a run directory, and tell what is missing to
     ask the model itself (see `check_recorded`).
     """
-    if in_batches:
-        return _open_for_batches(model, settings), None
     try:
         return backend_of(model, settings, keeps_calls=directory is not None), None
     except MissingKeyError as missing:
@@ -34,7 +28,7 @@ def open_or_replay(
         return open_backend(f"replay/{directory}", settings), missing
 
 
-def _open_for_batches(model: str | Backend, settings: BackendSettings) -> HttpBackend:
+def open_for_batches(model: str | Backend, settings: BackendSettings) -> HttpBackend:
     """Open a model for batches: at half price, without a key."""
     name = model if isinstance(model, str) else model.model
     if isinstance(model, str) and name.partition("/")[0] in FORMATS:

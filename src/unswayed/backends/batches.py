@@ -5,6 +5,7 @@ The id of a request is the key of its call in hex, so a result needs no table be
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -123,7 +124,7 @@ class BatchFolder:
         self._failed: dict[bytes, Failure] = {}  # calls with errors only, and the last of them
         self._given_up: set[bytes] = set()
         self._remarks: list[str] = []
-        for file in sorted(path.rglob("*.jsonl")):
+        for file in sorted(filter(Path.is_file, path.rglob("*.jsonl"))):
             self._find(file)
 
     def _find(self, path: Path) -> None:
@@ -215,7 +216,7 @@ class BatchFolder:
                         line = next(lines, b"")
                 files[path] = count
             for path in upload.glob("*.jsonl"):
-                if path not in files and path.stem.removeprefix(f"{name}-").isdecimal():
+                if path not in files and re.fullmatch(rf"{re.escape(name)}-\d+", path.stem):
                     path.unlink()
         except OSError as error:
             raise UsageError(

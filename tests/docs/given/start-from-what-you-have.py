@@ -1,4 +1,4 @@
-"""Files that the reader of the page has: two logs of Inspect, written as Inspect does today."""
+"""Files that the reader of the page has: two logs of Inspect, as it writes them today, and a batch of OpenAI."""
 
 import json
 import struct
@@ -54,6 +54,23 @@ def write_log(path: Path, order: tuple[int, ...]) -> None:
     path.write_bytes(data)
 
 
+def write_batch(path: Path) -> None:
+    """Write replies to 40 pairs in both orders: the letter A for half of the pairs, else the same answer."""
+    lines = []
+    for number in range(40):
+        for place, order in enumerate(("AB", "BA")):
+            said = "A" if number % 2 else "AB"[(number // 2 + place) % 2]
+            message = {"role": "assistant", "content": said}
+            body = {
+                "model": "gpt-4.1-mini",
+                "choices": [{"message": message, "finish_reason": "stop"}],
+            }
+            response = {"status_code": 200, "body": body}
+            lines.append({"custom_id": f"q{number}-{order}", "response": response, "error": None})
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+
+
 if __name__ == "__main__":
     write_log(Path("plain.eval"), ORDERS[0])
     write_log(Path("shuffled.eval"), ORDERS[1])
+    write_batch(Path("output.jsonl"))
