@@ -27,7 +27,7 @@ def read_plainly(
             decision = decode_decision(line)
             before = first.setdefault(question_key(decision), number)
             if before != number:
-                raise repeated(decision.item_id, before)
+                raise repeated(decision.item_id, f"on line {before}")
             kept.append(decision)
         except BadFieldError as error:
             problem = BadLine(str(path), number, error.field, error.reason)

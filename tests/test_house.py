@@ -99,27 +99,22 @@ def test_function_fits_a_screen(path: Path) -> None:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             first = node.body[1] if ast.get_docstring(node) and node.body[1:] else node.body[0]
             lines[f"{node.name}:{node.lineno}"] = (node.end_lineno or 0) - first.lineno + 1
-    assert {
-        name: n for name, n in lines.items() if n > LONGEST.get(name.partition(":")[0], 60)
-    } == {}
+    assert {name: n for name, n in lines.items() if n > 60} == {}
 
-
-LONGEST: Final = {"reading_of": 65}
-"""Functions that are still to be divided, with their lines."""
 
 BUDGETS: Final = {
     ".": 1105,
     "auditing": 4495,
-    "backends": 7411,
+    "backends": 7413,
     "base": 1075,
     "calls": 3039,
-    "cli": 2510,
-    "data": 6272,
+    "cli": 2520,
+    "data": 6290,
     "ext": 150,
     "methods": 4725,
     "integrations": 410,
     "metrics": 4500,
-    "model": 7881,
+    "model": 7945,
     "prompts": 1700,
     "report": 3800,
     "serving": 926,

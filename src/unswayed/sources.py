@@ -19,10 +19,10 @@ from unswayed.model.items import (
     TASKS,
     Item,
     ItemSet,
+    collect_items,
     encoded,
     items_of,
     load_items,
-    parse_columns,
     rows_of_columns,
 )
 from unswayed.tiny import SETS, is_built_in, judge_of
@@ -75,7 +75,6 @@ class DataOptions(Settings):
             raise UsageError(
                 f"--data-dir works only with a benchmark, and {source!s:.60} is not one."
             )
-        columns = parse_columns(self.columns) if isinstance(self.columns, str) else self.columns
         if self.sample is not None:
             whole = replace(self, sample=None, limit=None).load(source)
             part = _sample(whole, self.sample, self.seed)
@@ -85,12 +84,7 @@ class DataOptions(Settings):
                 str(source), data_dir=self.data_dir, on_bad_item=self.on_bad_item
             )
         elif isinstance(source, str | Path) and not is_built_in(source):
-            path = _existing(str(source))
-            return _told(
-                load_items(
-                    path, limit=limit, task=task, on_bad_item=self.on_bad_item, columns=columns
-                )
-            )
+            return _told(load_items(_existing(str(source)), limit=limit, **self._reading))
         elif isinstance(source, str | Path):
             from unswayed.tiny.items import builtin_items
 
@@ -100,18 +94,22 @@ class DataOptions(Settings):
         else:
             records = list(records_of(source))
             if not all(isinstance(record, Item) for record in records):
-                plain = [encoded(record) for record in records]
-                return _told(
-                    items_of(
-                        plain, limit=limit, task=task, on_bad_item=self.on_bad_item, columns=columns
-                    )
-                )
+                return _told(items_of(map(encoded, records), limit=limit, **self._reading))
             loaded = ItemSet.of(records, name="items")
-        if columns:
+        if self.columns:
             raise UsageError(f"--columns works only with records; {loaded.name} has items already.")
         if task is not None and loaded.task != task:
             raise ItemError(f"{loaded.name} has no items of task {task}; they are {loaded.task}.")
         return _subset(loaded, range(len(loaded))[:limit])
+
+    def load_lines(self, lines: Iterable[tuple[int, bytes]], source: str) -> ItemSet:
+        """Return the items of numbered lines of JSON, which were read from a source already."""
+        return _told(collect_items(lines, source=source, limit=None, **self._reading))
+
+    @property
+    def _reading(self) -> dict[str, Any]:
+        """Return how records are read."""
+        return {"task": self.task, "on_bad_item": self.on_bad_item, "columns": self.columns}
 
 
 @checked

@@ -180,7 +180,8 @@ def test_a_hub_model_is_named_after_its_commit(
         raise LocalEntryNotFoundError("offline")
 
     monkeypatch.setattr(hub, "snapshot_download", unreachable)
-    with pytest.raises(UsageError, match="hub cannot be reached"):
+    said = r"hub cannot be reached\. Give a folder, or the id of a hub model\.$"
+    with pytest.raises(UsageError, match=said):
         open_backend("hf/org/name", CPU)
 
 

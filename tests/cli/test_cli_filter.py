@@ -29,3 +29,12 @@ def test_unwritable_output_fails_before_any_call(run: Run, pairs: Path, folder: 
     assert ran.code == 2
     assert "is a directory" in ran.err
     assert [path.name for path in folder.iterdir()] == ["pairs.jsonl"]
+
+
+def test_missing_folder_at_root_is_not_made(run: Run, pairs: Path) -> None:
+    for out in ("/no-such-folder/kept.jsonl", "/no-such-folder/deep/kept.jsonl"):
+        ran = run("filter", pairs, "--model", SIMULATED, "--out", out)
+        assert ran.code == 2
+        assert ran.err.startswith("unswayed: there is no folder /no-such-folder. Make it, or")
+        assert not Path("/no-such-folder").exists()
+    assert run("filter", pairs, "--model", SIMULATED, "--out", "made/deep/kept.jsonl").code == 0

@@ -40,6 +40,12 @@ def test_parameters_are_converted_and_checked() -> None:
         ("pride:seed=1:seed=2", UsageError, "seed is given twice"),
         ("direct:orders=swap", UsageError, "direct has no parameters"),
         ("contextual:per_item=maybe", UsageError, "per_item=maybe"),
+        (
+            "contextual:per_item=true,strings=N/A",
+            UsageError,
+            "with colons: contextual:per_item=true:strings=N/A.",
+        ),
+        ("strings=N/A", UsageError, "with colons: contextual:per_item=true:strings=N/A."),
         ("repeat:samples=0", UsageError, "at least 1"),
     ],
 )

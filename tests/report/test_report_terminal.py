@@ -34,6 +34,10 @@ def test_headline_table_and_recommendation_are_printed() -> None:
     assert f"{100 * value['value']:.1f}" in line
 
 
+def test_missing_recommendation_is_printed_once() -> None:
+    assert printed(sample_run(n_items=5)).count("No recommendation") == 1
+
+
 @pytest.mark.parametrize("width", [60, 80, 100, 160])
 def test_no_number_is_cut_off(width: int) -> None:
     text = printed(sample(), width)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, Literal, cast
 
 from unswayed.backends.own_prompts import PROMPT_FILE, OwnPrompt, own_prompt_of
-from unswayed.base.errors import MissingExtraError, UnknownNameError, UsageError
+from unswayed.base.errors import MissingExtraError, UnknownNameError, UsageError, first_line
 from unswayed.base.files import whole_file
 from unswayed.base.registry import require
 
@@ -230,8 +230,10 @@ def _download(repository: str, revision: str | None, *, shown: str, weights: boo
         reason = f"there is no folder and no hub model of that name ({type(error).__name__})"
     except RevisionNotFoundError:
         reason = f"the hub model has no revision {revision!r}"
-    except (LocalEntryNotFoundError, OSError) as error:
-        reason = f"it is neither a folder nor in the cache, and the hub cannot be reached ({error})"
+    except LocalEntryNotFoundError:
+        reason = "it is neither a folder nor in the cache, and the hub cannot be reached"
+    except OSError as error:
+        reason = f"it is not a folder, and it cannot be downloaded ({first_line(error)})"
     raise UsageError(f"{shown}: {reason}. Give a folder, or the id of a hub model.")
 
 

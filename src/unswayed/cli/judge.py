@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import IO, Annotated, Literal
 
@@ -154,14 +155,17 @@ def _items(data: str, selection: DataOptions) -> Iterator[list[Item]]:
     whole = is_built_in(data) or is_benchmark(data)
     whole = whole or is_table(data) or is_parquet(data) or selection.columns is not None
     whole = whole or data.lower().removesuffix(".gz").endswith(".json")
-    if whole or is_foreign(data):
-        loaded = selection.load(data)
+    arrived = iter(()) if whole else _lines(data)
+    first = next(arrived, [])
+    if whole or any(is_foreign(line) for _, line in first[:1]):
+        rest = chain(first, chain.from_iterable(arrived))
+        loaded = selection.load(data) if whole else selection.load_lines(rest, data)
         for bad in loaded.bad_lines:
             note(f"{bad} (left out)")
         yield list(loaded)
         return
     some, task = False, selection.task
-    for lines in _lines(data):
+    for lines in chain([first], arrived):
         items = []
         for number, line in lines:
             try:

@@ -80,7 +80,7 @@ def _parameter(option: Option) -> inspect.Parameter:
 def check_out(out: Path, *inputs: str | Path | None) -> None:
     """Check, before anything is paid for, that a file can be written and is none that is read.
 
-    Its folder is made if it is not there.
+    Its folder is made if it is not there, but none at the root of the file system.
     """
     for name in inputs:
         if name is not None and out.exists() and Path(name).exists() and out.samefile(name):
@@ -89,6 +89,9 @@ def check_out(out: Path, *inputs: str | Path | None) -> None:
         raise RunDirectoryError(f"{out} is a directory. Choose a file name for --out.")
     if out.name.lower().endswith(".gz"):
         raise UsageError(f"cannot write {out} compressed. Remove .gz from the name.")
+    missing = [folder for folder in out.absolute().parents if not folder.exists()]
+    if missing and str(missing[-1].parent) == missing[-1].anchor:
+        raise RunDirectoryError(f"there is no folder {missing[-1]}. Make it, or correct --out.")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -62,7 +62,7 @@ def finish(
     else:
         if record.run.calls.answered:
             show(terminal_report(without_items(record.metrics, record.run)))
-        write(f"\n{directory / 'report.html'}")
+            write(f"\n{directory / 'report.html'}")
     run = record.run
     if run.interrupted:
         return 130

@@ -11,8 +11,7 @@ from typing import Any
 
 import msgspec
 
-from unswayed.base.digests import digest
-from unswayed.model.items import BadFieldError, Item, Task, Text, check_item, question_mark
+from unswayed.model.items import BadFieldError, Item, Task, Text, check_item, made_id
 
 
 def pair(
@@ -89,9 +88,7 @@ def _named(task: Task, prompt: Text, candidates: tuple[Text, ...], **more: Any) 
 
 
 def named(item: Item) -> Item:
-    """Return the item under a name made from its content, so that equal questions get equal verdicts.
-
-    The order of the candidates is no part of the name, because the tie rule hashes it.
+    """Return the item under a name made from its content.
 
     Raises:
         ItemError: If it is malformed.
@@ -101,8 +98,7 @@ def named(item: Item) -> Item:
             raise BadFieldError(
                 "candidates", f"{text!r:.60} is neither text nor a tuple of Message"
             )
-    name = f"item-{digest(question_mark(item), item.reference or '').hex()[:16]}"
-    check_item(renamed := msgspec.structs.replace(item, id=name))
+    check_item(renamed := msgspec.structs.replace(item, id=made_id(item)))
     return renamed
 
 

@@ -42,9 +42,10 @@ def terminal_report(run: RunData) -> RenderableType:
         Text(_plain("lists.uneven", *uneven), style="yellow") for uneven in uneven_orders(finding)
     ]
     advice = sentence("advice.advice", finding)
-    if advice:
+    uses = applications_of(finding)
+    if advice and (uses or advice not in lede):
         parts += [Text(""), _text(advice)]
-    for use in applications_of(finding):
+    for use in uses:
         parts += [Text(""), Text(one_line(use.title), style="bold"), _verbatim(use)]
     return Group(*parts)
 

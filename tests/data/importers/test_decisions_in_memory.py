@@ -52,15 +52,26 @@ def test_iterator_of_decisions_is_read_once_and_written_whole(tmp_path: Path) ->
     [
         ({**GIVEN[1], "choice": 5}, r"decisions:2: .*choice: 5 is out of range"),
         ({**GIVEN[1], "order": [0, 0]}, r"decisions:2: .*order"),
-        (GIVEN[0], r"decisions:2: item_id: q0: the same question was answered on line 1"),
+        (GIVEN[0], r"decisions:2: item_id: q0: the same question was answered by decisions:1"),
         ({"item_id": "q1"}, r"decisions:2: .*order"),
         (7, "decisions:2: 7 is neither a decision nor a mapping"),
+        ({**GIVEN[1], "choice": float("inf")}, "decisions:2: choice: inf is not a finite number"),
+        ({**GIVEN[1], "label_mass": -np.inf}, "decisions:2: label_mass: -inf is not a finite"),
         ({**GIVEN[1], "choice": object()}, "decisions:2: Encoding objects of type object"),
     ],
 )
 def test_bad_decision_is_named_by_its_place(bad: object, reason: str) -> None:
     with pytest.raises(ItemError, match=reason):
         us.audit(decisions=[GIVEN[0], bad], resamples=100)  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("rows", [[], [{"item_id": "q1"}], [GIVEN[0], GIVEN[0]]])
+def test_errors_of_decisions_in_memory_name_no_file(rows: list[dict[str, object]]) -> None:
+    with pytest.raises(ItemError, match="decisions") as raised:
+        us.audit(decisions=rows, resamples=100)
+    told = str(raised.value)
+    assert not [word for word in ("line", "file", "import auto", "--on-bad-item") if word in told]
+    assert 'on_bad_item="skip"' in told or not rows
 
 
 def test_bad_decisions_may_be_skipped() -> None:

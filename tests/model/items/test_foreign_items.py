@@ -5,7 +5,7 @@ import gzip
 import io
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pytest
@@ -13,7 +13,8 @@ import pytest
 import unswayed as us
 from unswayed.base.errors import ItemError, UsageError
 from unswayed.cli import main
-from unswayed.model.items import ItemSet, items_of, load_items, parse_columns
+from unswayed.model.items import ItemSet, items_of, load_items
+from unswayed.model.items.foreign import parse_columns
 
 
 def table(text: str) -> list[dict[str, str]]:
@@ -204,7 +205,7 @@ GOOD: dict[str, tuple[list[dict[str, Any]], str | None, list[Any]]] = {
 @pytest.mark.parametrize("name", GOOD)
 def test_layout_is_read(name: str) -> None:
     records, columns, gold = GOOD[name]
-    items = items_of(records, name=name, columns=parse_columns(columns) if columns else None)
+    items = items_of(records, name=name, columns=columns or None)
     assert [item.gold for item in items] == gold
     assert len({item.id for item in items}) == len(records)
     assert all(item.prompt for item in items)
@@ -240,6 +241,101 @@ def test_column_of_ids_that_repeat_goes_into_meta() -> None:
     assert "qid, which is not unique, into meta" in items.read_as
     with pytest.raises(ItemError, match="'7' was used on line 1 already"):
         items_of([{"id": 7, "prompt": q, "candidates": ["a", "b"]} for q in "xy"])
+
+
+def test_blank_ids_are_counted() -> None:
+    rows = [{"id": own, "question": f"Q{own}", "choices": ["a", "b"]} for own in ("x", "", None)]
+    items = items_of(rows)
+    assert "2 ids made from the texts, where id is empty" in items.read_as
+    assert [item.id[:5] for item in items] == ["x", "item-", "item-"]
+    with_qid = [{"qid": own, "question": f"Q{own}", "choices": ["a", "b"]} for own in (1, None)]
+    assert "1 id made from the texts, where qid is empty" in items_of(with_qid).read_as
+
+
+@pytest.mark.parametrize("golds", [["tie", ""], ["", None], ["tie", "both"]])
+def test_gold_without_candidate_is_not_reported_as_number(golds: list[str | None]) -> None:
+    items = items_of(
+        [{"question": f"Q{own}", "choices": ["a", "b"], "label": own} for own in golds]
+    )
+    assert "label as gold" in items.read_as
+    assert "counted" not in items.read_as
+    assert [item.gold for item in items] == [
+        "tie" if own in ("tie", "both") else None for own in golds
+    ]
+
+
+def test_letters_of_gold_have_any_case() -> None:
+    items = items_of([{"question": own, "choices": ["x", "y"], "label": own} for own in "ab"])
+    assert [item.gold for item in items] == [0, 1]
+
+
+def test_text_of_columns_works_at_every_door(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("Q?,one,two\nq,a,b\n")
+    columns = "prompt=Q?,candidates=one|two"
+    expected = us.load_items(
+        tmp_path / "x.csv", columns={"prompt": "Q?", "candidates": ["one", "two"]}
+    )
+    rows = [{"Q?": "q", "one": "a", "two": "b"}]
+    assert us.load_items(tmp_path / "x.csv", columns=columns).items == expected.items
+    assert us.load_data(tmp_path / "x.csv", columns=columns).items == expected.items
+    assert us.load_data(rows, columns=columns).items == expected.items
+    assert items_of(rows, columns=columns).items == expected.items
+
+
+TEXTS: Final = ("movies", "dull complete simple", "broken sound kind")
+
+
+def test_made_ids_are_the_same_from_every_door(tmp_path: Path) -> None:
+    question, first, second = TEXTS
+    (tmp_path / "x.csv").write_text(f"question,answer_a,answer_b\n{question},{first},{second}\n")
+    row: dict[str, Any] = {"prompt": question, "candidates": [first, second]}
+    (tmp_path / "x.jsonl").write_text(json.dumps(row))
+    doors = [us.load_items(tmp_path / "x.csv"), us.load_items(tmp_path / "x.jsonl")]
+    doors += [us.load_data([row]), us.load_data([{**row, "candidates": np.array([first, second])}])]
+    ids = {item.id for items in doors for item in items}
+    with us.Judge("simulated/judge", method="vote") as judge:
+        ids.add(judge.compare(*TEXTS).item_id)
+        ids |= {verdict.item_id for verdict in judge.verdicts([row])}
+    assert len(ids) == 1
+
+
+def test_fitted_file_judges_an_item_the_same_from_every_door(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, file = "simulated/judge?slot=1&noise=0.6", tmp_path / "pride.json"
+    us.calibrate("pride", us.load_data("tiny-judge", limit=100), model, out=file)
+    question, first, second = TEXTS
+    path = tmp_path / "x.csv"
+    path.write_text(f"question,answer_a,answer_b,subject\n{question},{first},{second},films\n")
+    capsys.readouterr()
+    assert main(["judge", str(path), "--model", model, "--method", str(file)]) == 0
+    told = json.loads(capsys.readouterr().out)
+    audited = next(iter(us.audit(model, path, resamples=100, methods="direct").decisions))
+    with us.Judge(model, method=us.load_method(file)) as judge:
+        verdict = judge.compare(*TEXTS)
+        (again,) = judge.verdicts(us.load_items(path))
+    assert (told["item_id"], told["confidence"]) == (verdict.item_id, verdict.confidence)
+    assert again == verdict
+    assert audited.item_id == verdict.item_id
+
+
+def test_judge_reads_other_columns_from_standard_input(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = "".join(json.dumps(row) + "\n" for row in GOOD["mmlu"][0])
+    (tmp_path / "x.jsonl").write_text(rows)
+    command = ["--model", "simulated/judge", "--method", "vote"]
+    assert main(["judge", str(tmp_path / "x.jsonl"), *command]) == 0
+    filed = capsys.readouterr()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(rows.encode())))
+    assert main(["judge", "-", *command]) == 0
+    piped = capsys.readouterr()
+    assert piped.out == filed.out
+    assert "unswayed: -: took choices as candidates; question as prompt" in piped.err
+    bad = rows + "\n{}\n"
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(bad.encode())))
+    assert main(["judge", "-", *command]) == 2
+    assert "-:6: question: is empty" in capsys.readouterr().err
 
 
 def chosen(k: int, *, talk: bool) -> dict[str, Any]:
@@ -365,12 +461,13 @@ def test_ambiguous_or_unknown_layout_is_rejected(name: str) -> None:
         ("promt=question", "promt is not a field of an item. Did you mean 'prompt'"),
         ("question", "write ours=theirs"),
         ("gold=answer,gold_from=2", "gold_from=2: write one of 0, 1, letters"),
+        ("group=answer,gold_from=0", "data.csv has no column that names the right candidate"),
     ],
 )
 def test_wrong_columns_are_rejected(columns: str, reason: str) -> None:
     rows = [{"question": "q", "choices": ["a", "b"], "answer": 0}]
     with pytest.raises(UsageError, match=reason):
-        items_of(rows, name="data.csv", columns=parse_columns(columns))
+        items_of(rows, name="data.csv", columns=columns)
 
 
 def test_signs_in_names_are_doubled() -> None:

@@ -38,13 +38,15 @@ question_key: Final[Callable[[Decision], Hashable]] = attrgetter(
 """What makes two decisions answers to the same question by the same model."""
 
 
-def repeated(item_id: str, line: int) -> BadFieldError:
-    """Describe a decision whose question was answered on an earlier line."""
-    return BadFieldError("item_id", f"{item_id}: the same question was answered on line {line}")
+def repeated(item_id: str, where: str) -> BadFieldError:
+    """Describe a decision whose question was answered by an earlier one, such as "on line 3"."""
+    return BadFieldError("item_id", f"{item_id}: the same question was answered {where}")
 
 
-def refusal(problem: BadLine, *, is_first: bool) -> ItemError:
+def refusal(problem: BadLine, *, is_first: bool, in_memory: bool = False) -> ItemError:
     """Return the error of a bad line, and the way out; `is_first` if no line before it is a decision."""
+    if in_memory:
+        return ItemError(f'{problem}. Fix it, or skip invalid decisions with on_bad_item="skip".')
     foreign = (
         " Outputs of another tool become decisions with: unswayed import auto "
         f"{shlex.quote(problem.file)} --out decisions.jsonl --items items.jsonl"
@@ -55,9 +57,10 @@ def refusal(problem: BadLine, *, is_first: bool) -> ItemError:
     )
 
 
-def no_decisions(path: str | Path, bad: Sequence[BadLine]) -> ItemError:
-    """Return the error of a file without a good line."""
-    why = f"{len(bad)} bad lines left out, the first: {bad[0]}" if bad else "the file has no lines"
+def no_decisions(path: str | Path, bad: Sequence[BadLine], *, in_memory: bool = False) -> ItemError:
+    """Return the error of a source without a good line."""
+    lines, empty = ("decisions", "none given") if in_memory else ("lines", "the file has no lines")
+    why = f"{len(bad)} bad {lines} left out, the first: {bad[0]}" if bad else empty
     return ItemError(f"{path}: no decisions ({why}).")
 
 

@@ -7,6 +7,7 @@ import stat
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from math import inf
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -175,6 +176,9 @@ class GivenLines:
                     for name, own in encoded(given).items()
                     if own == own
                 }
+                endless = [name for name, own in plain.items() if own in (inf, -inf)]
+                if endless:  # JSON has only null for it
+                    raise ValueError(f"{endless[0]}: {plain[endless[0]]} is not a finite number")
                 self._lines.append(msgspec.json.encode(plain))
             except (TypeError, ValueError) as error:
                 raise ItemError(f"decisions:{place}: {error}.") from None

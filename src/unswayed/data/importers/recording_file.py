@@ -48,6 +48,7 @@ def read_recording(
         lines: RecordedLines | GivenLines = RecordedLines(source, decode_decision)
     else:
         lines = GivenLines(source, decode_decision)
+    in_memory = isinstance(lines, GivenLines)
     path = str(lines.path)
     bad: list[BadLine] = []
     for first, block in lines.blocks():
@@ -58,15 +59,19 @@ def read_recording(
             break
     recording = recorder.recording(lines)
     again = _repeated(recording)
-    bad.extend(_repeated_lines(recording, again, path))
+    bad.extend(
+        _repeated_lines(recording, again, path, "by decisions:" if in_memory else "on line ")
+    )
     bad.sort(key=lambda problem: problem.line)
     if bad and on_bad_item == "stop":
-        raise refusal(bad[0], is_first=not (recording.places < bad[0].line - 1).any())
+        raise refusal(
+            bad[0], is_first=not (recording.places < bad[0].line - 1).any(), in_memory=in_memory
+        )
     again_rows = np.zeros(len(recording), dtype=np.bool_)
     again_rows[list(again)] = True
     recording = recording.rows(~again_rows)
     if not len(recording):
-        raise no_decisions(path, bad)
+        raise no_decisions(path, bad, in_memory=in_memory)
     return recording.tidy().without(bad) if bad else recording
 
 
@@ -133,9 +138,12 @@ def _repeated(recording: Recording) -> dict[int, int]:
     return first_of
 
 
-def _repeated_lines(recording: Recording, again: dict[int, int], path: str) -> list[BadLine]:
+def _repeated_lines(
+    recording: Recording, again: dict[int, int], path: str, where: str
+) -> list[BadLine]:
     bad = []
     for row, before in again.items():
-        error = repeated(recording.item_ids[recording.item[row]], int(recording.places[before]) + 1)
+        place = int(recording.places[before]) + 1
+        error = repeated(recording.item_ids[recording.item[row]], f"{where}{place}")
         bad.append(BadLine(path, int(recording.places[row]) + 1, error.field, error.reason))
     return bad

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from unswayed.model.items.criteria import by_criterion, expanded
-from unswayed.model.items.foreign import parse_columns, rows_of_columns
+from unswayed.model.items.foreign import rows_of_columns
 from unswayed.model.items.item import (
     TASKS,
     TOO_DEEP,
@@ -19,6 +19,7 @@ from unswayed.model.items.item import (
     encode_item,
     fingerprint,
     item_of,
+    made_id,
     question_mark,
     suffix,
     text_of,
@@ -43,7 +44,14 @@ from unswayed.model.items.lines import (
     text_begun,
     together,
 )
-from unswayed.model.items.loading import as_item, encoded, is_foreign, items_of, load_items
+from unswayed.model.items.loading import (
+    as_item,
+    collect_items,
+    encoded,
+    is_foreign,
+    items_of,
+    load_items,
+)
 from unswayed.model.items.sets import ItemSet
 from unswayed.model.items.tables import BadFieldError, is_table
 
@@ -64,6 +72,7 @@ __all__ = [
     "blind",
     "by_criterion",
     "check_item",
+    "collect_items",
     "decode_item",
     "encode_item",
     "encoded",
@@ -79,9 +88,9 @@ __all__ = [
     "iter_lines",
     "iter_objects",
     "load_items",
+    "made_id",
     "open_parquet",
     "open_text",
-    "parse_columns",
     "question_mark",
     "read_parquet",
     "read_table",

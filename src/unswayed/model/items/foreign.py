@@ -7,14 +7,13 @@ that name different candidates, the records are refused with the option that set
 from __future__ import annotations
 
 import hashlib
-import json
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
 from typing import Any, Final
 
+from unswayed.base.counts import plural
 from unswayed.base.errors import ItemError, UsageError
 from unswayed.base.registry import did_you_mean
 from unswayed.model.items.foreign_gold import READINGS, Paths, agree, gold_of, gold_reading
@@ -107,68 +106,122 @@ def reading_of(
     names = list(dict.fromkeys(key for record in records for key in record))
     columns = _given_columns(given, records, name, names)
     said = [f"{' | '.join(paths)} as {ours}" for ours, paths in columns.items()]
-    taken = ColumnReading(columns, None, ()).used
-    families = [column for column in names if is_candidate_column(column) and column not in taken]
-    if not {"a", "A"} & set(families):
-        families = [column for column in families if len(column) > 1]  # x and y are no answers
-    if "candidates" not in columns:
-        ways = _candidate_ways(names, taken, families)
-        if len(ways) != 1:
-            raise ItemError(f"{name}: {_no_candidates(ways, names)}")
-        if ways[0] != tuple(families):
-            columns["candidates"] = ways[0]
-            if ways[0] == CHOSEN and "gold" not in columns:
-                said.append(
-                    "chosen as the right candidate and rejected as the other, in an order drawn by a hash"
-                )
-            elif ways[0] != ("candidates",):
-                said.append(f"{' and '.join(ways[0])} as candidates")
-        taken |= {*ways[0], *families}
-    paired = columns.get("candidates") == CHOSEN and "gold" not in columns
-    if paired and "gold" in names:
+    draft = _Draft(records, name, names, columns, said, ColumnReading(columns, None, ()).used)
+    draft.settle_candidates()
+    if draft.is_preference and "gold" in names:
         raise ItemError(f"{name}: gold could be chosen or gold. Choose with --columns gold=gold")
     for ours in ("id", "prompt", "gold", "group"):
-        if ours in columns or (ours == "gold" and paired):
-            continue
+        if ours not in columns and not (ours == "gold" and draft.is_preference):
+            draft.settle(ours)
+    gold_from = None if draft.is_preference else gold_reading(records, columns, given, name)
+    if "gold_from" in given and gold_from is None:
+        raise UsageError(
+            f"--columns gold_from: {name} has no column that names the right candidate. Name it with gold=FIELD."
+        )
+    if gold_from is not None and (columns["gold"][0], gold_from) != ("gold", "0"):
+        draft.forget("gold")
+        said.append(f"{columns['gold'][0]} as gold ({READINGS[gold_from]})")
+    draft.settle_ids()
+    draft.settle_rest()
+    return ColumnReading(columns, gold_from, tuple(said))
+
+
+@dataclass(frozen=True)
+class _Draft:
+    """A reading that is being made: what is settled so far, and in which words it is reported."""
+
+    records: Sequence[Record]
+    name: str
+    names: list[str]  # of all columns
+    columns: dict[str, Paths]
+    said: list[str]
+    taken: set[str]  # names of settled columns
+
+    @property
+    def is_preference(self) -> bool:
+        """True if the columns say which candidate is better."""
+        return self.columns.get("candidates") == CHOSEN and "gold" not in self.columns
+
+    def forget(self, ours: str) -> None:
+        """Forget the words about a field."""
+        self.said[:] = [phrase for phrase in self.said if not phrase.endswith(f" as {ours}")]
+
+    def settle_candidates(self) -> None:
+        """Find the one way in which candidates are given."""
+        families = [own for own in self.names if is_candidate_column(own) and own not in self.taken]
+        if not {"a", "A"} & set(families):
+            families = [own for own in families if len(own) > 1]  # x and y are no answers
+        if "candidates" in self.columns:
+            return
+        ways = _candidate_ways(self.names, self.taken, families)
+        if len(ways) != 1:
+            raise ItemError(f"{self.name}: {_no_candidates(ways, self.names)}")
+        (way,) = ways
+        if way != tuple(families):
+            self.columns["candidates"] = way
+            if self.is_preference:
+                self.said.append(
+                    "chosen as the right candidate and rejected as the other, in an order drawn by a hash"
+                )
+            elif way != ("candidates",):
+                self.said.append(f"{' and '.join(way)} as candidates")
+        self.taken.update(way, families)
+
+    def settle(self, ours: str) -> None:
+        """Find the column of a field by the names it usually has."""
         possible = [
-            column for column in (ours, *ALIASES[ours]) if column in names and column not in taken
+            own for own in (ours, *ALIASES[ours]) if own in self.names and own not in self.taken
         ]
         if ours in possible:
             possible = [ours]
-        if ours == "gold" and len(possible) > 1 and agree(records, columns, possible, name):
-            taken |= set(possible)
+        is_gold = ours == "gold" and len(possible) > 1
+        if is_gold and agree(self.records, self.columns, possible, self.name):
+            self.taken.update(possible)
             possible = possible[:1]
         if len(possible) > 1:
             raise ItemError(
-                f"{name}: {ours} could be {' or '.join(possible)}. Choose with --columns {ours}={possible[0]}"
+                f"{self.name}: {ours} could be {' or '.join(possible)}. Choose with --columns {ours}={possible[0]}"
             )
         if possible:
-            columns[ours] = (possible[0],)
-            taken.add(possible[0])
+            self.columns[ours] = (possible[0],)
+            self.taken.add(possible[0])
             if possible != [ours]:
-                said.append(f"{possible[0]} as {ours}")
-        elif ours == "prompt" and not paired:
+                self.said.append(f"{possible[0]} as {ours}")
+        elif ours == "prompt" and not self.is_preference:
             raise ItemError(
-                f"{name}: no prompt among its fields ({', '.join(names)}). Name it with "
+                f"{self.name}: no prompt among its fields ({', '.join(self.names)}). Name it with "
                 "--columns prompt=FIELD."
             )
-    gold_from = None if paired else gold_reading(records, columns, given, name)
-    if gold_from is not None and (columns["gold"][0], gold_from) != ("gold", "0"):
-        said = [phrase for phrase in said if not phrase.endswith(" as gold")]
-        said.append(f"{columns['gold'][0]} as gold ({READINGS[gold_from]})")
-    _settle_ids(records, columns, said)
-    rest = [column for column in names if column not in taken and not _is_ours(column)]
-    free = [field for field in Item.__struct_fields__ if field not in columns]
-    for column in rest:
-        close = get_close_matches(column, free, n=1, cutoff=0.74)
-        if close and close[0][0] == column[0]:
-            raise ItemError(
-                f"{name}: {column} is not a field of an item. Did you mean {close[0]!r}? Else call it "
-                f"meta.{column}."
-            )
-    if rest:
-        said.append(f"{', '.join(rest)} into meta")
-    return ColumnReading(columns, gold_from, tuple(said))
+
+    def settle_ids(self) -> None:
+        """Keep a column of ids only if they differ; one called `id` stays, so that a repeated id is an error."""
+        path = self.columns.get("id")
+        if path is None:
+            self.said.append("ids made from the texts")
+            return
+        ids = [at(record, path[0]) for record in self.records]
+        filled = [str(own) for own in ids if not is_missing(own)]
+        if path != ("id",) and len(set(filled)) < len(filled):
+            del self.columns["id"]
+            self.forget("id")
+            self.said.append("ids made from the texts")
+            self.said.append(f"{path[0]}, which is not unique, into meta")
+        elif blank := len(ids) - len(filled):
+            self.said.append(f"{plural(blank, 'id')} made from the texts, where {path[0]} is empty")
+
+    def settle_rest(self) -> None:
+        """Put other columns into `meta`, unless one looks like a misspelt field of ours."""
+        rest = [own for own in self.names if own not in self.taken and not _is_ours(own)]
+        free = [field for field in Item.__struct_fields__ if field not in self.columns]
+        for column in rest:
+            close = get_close_matches(column, free, n=1, cutoff=0.74)
+            if close and close[0][0] == column[0]:
+                raise ItemError(
+                    f"{self.name}: {column} is not a field of an item. Did you mean {close[0]!r}? Else call it "
+                    f"meta.{column}."
+                )
+        if rest:
+            self.said.append(f"{', '.join(rest)} into meta")
 
 
 def _given_columns(
@@ -216,24 +269,12 @@ def _is_ours(name: str) -> bool:
     return not name or name in Item.__struct_fields__ or name.startswith("meta.")
 
 
-def _settle_ids(records: Sequence[Record], columns: dict[str, Paths], said: list[str]) -> None:
-    """Keep a column of ids only if they differ; a column called `id` stays, so that a repeated id is an error."""
-    path = columns.get("id")
-    if path is None:
-        said.append("ids made from the texts")
-    elif path != ("id",) and len({str(at(record, path[0])) for record in records}) < len(records):
-        del columns["id"]
-        said[:] = [phrase for phrase in said if not phrase.endswith(" as id")]
-        said += ["ids made from the texts", f"{path[0]}, which is not unique, into meta"]
-
-
-def our_record(record: Record, reading: ColumnReading, counted: Counter[str]) -> dict[str, Any]:
-    """Return a record with our fields.
+def our_record(record: Record, reading: ColumnReading) -> dict[str, Any]:
+    """Return a record with our fields, for `item_with_id`.
 
     Args:
         record: One of the records that `reading` is about.
         reading: What its columns mean.
-        counted: How often each text came; counts up, so that repeated texts get different ids.
 
     Raises:
         BadFieldError: Naming their column.
@@ -269,17 +310,7 @@ def our_record(record: Record, reading: ColumnReading, counted: Counter[str]) ->
         if not isinstance(given, Mapping):
             raise BadFieldError("meta", f"expected an object, got {type(given).__name__}")
         row["meta"] = {**given, **meta}
-    own_id = at(record, columns["id"][0]) if "id" in columns else None
-    if is_missing(own_id):
-        texts = json.dumps(
-            [row.get("prompt"), row.get("candidates")], ensure_ascii=False, default=str
-        )
-        mark = hashlib.sha256(texts.encode("utf-8", "replace")).hexdigest()[:16]
-        counted[mark] += 1
-        own_id = f"item-{mark}" + (f"-{counted[mark]}" if counted[mark] > 1 else "")
-    row["id"] = (
-        str(int(own_id)) if isinstance(own_id, float) and own_id.is_integer() else str(own_id)
-    )
+    row["id"] = at(record, columns["id"][0]) if "id" in columns else None
     return row
 
 

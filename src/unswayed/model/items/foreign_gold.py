@@ -35,7 +35,7 @@ def gold_reading(
 ) -> str | None:
     """Return the one way to read the column of gold (a key of `READINGS`).
 
-    None without gold, or where it is as the format has it.
+    None without gold, where it is as the format has it, and where it names no candidate at all.
 
     Raises:
         ItemError: If no way fits all records, or two ways name different candidates.
@@ -60,7 +60,7 @@ def gold_reading(
                 row = (gold, *candidates_in(record, headings))
                 rows += [row] * (not _is_tie(gold, () if column == "gold" else row[1]))
     if not rows:
-        return "0"
+        return None
     ways = {
         way: places
         for way in READINGS
@@ -119,7 +119,9 @@ def _index(
             return None
         return int(place) if place.is_integer() and 0 <= place < len(cells) else None
     if way == "letters":
-        places = [place for place, symbol in enumerate(symbols) if symbol == word]
+        places = [
+            place for place, symbol in enumerate(symbols) if symbol.casefold() == word.casefold()
+        ]
     elif way == "texts":
         words = {word, str(int(gold)) if isinstance(gold, float) and gold.is_integer() else word}
         places = [place for place, cell in enumerate(cells) if str(cell).strip() in words]

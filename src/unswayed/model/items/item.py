@@ -193,6 +193,14 @@ def question_mark(item: Item) -> str:
         return digest(text_of(item.prompt), item.response or "", *candidates).hex()
 
 
+def made_id(item: Item) -> str:
+    """Return an id made of what an item asks, so that equal questions get equal verdicts from every door.
+
+    The order of the candidates is no part of it, because the tie rule hashes it.
+    """
+    return f"item-{digest(question_mark(item), item.reference or '').hex()[:16]}"
+
+
 PLACEHOLDER_ITEMS: Final = 20
 """Items with the same short text from which it is taken for a placeholder."""
 PLACEHOLDER_LENGTH: Final = 40

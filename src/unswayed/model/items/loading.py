@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -15,19 +15,20 @@ from typing import Any, Final, Literal
 import msgspec
 
 from unswayed.base.errors import ItemError
-from unswayed.model.items.foreign import is_ours, our_record, reading_of, their_name
-from unswayed.model.items.item import BadLine, Item, Task, decode_item, item_of
+from unswayed.model.items.foreign import is_ours, our_record, parse_columns, reading_of, their_name
+from unswayed.model.items.item import BadLine, Item, Task, decode_item, item_of, made_id
 from unswayed.model.items.lines import (
     is_parquet,
-    iter_lines,
     iter_objects,
     read_parquet,
     read_table,
 )
+from unswayed.model.items.paths import is_missing
 from unswayed.model.items.sets import ItemSet
 from unswayed.model.items.tables import BadFieldError, is_table, typed_cells, typed_values
 
-Columns = Mapping[str, str | Sequence[str]]
+Columns = str | Mapping[str, str | Sequence[str]]
+"""As `--columns` writes it, or by field."""
 Entry = bytes | msgspec.Raw | Mapping[str, object] | BadFieldError | Item
 
 LINES: Final = (bytes, msgspec.Raw)
@@ -52,19 +53,15 @@ def load_items(
         on_bad_item: "stop" where a line is bad, or "skip" and count bad lines.
         limit: Keep the first `limit` items.
         columns: Path of each field whose column has another name (`foreign.at`); the usual names of others
-            are known without it. Several paths, or one of a list, for `candidates`.
+            are known without it. Several paths, or one of a list, for `candidates`. The text of `--columns` works, too.
 
     Raises:
         ItemError: If lines are bad, an id is repeated, tasks are mixed, or nothing is left.
         UsageError: If the file cannot be read.
     """
-    name = re.sub(
-        r"(\.jsonl|\.json|\.csv|\.tsv|\.parquet)?(\.gz)?$", "", Path(path).name, flags=re.IGNORECASE
-    )
     collect = partial(
-        _collect,
+        collect_items,
         source=str(path),
-        name="stdin" if str(path) == "-" else name,
         task=task,
         on_bad_item=on_bad_item,
         limit=limit,
@@ -100,10 +97,9 @@ def items_of(
     Raises:
         ItemError: If records are bad, an id is repeated, tasks are mixed, or nothing is left.
     """
-    return _collect(
+    return collect_items(
         enumerate(records, start=1),
         source=name,
-        name=name,
         task=task,
         on_bad_item=on_bad_item,
         limit=limit,
@@ -123,12 +119,22 @@ def encoded(record: object) -> Mapping[str, object]:
     }
 
 
+def item_with_id(record: Mapping[str, Any]) -> Item:
+    """Return the item of a record whose id may be a whole number, or missing and made of its texts."""
+    own = record.get("id")
+    if is_missing(own):
+        item = item_of({**record, "id": "item"})
+        return msgspec.structs.replace(item, id=made_id(item))
+    whole = int(own) if isinstance(own, float) and own.is_integer() else own
+    return item_of({**record, "id": str(whole)})
+
+
 def as_item(given: object, place: int = 1) -> Item:
     """Return an item as it is, or the item of a mapping; `place` is for its error."""
     if isinstance(given, Item):
         return given
     try:
-        return item_of(encoded(given))
+        return item_with_id(encoded(given))
     except BadFieldError as error:
         raise ItemError(str(BadLine("items", place, error.field, error.reason))) from None
 
@@ -151,52 +157,26 @@ def _record(entry: Entry) -> Entry:
         return entry
 
 
-def is_foreign(path: str | Path) -> bool:
-    """Return True if the first line of a JSON Lines file is a record in other people's columns.
-
-    A pipe, which can be read only once, is not looked into.
-    """
-    first = next(iter_lines(path), None) if Path(path).is_file() else None
-    record = None if first is None else _record(first[1])
+def is_foreign(line: bytes) -> bool:
+    """Return True if a line is a record that has to be read by its columns, together with all others."""
+    with suppress(BadFieldError):
+        decode_item(line)
+        return False
+    record = _record(line)
     return isinstance(record, Mapping) and not is_ours(record)
 
 
-def _collect(
+def collect_items(
     entries: Iterable[tuple[int, Entry]],
     *,
     source: str,
-    name: str,
     task: Task | str | None,
     on_bad_item: Literal["stop", "skip"],
     limit: int | None,
     columns: Columns | None,
 ) -> ItemSet:
-    """Return the items of entries: as strictly as the format has it if the first is ours, by columns if not."""
-    read, read_as = _read, ""
-    entries = iter(entries)
-    first = next(entries, None)
-    entries = entries if first is None else chain([first], entries)
-    if first is not None and (columns or not is_ours(_record(first[1]))):
-        held = [(number, _record(entry)) for number, entry in entries]
-        rows = [entry for _, entry in held if isinstance(entry, Mapping)]
-        entries = held
-        strict = not columns and (not rows or is_ours(rows[0]))
-        if not (strict or columns):
-            with suppress(BadFieldError):  # columns of ours, in every record as the format has it
-                entries = [(number, _read(entry)) for number, entry in held]
-        if entries is held and not strict:
-            reading, counted = reading_of(rows, columns or {}, source), Counter[str]()
-            read_as = f"{source}: took {'; '.join(reading.said)}." if reading.said else ""
-
-            def read(entry: Entry) -> Item:
-                if not isinstance(entry, Mapping):
-                    return _read(entry)
-                try:
-                    return item_of(our_record(entry, reading, counted))
-                except BadFieldError as error:
-                    theirs = their_name(error.field, reading.columns)
-                    raise BadFieldError(theirs, error.reason) from None
-
+    """Return the items of numbered entries, read and checked in one way; see `load_items`."""
+    entries, read, read_as = _readable(iter(entries), columns, source)
     kept: list[Item] = []
     bad: list[BadLine] = []
     seen: dict[str, int] = {}
@@ -226,7 +206,45 @@ def _collect(
         left_out = f" ({len(bad)} bad lines left out, the first: {bad[0]})" if bad else ""
         remedy = " The task of an item stands in its field (or column) task." if counts else ""
         raise ItemError(f"{source}: no items{why}{left_out}.{remedy}")
-    return replace(ItemSet.of(kept, name=name, bad_lines=bad), read_as=read_as)
+    endings = r"(\.jsonl|\.json|\.csv|\.tsv|\.parquet)?(\.gz)?$"
+    name = re.sub(endings, "", Path(source).name, flags=re.IGNORECASE)
+    items = ItemSet.of(kept, name="stdin" if source == "-" else name, bad_lines=bad)
+    return replace(items, read_as=read_as)
+
+
+def _readable(
+    entries: Iterator[tuple[int, Entry]], columns: Columns | None, source: str
+) -> tuple[Iterable[tuple[int, Entry]], Callable[[Entry], Item], str]:
+    """Return the entries, what reads one, and how: strictly if the first is ours, by all their columns if not."""
+    first = next(entries, None)
+    entries = entries if first is None else chain([first], entries)
+    if first is None or (not columns and is_ours(_record(first[1]))):
+        return entries, _read, ""
+    held = [(number, _record(entry)) for number, entry in entries]
+    rows = [entry for _, entry in held if isinstance(entry, Mapping)]
+    if not columns:
+        if not rows or is_ours(rows[0]):
+            return held, _read, ""
+        with suppress(BadFieldError):  # columns of ours, in every record as the format has it
+            return [(number, _read(entry)) for number, entry in held], _read, ""
+    given = parse_columns(columns) if isinstance(columns, str) else columns or {}
+    reading, counted = reading_of(rows, given, source), Counter[str]()
+
+    def read(entry: Entry) -> Item:
+        if not isinstance(entry, Mapping):
+            return _read(entry)
+        try:
+            row = our_record(entry, reading)
+            item = item_with_id(row)
+        except BadFieldError as error:
+            theirs = their_name(error.field, reading.columns)
+            raise BadFieldError(theirs, error.reason) from None
+        counted[item.id] += is_missing(row["id"])
+        if counted[item.id] < 2:
+            return item
+        return msgspec.structs.replace(item, id=f"{item.id}-{counted[item.id]}")
+
+    return held, read, f"{source}: took {'; '.join(reading.said)}." if reading.said else ""
 
 
 def _refusal(source: str, bad: Sequence[BadLine]) -> str:
