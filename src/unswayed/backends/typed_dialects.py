@@ -22,7 +22,7 @@ HALF_STEP: Final = 0.005
 MALFORMED: Final = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 
 
-class SystemOne:
+class SystemOneDialect:
     """`POST systemone`: questions and options are JSON objects, whose order is the order of display."""
 
     path = "systemone"
@@ -122,7 +122,7 @@ class SystemOne:
         return dict(answer["probabilities"])
 
 
-class Decisions(SystemOne):
+class DecisionsDialect(SystemOneDialect):
     """`POST decisions`: questions and options are lists."""
 
     path = "decisions"
