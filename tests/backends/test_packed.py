@@ -80,7 +80,7 @@ def test_mixed_questions_are_asked_alone(api, tmp_path: Path) -> None:
     assert calls(tmp_path / "mixed") == calls(tmp_path / "single")
 
 
-def test_noise_of_server_is_no_mixing(tmp_path: Path) -> None:
+def test_noise_of_server_does_not_count_as_mixing(tmp_path: Path) -> None:
     with DecisionStub(noise=0.2) as stub:
         result = audit(stub, rows(), tmp_path / "run", max_connections=1)
     packing = result.run["packing"]

@@ -120,7 +120,7 @@ def test_unknown_model_stops_run(api) -> None:
 
 
 @BOTH
-def test_refusal_is_no_verdict(api) -> None:
+def test_refusal_gives_no_verdict(api) -> None:
     with DecisionStub() as stub:
         verdict = one(stub, api, "fault:refusal Which?", ["one", "two"])
     assert verdict.choice is None

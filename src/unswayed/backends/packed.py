@@ -17,7 +17,7 @@ import msgspec
 
 from unswayed.backends.client import HttpBackend
 from unswayed.backends.protocol import Answer, Backend, Outcome
-from unswayed.backends.typed_dialects import SystemOne
+from unswayed.backends.typed_dialects import SystemOneDialect
 from unswayed.base.errors import BadResponseError, UsageError
 from unswayed.model.calls import Failure, Query, Request, Response
 
@@ -39,7 +39,7 @@ class Packed(HttpBackend):
     """A model behind HTTP that takes several questions in one request."""
 
     samples = False
-    dialect: SystemOne
+    dialect: SystemOneDialect
     _was_probed = _is_proved = False
 
     call = Backend.call

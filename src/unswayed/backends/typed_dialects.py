@@ -39,7 +39,7 @@ def distribution(values: Sequence[Any]) -> tuple[list[float], bool]:
     return [p / total for p in probs], rounded
 
 
-class SystemOne:
+class SystemOneDialect:
     """`POST systemone`: questions and options are JSON objects, whose order is the order of display."""
 
     path = "systemone"
@@ -133,7 +133,7 @@ class SystemOne:
         return dict(answer["probabilities"])
 
 
-class Decisions(SystemOne):
+class DecisionsDialect(SystemOneDialect):
     """`POST decisions`: questions and options are lists."""
 
     path = "decisions"
