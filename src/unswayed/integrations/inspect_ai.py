@@ -22,13 +22,14 @@ from unswayed.calls.judging import Judged
 from unswayed.data.importers.inspect_log import INSPECT
 from unswayed.data.importers.protocol import MARK, Source, mark_of
 from unswayed.methods import JUDGING
+from unswayed.methods.names import parse_method
 from unswayed.metrics import METRICS, Metric, measure, outcomes_from_decisions
 from unswayed.metrics.accuracy import ACCURACY
 from unswayed.metrics.consistency import CONSISTENCY
 from unswayed.metrics.rates import POSITION_RATE
 from unswayed.model import permutations
 from unswayed.model.calls import Failure, Query, Response, TokenLogprob
-from unswayed.model.decisions import Decision, Estimate
+from unswayed.model.decisions import Decision, Estimate, Evidence
 from unswayed.model.items import Item, Message, Text, as_item, text_of
 from unswayed.sources import load_data
 
@@ -167,20 +168,20 @@ def unswayed_pairwise(
     method: str = JUDGING,
     model: str | models.Model | None = None,
     role: str = "grader",
-    logprobs: bool = True,
 ) -> scorer.Scorer:
     """Judge the output against another answer in both orders: 1 for a win, 0.5 for a tie, 0 for a loss.
 
-    A sample is unscored if a call failed or no answer could be read. The score keeps the decisions for
-    `unswayed import inspect`.
+    A sample without a verdict is unscored. The score keeps the decisions for `unswayed import inspect`.
+    Label probabilities are requested only for a method that reads them.
 
     Args:
         baseline: Key of the other answer in the sample's metadata.
         method: Method that decides, as `--method` takes it.
         model: The judge; without it the model of the role, and without that the evaluated model.
         role: Role of the judge.
-        logprobs: See `InspectBackend`.
     """
+
+    reads = parse_method(method).readings()
 
     async def score(state: solver.TaskState, target: scorer.Target) -> Score:
         _check_epoch(state)
@@ -192,6 +193,7 @@ def unswayed_pairwise(
             ) from None
         item = _pair(state, baseline)
         judged_by = models.get_model(model or None, role=None if model else role)
+        logprobs = any(Evidence.PROBS in reading for reading in reads)
         judge = InspectBackend(judged_by, logprobs=logprobs)
         async with Judge(judge, method=method) as judging:
             (judged,) = [judged async for judged in judging.ajudged([item])]
@@ -323,7 +325,7 @@ def mcq(data: str = "tiny-mcq", orders: str = "cyclic", seed: int = 0) -> Task:
         )
     figures = [consistency(), position_rate(), permuted_accuracy()]
     return Task(
-        dataset=permuted(samples, orders, seed=seed),
+        dataset=permuted(MemoryDataset(samples, name=data), orders, seed=seed),
         solver=[single_epoch(), solver.multiple_choice()],
         scorer=scorer.choice(),
         metrics=[accuracy(), stderr(cluster=CLUSTER), *figures],
@@ -331,20 +333,19 @@ def mcq(data: str = "tiny-mcq", orders: str = "cyclic", seed: int = 0) -> Task:
 
 
 @task
-def judge(data: str = "tiny-judge", method: str = JUDGING, logprobs: bool = True) -> Task:
+def judge(data: str = "tiny-judge", method: str = JUDGING) -> Task:
     """Pairs of answers, judged by the evaluated model: 1 if the first wins.
 
     Args:
         data: Pairs: a file, a benchmark or a built-in set.
         method: Method that decides, as `--method` takes it.
-        logprobs: See `InspectBackend`.
     """
     samples = [
         Sample(id=item.id, input=text_of(item.prompt), metadata={PAIR: as_json(item)})
         for item in load_data(data, task="pairwise")
     ]
     return Task(
-        dataset=MemoryDataset(samples),
+        dataset=MemoryDataset(samples, name=data),
         solver=single_epoch(),
-        scorer=unswayed_pairwise(method=method, logprobs=logprobs),
+        scorer=unswayed_pairwise(method=method),
     )

@@ -193,3 +193,23 @@ def test_replies_unread_for_their_finish_reason_are_counted(tmp_path: Path) -> N
     )
     assert "docs/reference/formats.md#finish-reasons" in str(caught.value)
     assert "labels=" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("second", "choice"), [("7", "tie"), ("Rating: 7", None), ("nan", None), (None, None)]
+)
+def test_llmbar_rating_without_score_is_unparsed(
+    second: str | None, choice: object, tmp_path: Path
+) -> None:
+    # such a pair has one recorded win for each order, whether the scores are equal or one is unread
+    calls = {"swap = False": {"winner": "1"}, "swap = True": {"winner": "2"}}
+    result = {**calls, "score_1": ["7", "stop"], "score_2": [second, "stop"]}
+    record = {"input": "i", "output_1": "x", "output_2": "y", "label": 1}
+    sure = {"swap = False": {"winner": "1"}}
+    log = array(
+        tmp_path / "result.json",
+        {**record, "results": [result]},
+        {**record, "input": "j", "results": [sure]},
+    )
+    made = import_files("llmbar", [log])
+    assert [decision.choice for decision in made.decisions] == [choice, choice, 0]

@@ -44,6 +44,10 @@ EXPECTED: dict[str, dict[str, tuple[object, dict[tuple[int, ...], object]]]] = {
         "s1": (2.0, {(0, 1, 2): 1, (2, 1, 0): 2}),
         "s2": (1.5, {(0, 1, 2): 0, (2, 1, 0): None}),
     },
+    "batch.jsonl": {
+        "q1": (None, {(0, 1): 0, (1, 0): 1}),
+        "q2": (None, {(0, 1): None}),
+    },
     "list.jsonl": {
         "l1": (0, {(0, 1, 2): 0, (2, 0, 1): 2}),
         "l2": (2, {(0, 1, 2): "tie", (2, 0, 1): None}),
