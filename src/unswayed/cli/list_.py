@@ -65,20 +65,13 @@ def _prices() -> Listing:
     from unswayed.backends.prices import load_prices
 
     table = load_prices()
-    today = datetime.datetime.now(datetime.UTC).date()
-    ages = {
-        provider: f"{day}, {plural((today - datetime.date.fromisoformat(day)).days, 'day')} ago"
-        for provider, day in table.checked.items()
-    }
-    rows = [
-        (
-            name,
-            *("" if rate is None else f"{rate:g}" for rate in rates),
-            ages[name.partition("/")[0]],
-        )
-        for name, price in sorted(table.shipped.items())
-        for rates in ((price.input, price.cached_input, price.output),)
-    ]
+    today, rows = datetime.datetime.now(datetime.UTC).date(), []
+    for name, price in sorted(table.shipped.items()):
+        day = table.checked[name.partition("/")[0]]
+        age = plural((today - datetime.date.fromisoformat(day)).days, "day")
+        rates = (price.input, price.cached_input, price.output)
+        shown = ("" if rate is None else f"{rate:g}" for rate in rates)
+        rows.append((name, *shown, f"{day}, {age} ago"))
     return ("priced model", "USD per 1M input tokens", "cached", "output", "checked"), rows
 
 
