@@ -446,7 +446,7 @@ BAD: dict[str, tuple[list[dict[str, Any]], str]] = {
     ),
     "one column of candidates, with gold": (
         [{"question": "q", "choices": "a", "answer": "b"}],
-        r"choices: has no list of at least two candidates. Name .* candidates=FIRST\|SECOND",
+        r"choices: has no list of at least two candidates .two columns: candidates=FIRST\|SECOND",
     ),
 }
 

@@ -309,10 +309,8 @@ def our_record(record: Record, reading: ColumnReading) -> dict[str, Any]:
     elif paths:
         row["candidates"] = candidates_in(record, paths)[0]
         if len(row["candidates"]) < 2:
-            said = (
-                "has no list of at least two candidates. Name two columns: candidates=FIRST|SECOND"
-            )
-            raise BadFieldError(paths[0], said)
+            reason = "has no list of at least two candidates (two columns: candidates=FIRST|SECOND)"
+            raise BadFieldError(paths[0], reason)
         if len(row["candidates"]) > 2 and "values" not in row:
             row.setdefault("task", "mcq")
     if "gold" in columns and (gold := gold_of(record, columns, reading.gold_from)) is not None:
