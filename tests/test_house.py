@@ -112,8 +112,8 @@ def test_function_fits_a_screen(path: Path) -> None:
 
 
 BUDGETS: Final = {
-    ".": 1105,
-    "auditing": 4495,
+    ".": 1108,
+    "auditing": 4500,
     "backends": 6940,
     "base": 1075,
     "calls": 3050,
