@@ -76,7 +76,7 @@ class Server:
         if request.path == "/health":
             return await self.health(request)
         try:
-            token = request.headers.get("Authorization", "").encode()
+            token = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
             valid = not self.token or hmac.compare_digest(token, b"Bearer " + self.token.encode())
             need(valid, 401, "the token is missing or wrong")
             if request.method != "POST":
