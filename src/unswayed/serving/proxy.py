@@ -152,6 +152,8 @@ class DecisionServer(Server):
         self.relays = f"/v1/{provider}"
         self.serving = serving
         self.correction = correction
+        if correction is not None:
+            self.about["method"] = correction.method.name
         self.timeout = reach.timeout
         self.address = resolve(
             SERVICES[provider],
