@@ -126,7 +126,7 @@ BUDGETS: Final = {
     "model": 7945,
     "prompts": 1700,
     "report": 3800,
-    "serving": 1055,
+    "serving": 1050,
     "store": 1300,
     "testing": 1350,
     "tiny": 1200,
