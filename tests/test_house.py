@@ -123,7 +123,7 @@ BUDGETS: Final = {
     "methods": 4730,
     "integrations": 410,
     "metrics": 4500,
-    "model": 7945,
+    "model": 7960,
     "prompts": 1700,
     "report": 3800,
     "serving": 1050,
