@@ -126,7 +126,7 @@ BUDGETS: Final = {
     "model": 7925,
     "prompts": 1700,
     "report": 3800,
-    "serving": 1070,
+    "serving": 1105,
     "store": 1300,
     "testing": 1350,
     "tiny": 1200,
