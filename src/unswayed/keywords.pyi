@@ -20,6 +20,7 @@ class BackendKeywords(TypedDict, total=False):
     patience: float | None
     prices: str | Path | None
     extra_body: str | Mapping[str, object] | None
+    pack: int | None
     recipe: str | Path | None
     device: str | None
     device_map: str | None

@@ -84,7 +84,7 @@ class DecisionStub:
             `mixture` of a falling line over the places, in place of `first` and `named`.
         mixes: Score for the last option of every question but the first of a request: a server that renders
             all questions of a request into one prompt.
-        noise: Half the range of what is added to the first option's score by the number of the request.
+        noise: Share by which the first option's probability changes with the number of the request.
     """
 
     def __init__(
@@ -155,7 +155,8 @@ class DecisionStub:
         if fault == "slow":
             time.sleep(30)
         if fault.isdigit():
-            raise BadRequestError(int(fault), f"planned fault {fault}")
+            words = "the server is pinned to 'stub'" if fault == "400" else f"planned fault {fault}"
+            raise BadRequestError(int(fault), words)
         if fault == "garbage":
             return 200, "<html>gateway says hello</html>"
         made = {
@@ -194,7 +195,8 @@ class DecisionStub:
             return {"type": kind, **named, "probability": liking(question["instructions"])}
         probs = self.probabilities(options, shift=self.mixes * (place > 0))
         if self.noise:
-            probs[0] += self.noise * (-1) ** number * min(probs[0], 1 - probs[0])
+            chance = (0, 1, -1)[(number - 1) // 4 % 3]  # four requests alike, the next four not
+            probs[0] += self.noise * chance * min(probs[0], 1 - probs[0])
             probs = [p / math.fsum(probs) for p in probs]
         if kind == "score" and self.mixture is not None:
             own, n = softmax([2 * liking(text) for _, text in options]), len(options)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 import numpy as np
+from msgspec import UNSET
 
 from unswayed.auditing.answered import AnswerSource
 from unswayed.auditing.comparison import ANSWERS_FILE, answers_of
@@ -116,19 +117,10 @@ def plan_for(
         items,
         settings,
         gives=evidence_of(items[0], prompts, logprobs=backend.gives_logprobs),
-        one_wording=_one_wording(backend),
+        refusal=lambda item, asks: backend.refusal(item, asks, prompts),
         held=() if directory is None else run_before(directory).planned,
     )
     return replace(plan, remarks=tuple(check_prompts(items.items, prompts)))
-
-
-def _one_wording(backend: Backend) -> str | None:
-    """Why a judge takes one wording only; None if it takes any."""
-    if not backend.own_prompt.only_template:
-        return None
-    if not backend.reads_prompt:
-        return "this judge has its own prompt"
-    return "its prompt has words that this judge does not know"
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,6 +227,7 @@ class Audit:
             prompt=PromptRecord(name=prompts.style, fingerprint=prompt_fingerprint(prompts)),
             prompt_settings=as_json(prompts),
             time_s=round(time.monotonic() - self.started, 2),
+            packing=UNSET if backend.packing is None else dict(backend.packing),
             server=backend.server,
             reader=READER,
             planted=backend.planted,

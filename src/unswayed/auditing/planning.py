@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -37,6 +37,9 @@ from unswayed.model.decisions import MISSING, REASKED, UNPARSED, Decision, Evide
 from unswayed.model.items import BadLine, Item, ItemSet, Task, blind
 from unswayed.model.presentation import Ask, content_order, settled, through
 from unswayed.model.tasks import task_of
+
+Refusal = Callable[[Item, Iterable[Ask]], str | None]
+"""Why a model cannot be asked about an item; None if it can."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,13 +125,15 @@ def plan_audit(
     settings: AuditSettings,
     *,
     gives: frozenset[Evidence],
-    one_wording: str | None = None,
+    refusal: Refusal = lambda item, asks: None,
     held: Collection[str] = (),
 ) -> AuditPlan:
     """Choose methods and strata, given what single calls can tell.
 
-    Methods that change the wording do not run if the model takes one wording only, for the reason
-    `one_wording`. `all` keeps those `held`, whatever they ask.
+    Methods that ask for what the model refuses do not run. `all` keeps those `held`, whatever they ask.
+
+    Raises:
+        UsageError: If the model refuses a single call, or a method that was named cannot run.
     """
     task = task_of(items.task)
     check_group_by(items, settings.group_by)
@@ -142,6 +147,10 @@ def plan_audit(
         seed=settings.seed,
         group_by=settings.group_by,
     )
+    for part in strata:
+        asks = map(Ask, itertools.chain.from_iterable(part.protocols.values()))
+        if (why := refusal(part.items[0], with_samples(asks, samples))) is not None:
+            raise UsageError(f"{part.items[0].id}: {why}.")
     groups = any(item.group is not None for item in items)
     chosen, skipped = choose_methods(
         settings.methods,
@@ -149,7 +158,7 @@ def plan_audit(
         items.task,
         groups=groups,
         gives=gives if samples is None else gives | {Evidence.PROBS},
-        one_wording=one_wording,
+        refusal=refusal,
     )
     if "all" in settings.methods:
         costly = too_costly(chosen, {*settings.methods}, strata, samples)
@@ -220,7 +229,7 @@ def choose_methods(
     *,
     groups: bool,
     gives: frozenset[Evidence],
-    one_wording: str | None = None,
+    refusal: Refusal = lambda item, asks: None,
     recorded: Sequence[AnsweredPart] | None = None,
 ) -> tuple[dict[str, Method], dict[str, str]]:
     """Return the methods that can run here, and why the others of `all` and of the default cannot.
@@ -244,10 +253,12 @@ def choose_methods(
         name = spec_name(method)
         reasons = [why_not(method, task=task, n=n, gives=gives) for n in sizes]
         reason = next(filter(None, reasons), None)
-        if reason is None and one_wording:
-            asks = itertools.chain.from_iterable(map(method.asks, sizes))
-            if any(ask.prompt_id != "default" for ask in asks):
-                reason = one_wording
+        if reason is None:
+            refusals = (
+                refusal(part.items[0], (*method.asks(part.n), *method.estimation_asks(part.n)))
+                for part in strata
+            )
+            reason = next(filter(None, refusals), None)
         if reason is None and recorded is not None and method.name != BASE:
             reason = _not_recorded(method, strata, recorded)
         if reason is None:

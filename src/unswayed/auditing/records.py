@@ -204,6 +204,9 @@ class RunRecord(Struct, frozen=True, kw_only=True):
     created: str = ""  # when it began, ISO 8601
     time_s: float | None = None  # how long it took, in seconds
     calls: CallsRecord = CallsRecord()
+    packing: dict[str, float] | UnsetType = (
+        UNSET  # questions in one request, and what a probe measured
+    )
     server: str | None = None  # the address calls went to; None for local models
     reader: int = 1  # version number of the reading rules; 1 in files without it
     planted: bool = False  # whether the model told that its bias was planted
@@ -227,6 +230,7 @@ OF_CALLS: Final = (
     "prompt",
     "prompt_settings",
     "time_s",
+    "packing",
     "server",
     "reader",
     "planted",

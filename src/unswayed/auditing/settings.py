@@ -39,8 +39,8 @@ class AuditSettings(Settings):
     orders: Annotated[
         str | None,
         Meta(
-            description="Orders: identity, swap, cyclic, structured, balanced, full, graeco-latin, random:K "
-            "[default: swap for pairs, balanced for rubrics, else cyclic]"
+            description="Orders: identity, swap, reverse, cyclic, structured, balanced, williams, full, graeco-latin, "
+            "random:K [default: swap for pairs, balanced for rubrics, else cyclic]"
         ),
     ] = None
     # added to the coupled one; "all" adds the others that the items have, None nothing

@@ -36,6 +36,7 @@ __all__ = [
 
 Rate = Annotated[float, Meta(gt=0)]
 MOST: Final = sys.float_info.max
+MOST_CONNECTIONS: Final = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +47,9 @@ class BackendSettings(Settings):
         None  # over the provider's own
     )
     # concurrency adapts below it
-    max_connections: Annotated[int, Meta(ge=1, description="Most requests in flight at once.")] = 64
+    max_connections: Annotated[int, Meta(ge=1, description="Most requests in flight at once.")] = (
+        MOST_CONNECTIONS
+    )
     # requests_per_minute, tokens_per_minute: limits to stay under; None for what the server says
     requests_per_minute: Rate | None = None
     tokens_per_minute: Rate | None = None
@@ -78,6 +81,10 @@ class BackendSettings(Settings):
             extra={"text": str, "value": str | Mapping[str, object] | None},
         ),
     ] = None  # kept as sorted JSON; a local model takes `chat_template_kwargs` alone
+    pack: Annotated[
+        int,
+        Meta(ge=1, le=64, description="Most questions in one request to a decision model."),
+    ] = 16
     recipe: Annotated[
         str | None,
         Meta(
@@ -185,11 +192,13 @@ BACKENDS: Registry[Callable[[str, BackendSettings], Backend]] = Registry(
     "backend",
     {
         "anthropic": "unswayed.backends.anthropic:open_anthropic",
+        "decisions": "unswayed.backends.typed:open_decisions",
         "hf": "unswayed.backends.huggingface:open_huggingface",
         "openai": "unswayed.backends.openai_compatible:open_openai",
         "openai-api": "unswayed.backends.openai_compatible:open_service",
         "replay": "unswayed.backends.replay:open_replay",
         "simulated": "unswayed.backends.simulated:open_simulated",
+        "systemone": "unswayed.backends.typed:open_systemone",
         "tiny": "unswayed.tiny.backend:open_tiny",
         "vllm": "unswayed.backends.vllm:open_vllm",
     },

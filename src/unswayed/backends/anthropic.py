@@ -11,7 +11,7 @@ import msgspec
 
 from unswayed.backends import BackendSettings
 from unswayed.backends.addresses import Service
-from unswayed.backends.client import HttpBackend, open_http
+from unswayed.backends.client import HttpBackend
 from unswayed.backends.dialect import (
     NO_USAGE,
     THINKING_TOKENS,
@@ -183,4 +183,4 @@ def open_anthropic(model: str, settings: BackendSettings) -> HttpBackend:
     `ANTHROPIC_BASE_URL`, or the settings' base URL, names another server of the same API; it ends
     in `/v1`.
     """
-    return open_http(ANTHROPIC, f"anthropic/{model}", AnthropicDialect(model), settings)
+    return HttpBackend.open(ANTHROPIC, f"anthropic/{model}", AnthropicDialect(model), settings)

@@ -14,13 +14,14 @@ import json
 import math
 import os
 from collections.abc import AsyncGenerator, Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 from urllib.parse import urlsplit
 
 import msgspec
 
-from unswayed.backends import BackendSettings
+from unswayed.backends import MOST_CONNECTIONS, BackendSettings
 from unswayed.backends.addresses import Address, Service, resolve
 from unswayed.backends.dialect import Dialect, Traits, Transport
 from unswayed.backends.faults import Fault, HttpReply, bad_response, fault_of, lost
@@ -37,7 +38,13 @@ OTHER_FILES: Final = 24
 
 
 class HttpBackend(Backend):
-    """A model behind HTTP."""
+    """A model behind HTTP.
+
+    Attributes:
+        most_local: Default of `max_connections` for a server on this machine.
+    """
+
+    most_local = MOST_CONNECTIONS
 
     def __init__(
         self,
@@ -51,6 +58,8 @@ class HttpBackend(Backend):
         connect: Callable[[], Transport] | None = None,
     ) -> None:
         settings = settings.valid()
+        if address.is_loopback and settings.max_connections == MOST_CONNECTIONS:
+            settings = replace(settings, max_connections=self.most_local)
         self.model = model
         self.address = address
         self.server = address.shown
@@ -72,6 +81,24 @@ class HttpBackend(Backend):
         self._lines: dict[asyncio.AbstractEventLoop, Line] = {}
         self._runs: set[Attempts] = set()
         self._seen_logprobs = False
+
+    @classmethod
+    def open(
+        cls, service: Service, model: str, dialect: Dialect, settings: BackendSettings
+    ) -> Self:
+        """Return a model of a service, its address and key from the environment, its price from the table."""
+        prices = load_prices(settings.prices)
+        address = resolve(
+            service,
+            base_url=settings.base_url,
+            environ=os.environ,
+            model=model,
+            needs_key=not settings.pricing_only,
+        )
+        price = prices.find(model, own_address=address.is_own)
+        if price is None and address.is_loopback:
+            price = FREE
+        return cls(model, dialect, address, settings, price=price)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.model} at {self.address.shown}>"
@@ -240,24 +267,6 @@ class HttpBackend(Backend):
         msgspec.structs.force_setattr(response, "latency_s", took)
         msgspec.structs.force_setattr(response, "retries", attempts - 1)
         return _without_key(response, self.address)
-
-
-def open_http(
-    service: Service, model: str, dialect: Dialect, settings: BackendSettings
-) -> HttpBackend:
-    """Return a model of a service, its address and key from the environment, its price from the table."""
-    prices = load_prices(settings.prices)
-    address = resolve(
-        service,
-        base_url=settings.base_url,
-        environ=os.environ,
-        model=model,
-        needs_key=not settings.pricing_only,
-    )
-    price = prices.find(model, own_address=address.is_own)
-    if price is None and address.is_loopback:
-        price = FREE
-    return HttpBackend(model, dialect, address, settings, price=price)
 
 
 def _check_room(n_more: int) -> None:

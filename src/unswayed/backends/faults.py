@@ -2,7 +2,7 @@
 
 401, 403                      AuthError, fatal
 402, 429 "insufficient quota" RateLimitedError, fatal
-404, 3xx                      BackendError, fatal (wrong model or address: all calls fail alike)
+404, 3xx, 400 about the model BackendError, fatal (wrong model or address: all calls fail alike)
 400, 413, 422, other 4xx      BackendError, this call only
 408, 409, 425, 5xx            ServerError, again; 500 also where a request is put wrongly
 429                           RateLimitedError, again, all calls wait
@@ -40,6 +40,7 @@ _NO_MONEY = re.compile(
     r"|credit balance is too low|insufficient (?:balance|funds|credits)",
     re.IGNORECASE,
 )
+_NO_MODEL = re.compile(r"\bpinned to\b|model_not_found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +184,7 @@ def fault_of(reply: HttpReply, address: Address, *, model: str, wall: float) -> 
         if address.no_key_reason:
             hint = f"No key was sent: {address.no_key_reason}."
         return Fault(error=AuthError, message=f"{said}. {hint}", status=status, fatal=True)
-    if status == 404:
+    if status == 404 or (status == 400 and _NO_MODEL.search(words)):
         message = (
             f"{said}. Check the model name ({model}) and that the address ends where its API "
             "begins, mostly in /v1."

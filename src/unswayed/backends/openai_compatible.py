@@ -16,7 +16,7 @@ import msgspec
 
 from unswayed.backends import BackendSettings
 from unswayed.backends.addresses import Service
-from unswayed.backends.client import HttpBackend, open_http
+from unswayed.backends.client import HttpBackend
 from unswayed.backends.dialect import (
     NO_USAGE,
     THINKING_TOKENS,
@@ -348,7 +348,7 @@ def without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
 
 def open_openai(model: str, settings: BackendSettings) -> HttpBackend:
     """OpenAI models: `openai/<model>`, with OPENAI_API_KEY (and OPENAI_BASE_URL)."""
-    return open_http(OPENAI, f"openai/{model}", OpenAIDialect(model), settings)
+    return HttpBackend.open(OPENAI, f"openai/{model}", OpenAIDialect(model), settings)
 
 
 def open_service(model: str, settings: BackendSettings) -> HttpBackend:
@@ -360,4 +360,4 @@ def open_service(model: str, settings: BackendSettings) -> HttpBackend:
             "<SERVICE>_BASE_URL and <SERVICE>_API_KEY in the environment."
         )
     dialect = OpenAIDialect(name)
-    return open_http(Service.named(service), f"openai-api/{model}", dialect, settings)
+    return HttpBackend.open(Service.named(service), f"openai-api/{model}", dialect, settings)

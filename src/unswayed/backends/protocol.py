@@ -20,13 +20,18 @@ A backend is one file with a class on top of `Backend` and a function that opens
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from unswayed.backends.own_prompts import OwnPrompt
 from unswayed.model.calls import Failure, Query, Request, Response
+from unswayed.model.items import Item
+from unswayed.model.presentation import Ask
+
+if TYPE_CHECKING:
+    from unswayed.prompts import PromptSettings
 
 Outcome = Response | Failure
 Answer = tuple[Query, Outcome]
@@ -66,10 +71,12 @@ class Backend:
             then waits for these calls, however long they take, and for nothing else.
         planted: Whether the bias was planted, which a report must say.
         reads_prompt: Whether it is given the rendered prompt with its labels; a function gets the texts.
+        samples: Whether asking the same again may bring another answer (`Ask.sample`).
         own_prompt: How it is asked unless its user says otherwise: as it was trained to be, or as
             everybody is.
         recipe: Recipe that the prompt was taken from in place of the model's own.
         extra_body: The JSON object of the settings that goes into every request; None if it takes none.
+        packing: How questions share requests, for `run.json`; None where they do not.
         server: The address calls go to, without anything secret; None for local models.
         remarks: What was learned about it that a reader of the results should know, in sentences.
         waiting: What holds up all calls just now; None if nothing does.
@@ -82,9 +89,11 @@ class Backend:
     hands_over: bool = False
     planted: bool = False
     reads_prompt: bool = True
+    samples: bool = True
     own_prompt: OwnPrompt = OwnPrompt()
     recipe: str | None = None
     extra_body: str | None = None
+    packing: Mapping[str, float] | None = None
     server: str | None = None
     remarks: tuple[str, ...] = ()
 
@@ -122,6 +131,17 @@ class Backend:
     def converses(self, request: Request) -> bool:
         """Return True if the judge can be asked this about its own reply."""
         return True
+
+    def refusal(self, item: Item, asks: Iterable[Ask], prompts: PromptSettings) -> str | None:
+        """Why it cannot be asked these about an item, without a full stop; None if it can."""
+        for ask in asks:
+            if ask.sample and not self.samples:
+                return "this judge samples nothing: asked again, it answers the same"
+            if ask.prompt_id != "default" and self.own_prompt.only_template:
+                if not self.reads_prompt:
+                    return "this judge has its own prompt"
+                return "its prompt has words that this judge does not know"
+        return None
 
     def forecast(self, queries: Iterable[Query]) -> tuple[str, ...]:
         """Describe how the backend would answer, without loading or calling anything."""

@@ -73,11 +73,14 @@ def check_calibration(
     items = expanded(items)
     if is_fitted(method):
         raise UsageError(f"{spec_name(method)} learns nothing; use it as it is, without a file.")
-    gives = evidence_of(items[0], prompts_for(backend, prompts), logprobs=backend.gives_logprobs)
-    for n, item_id in sorted({item.n: item.id for item in items}.items()):
+    prompts = prompts_for(backend, prompts)
+    gives = evidence_of(items[0], prompts, logprobs=backend.gives_logprobs)
+    for n, item in sorted({item.n: item for item in items}.items()):
         reason = why_not(method, task=items.task, n=n, gives=gives, fitting=True)
+        if reason is None:
+            reason = backend.refusal(item, method.estimation_asks(n), prompts)
         if reason is not None:
-            raise UsageError(f"{item_id}: {spec_name(method)} cannot be calibrated here: {reason}.")
+            raise UsageError(f"{item.id}: {spec_name(method)} cannot be calibrated here: {reason}.")
 
 
 async def calibrate(

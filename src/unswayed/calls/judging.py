@@ -137,6 +137,8 @@ class Judging:
         if kind in self._checked:
             return
         reason = why_not(self.method, task=item.task, n=item.n)
+        if reason is None:
+            reason = self.backend.refusal(item, self.method.asks(item.n), self.prompts)
         sizes = learned_sizes(self.method)
         if reason is None and sizes and item.n not in sizes:
             reason = (

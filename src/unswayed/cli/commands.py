@@ -27,7 +27,7 @@ PANELS: Final = {
     "Measurement": "methods orders protocol probs estimation_items estimation_sizes group_by seed "
     "resamples gold_ties margin",
     "Output and gates": "out json max_flip_rate fail_if rule max_failed_share junit baseline margin calls force",
-    "API calls and cost": "budget batch base_url max_connections timeout max_retries patience prices extra_body "
+    "API calls and cost": "budget batch base_url max_connections timeout max_retries patience prices extra_body pack "
     "dry_run",
     "Local models (hf/, vllm/)": "device device_map dtype attn_implementation memory_gb threads "
     "tensor_parallel trust_remote_code",

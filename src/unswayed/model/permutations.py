@@ -32,6 +32,7 @@ MOST_CANDIDATES: Mapping[str, int] = {
     "cyclic": MOST_ORDERS,
     "structured": MOST_ORDERS - 1,
     "balanced": MOST_ORDERS // 2,
+    "williams": MOST_ORDERS // 2,
     "graeco-latin": MOST_ORDERS,
     "random:K": MOST_ORDERS,
 }
@@ -142,6 +143,26 @@ def balanced(n: int) -> tuple[Order, ...]:
     return _distinct((*cyclic(n), *(tuple(reversed(order)) for order in cyclic(n))))
 
 
+def reverse(n: int) -> tuple[Order, ...]:
+    """Return the items' own order and the reversed one."""
+    return (*identity(n), tuple(reversed(range(n))))
+
+
+def williams(n: int) -> tuple[Order, ...]:
+    """Return a Williams design: n orders, 2n for odd n > 1.
+
+    Each candidate stands equally often at every position, and directly before every other one (Williams
+    1949, Australian Journal of Scientific Research A 2, 149).
+
+    >>> williams(4)
+    ((0, 1, 2, 3), (1, 3, 0, 2), (2, 0, 3, 1), (3, 2, 1, 0))
+    """
+    steps = tuple((place + 1) // 2 * (-1) ** (place + 1) % n for place in range(n))
+    named = invert(steps)  # so that the first order is the items' own
+    square = [tuple(named[(row + step) % n] for step in steps) for row in steps]
+    return _distinct((*square, *(order[::-1] for order in square if n % 2)))
+
+
 def full(n: int, *, force: bool = False) -> tuple[Order, ...]:
     """All n! orders, the identity first."""
     if n > FULL_LIMIT and not force:
@@ -208,6 +229,8 @@ ORDER_SETS: Mapping[str, Callable[[int], tuple[Order, ...]]] = {
     "cyclic": cyclic,
     "structured": structured,
     "balanced": balanced,
+    "reverse": reverse,
+    "williams": williams,
     "full": full,
 }
 
