@@ -105,7 +105,7 @@ def test_requests_behind_a_silent_model_time_out_together() -> None:
                 start = time.monotonic()
                 replies = await asyncio.gather(*(post("v1/systemone", RAW) for _ in range(12)))
         assert {reply.status for reply in replies} == {504}
-        assert time.monotonic() - start < 2  # one after another: 2.4
+        assert time.monotonic() - start < 1.8  # one after another: 2.4
 
     run(work)
 
