@@ -1,4 +1,4 @@
-"""Where a whole audit spends its CPU time and how much memory it takes: one command.
+"""Measure CPU time by stage and memory of a whole audit, with one command.
 
     python benchmarks/audit.py                      # 20 000 recorded pairs in four presentations
     python benchmarks/audit.py --items 100000       # the full size

@@ -1,4 +1,4 @@
-"""How often each statement of the program is wrong, on judges whose truth is known.
+"""Measure how often each statement of the program is wrong, on judges whose truth is known.
 
     python benchmarks/claims.py [PART ...] [--trials N] [--write]
 

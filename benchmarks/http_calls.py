@@ -1,4 +1,4 @@
-"""What one call over HTTP costs: CPU milliseconds, and calls per second at 256 connections.
+"""Measure one call over HTTP: CPU milliseconds, and calls per second at 256 connections.
 
     python benchmarks/http_calls.py [--calls 5000] [--rounds 7] [--connections 256] [--latency-ms 1]
 

@@ -1,4 +1,4 @@
-"""What a judge in production costs: CPU milliseconds per call, against bare clients of the same server.
+"""Measure a judge in production: CPU milliseconds per call, against bare clients of the same server.
 
     python benchmarks/judge.py [--calls 2000] [--rounds 7] [--connections 64] [--method direct]
 

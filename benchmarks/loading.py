@@ -1,4 +1,4 @@
-"""What reading a large file takes, in CPU seconds and memory: items, and recorded decisions.
+"""Measure CPU seconds and memory of reading a large file: items, and recorded decisions.
 
     python benchmarks/loading.py                                   # 100 000 items, 1 000 000 decisions
     python benchmarks/loading.py --items 1000 --decisions 4000

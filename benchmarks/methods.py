@@ -1,4 +1,4 @@
-"""How fast the methods are: CPU time on one thread, one command.
+"""Measure the CPU time of the methods on one thread, with one command.
 
     python benchmarks/methods.py
 

@@ -1,4 +1,4 @@
-"""How long 100 000 questions of a benchmark take from its Parquet file to items.
+"""Measure the reading of 100,000 questions of a benchmark from its Parquet file to items.
 
     python benchmarks/named_sets.py [--items 100000] [--rounds 3]
 

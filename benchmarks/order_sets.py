@@ -1,4 +1,4 @@
-"""How right `pcf` is with one order, seeded, cyclic and balanced orders, on judges whose truth is known.
+"""Measure the accuracy of `pcf` by set of orders (one, seeded, cyclic, balanced), where truth is known.
 
     python benchmarks/order_sets.py [--items 4000] [--draws 40] [--trials 1000]
 
@@ -47,7 +47,7 @@ class ListJudge:
     noise: float
 
     def verdicts(self, method: PCF, worth: NDArray[np.float64], *, seed: int) -> IntArray:
-        """What a method makes of its scores for lists with these worths, shape (I, n); shape (I,)."""
+        """Return the verdicts of a method on lists with these worths, shape (I, n); shape (I,)."""
         asks = method.asks(N)
         places = np.zeros((len(asks), N))
         for column, ask in enumerate(asks):

@@ -121,7 +121,7 @@ print((loaded - start) * 1e3, (time.process_time() - loaded) * 1e3)
 
 
 def label_reading(rounds: int) -> None:
-    """What reading a label takes."""
+    """Measure the reading of a label."""
     for text in FORMS:
         spent = cpu_us(lambda text=text: parse_label(text, ("A", "B")), rounds=rounds)
         print(f"read {text!r:<23} {spent:8.1f} µs")

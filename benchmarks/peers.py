@@ -1,4 +1,4 @@
-"""What a judged call costs over HTTP, beside the usual clients, each in an environment of its own.
+"""Measure a judged call over HTTP next to the usual clients, each in an environment of its own.
 
     python benchmarks/peers.py [--calls 2000] [--rounds 5] [--connections 32]
         [--openai VENV/bin/python] [--litellm VENV/bin/python] [--inspect VENV/bin/python]
@@ -143,7 +143,7 @@ class Measured(NamedTuple):
 
 
 def write_prompts(n: int, path: Path) -> None:
-    """What everybody asks, as the judge puts it into words."""
+    """Write the prompts that every client sends, in the words of the judge."""
     from unswayed.prompts import PromptSettings, render
 
     prompts = [

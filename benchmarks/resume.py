@@ -1,4 +1,4 @@
-"""What the runner and the store cost a call: one made, and one found recorded by a later run.
+"""Measure runner and store per call: one made, and one found recorded by a later run.
 
     python benchmarks/resume.py                    # 20 000 pairs in two orders
     python benchmarks/resume.py --items 500000     # a million calls, about six minutes

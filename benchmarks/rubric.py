@@ -1,4 +1,4 @@
-"""What methods do to a position bias among the levels of a scale, on judges whose truth is known.
+"""Measure the effect of methods on position bias among the levels of a scale, where truth is known.
 
     python benchmarks/rubric.py [--trials N] [--items N] [--levels 5,7,10]
 
@@ -58,7 +58,7 @@ AGAINST: Final = {
 
 
 def biases(n: int) -> Mapping[str, FloatArray]:
-    """What a position adds to the logit of each level, shape (n, n): level, position."""
+    """Return the shift of each level's logit at each position, shape (n, n): level, position."""
     places = np.linspace(0.0, 1.0, n)
     by_position = {
         "none": np.zeros(n),
@@ -75,7 +75,7 @@ def biases(n: int) -> Mapping[str, FloatArray]:
 def answers(
     items: Sequence[Item], asks: Sequence[Ask], bias: FloatArray, rng: np.random.Generator
 ) -> DecisionTable:
-    """What the judge says to each question about each item, as drawn."""
+    """Draw the judge's answer to each question about each item."""
     n, positions = len(bias), np.arange(len(bias))
     utility = CONTENT * np.array([item.meta["utility"] for item in items])
     logits = np.repeat(utility[:, None, :], len(asks), axis=1)

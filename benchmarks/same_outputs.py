@@ -113,7 +113,7 @@ def faulty(run: Run, here: Path) -> None:
 
 
 def judging(run: Run, here: Path) -> None:
-    """What methods learn, and the verdicts they give."""
+    """Fit methods, and judge with them."""
     items = write_items(here / "items.jsonl", pairs=120)
     new = write_items(here / "new.jsonl", pairs=40, first=500)
     judge = ("--model", "simulated/judge?slot=0.7&label=0.3&tie=0.03")

@@ -84,7 +84,7 @@ def show(name: str, value: float, unit: str, note: str = "") -> None:
 
 
 def queries_of(asked: list[Question]) -> list[Query]:
-    """What asks distinct questions."""
+    """Return queries with distinct questions."""
     return list(Caller(Instant(), Memory(), SETTINGS).missing(asked))
 
 

@@ -1,4 +1,4 @@
-"""What a training step costs against trl's own GRPO step: paired, same batch, same model.
+"""Measure a training step against trl's own GRPO step: paired, same batch, same model.
 
     python benchmarks/training.py [--rounds 30] [--model PATH] [--write]
 

@@ -1,4 +1,4 @@
-"""What a judge learns without any gold, against PA-GRPO with clean gold: the tiny judge, fresh items.
+"""Compare training without gold with PA-GRPO on clean gold: the tiny judge, fresh items.
 
     python benchmarks/without_labels.py [--seeds 3] [--steps 100] [--arms distill pa-grpo]
 

@@ -23,7 +23,7 @@ from unswayed.backends import BackendSettings
 from unswayed.base.arguments import options_of, written
 from unswayed.data.benchmarks import BENCHMARKS
 from unswayed.methods import BASE, METHODS
-from unswayed.methods.names import parameters
+from unswayed.methods.names import parameters, written_value
 from unswayed.methods.protocol import Method, learned_fields
 from unswayed.metrics import METRICS
 from unswayed.model.decisions import Evidence
@@ -101,18 +101,12 @@ def _parameters(method: type[Method]) -> str:
     for key, default in known.items():
         allowed = get_args(hints[key]) if get_origin(hints[key]) is Literal else ()
         values = ", ".join(f"`{one}`" for one in allowed)
-        rows.append((f"`{key}`", f"`{_shown(default)}`", values, told.get(key, "")))
+        rows.append((f"`{key}`", f"`{written_value(default)}`", values, told.get(key, "")))
     return markdown(("parameter", "default", "values", "effect"), rows)
 
 
-def _shown(default: object) -> str:
-    if isinstance(default, tuple):
-        return "+".join(map(str, default))
-    return str(default).lower() if isinstance(default, bool) else str(default)
-
-
 def descriptions(method: type[Method]) -> dict[str, str]:
-    """What the `Attributes` sections of a class and its bases say about its fields."""
+    """Return the fields of a class and its bases with their texts in `Attributes` sections."""
     found: dict[str, str] = {}
     for kind in reversed(method.__mro__):
         text = inspect.cleandoc(kind.__dict__.get("__doc__") or "")
@@ -237,7 +231,7 @@ A method turns recorded answers into verdicts. It never calls a model and never 
 
 
 def by_hand_of(page: Path) -> str:
-    """What stands between the markers of an existing page; an empty line for a new one."""
+    """Return the text between the markers of an existing page; an empty line for a new one."""
     text = page.read_text(encoding="utf-8") if page.exists() else ""
     _, begin, rest = text.partition(f"{BEGIN}\n")
     kept, end, _ = rest.partition(END)

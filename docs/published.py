@@ -86,7 +86,7 @@ def recorded_table() -> Table:
 
 
 def alpaca_table() -> Table:
-    """What `batch` makes of a judge asked in one order, where the first answer is the better one."""
+    """Tabulate `batch` on a judge asked in one order, where the first answer is the better one."""
     made = read(DATA / "alpaca_eval" / ALPACA)
     items = {item.id: item for item in made.items}
     own = [decision for decision in made.decisions if decision.order == (0, 1)]

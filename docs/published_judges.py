@@ -17,21 +17,6 @@ from unswayed.metrics import Row, measure, outcomes_from_decisions
 from unswayed.model.decisions import Decision
 from unswayed.model.items import Item, encode_item
 
-__all__ = [
-    "DATA",
-    "SHARED",
-    "Judge",
-    "all_pairs",
-    "audited",
-    "expected",
-    "judge",
-    "judgebench",
-    "mt_bench",
-    "number",
-    "read",
-    "recorded",
-]
-
 SHARED = Path(__file__).parents[2] / "shared"
 DATA = SHARED / "data"
 AUTOJ = DATA / "autoj" / "pairs_with_judge_dev.jsonl.gz"
@@ -81,7 +66,7 @@ def expected(name: str) -> dict[str, Any]:
 
 
 def symbol(decision: Decision) -> str:
-    """What was displayed beside the choice."""
+    """Return the symbol displayed next to the choice."""
     if isinstance(decision.choice, int):
         return "AB"[decision.order.index(decision.choice)]
     return "T" if decision.choice == "tie" else ""

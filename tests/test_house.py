@@ -16,8 +16,14 @@ from unswayed.methods import METHODS
 from unswayed.methods.protocol import Method
 from unswayed.metrics.table import METRICS
 
-SOURCES: Final = Path(__file__).parents[1] / "src" / "unswayed"
+ROOT: Final = Path(__file__).parents[1]
+SOURCES: Final = ROOT / "src" / "unswayed"
 FILES: Final = sorted(SOURCES.rglob("*.py"))
+SCRIPTS: Final = [
+    path
+    for room in ("benchmarks", "docs", "examples")
+    for path in sorted((ROOT / room).rglob("*.py"))
+]
 TABLES: Final = ("methods/__init__.py", "metrics/table.py")
 
 NOT_NOUNS: Final = frozenset({"found", "made", "known", "one", "how"})
@@ -52,6 +58,9 @@ def name_of(path: Path) -> str:
 
 
 every_file = pytest.mark.parametrize("path", FILES, ids=name_of)
+every_script_too = pytest.mark.parametrize(
+    "path", [*FILES, *SCRIPTS], ids=lambda path: path.relative_to(ROOT).as_posix()
+)
 
 
 @cache
@@ -85,13 +94,13 @@ def test_variables_and_parameters_are_nouns(path: Path) -> None:
     assert [entry for entry in names if entry[0] in NOT_NOUNS] == []
 
 
-@every_file
+@every_script_too
 def test_a_file_fits_a_head(path: Path) -> None:
     lines = len(path.read_text(encoding="utf-8").splitlines())
     assert lines <= 400
 
 
-@every_file
+@every_script_too
 def test_function_fits_a_screen(path: Path) -> None:
     """A signature and its options may be longer than what follows it."""
     lines: Counter[str] = Counter()
@@ -107,17 +116,17 @@ BUDGETS: Final = {
     "auditing": 4495,
     "backends": 7413,
     "base": 1075,
-    "calls": 3039,
-    "cli": 2520,
+    "calls": 3052,
+    "cli": 2540,
     "data": 6290,
     "ext": 150,
-    "methods": 4725,
+    "methods": 4730,
     "integrations": 410,
     "metrics": 4500,
     "model": 7945,
     "prompts": 1700,
     "report": 3800,
-    "serving": 926,
+    "serving": 1070,
     "store": 1300,
     "testing": 1350,
     "tiny": 1200,
@@ -131,7 +140,7 @@ ONCE: Final = {
     "backends": 8,
     "base": 1,
     "calls": 1,
-    "cli": 8,
+    "cli": 6,
     "data": 22,
     "methods": 3,
     "metrics": 20,

@@ -1,4 +1,4 @@
-"""Which objective is advised for the tiny judge, by the kind and the amount of gold.
+"""Measure the advised objective for the tiny judge, by kind and amount of gold.
 
 Its answers are the shipped model's; a trial draws items and gold. Training sets hold what the model
 answers differently in different orders, as the study's do, or anything.
@@ -82,7 +82,7 @@ def gold_of(items: Sequence[Item], kind: Kind, rng: np.random.Generator) -> list
 
 
 def advised(pool: Pool, kind: Kind, size: int, seed: int) -> Advice:
-    """What is advised for this many of the pool's items with gold of a kind."""
+    """Return the advice for so many of the pool's items with gold of a kind."""
     rng = np.random.default_rng(seed)
     rows = rng.choice(len(pool.items), min(size, len(pool.items)), replace=False)
     items = [pool.items[row] for row in rows]
@@ -94,7 +94,7 @@ def advised(pool: Pool, kind: Kind, size: int, seed: int) -> Advice:
 
 
 def rates(trials: int | None = None) -> Iterator[Rate]:
-    """How often each objective is advised; bounds where one of them is an error."""
+    """Measure how often each objective is advised; bounds where one of them is an error."""
     runs = trials or TRIALS
     drawn = DRAWN if runs >= TRIALS else 600
     for task in (Task.PAIRWISE, Task.MCQ):
@@ -120,7 +120,7 @@ def rates(trials: int | None = None) -> Iterator[Rate]:
 
 
 def _bound(kind: Kind, objective: str) -> float | None:
-    """How often an objective may be advised that is an error for this gold."""
+    """Return the largest share of advice for an objective that is an error for this gold."""
     if kind in ("lot", "none") and objective == OTHER:
         return 0.03 if kind == "lot" else 0.0
     return 0.05 if kind == "flips" and objective == "sft" else None

@@ -1,4 +1,4 @@
-"""How often `train` warns that nothing is learned while something is, and how soon where nothing is."""
+"""Measure false warnings of `train` that nothing is learned, and the delay of true ones."""
 
 from __future__ import annotations
 
@@ -37,6 +37,6 @@ def rates(trials: int | None = None) -> Iterator[Rate]:
 
 
 def raised(shares: np.ndarray, items: int) -> bool:
-    """Whether the alarm is raised in a run with these shares, step by step."""
+    """Return, step by step, whether the alarm is raised in a run with these shares."""
     alarms = Alarms(steps_before_alarm(items))
     return any(alarms.of({METRIC: float(share)}) is not None for share in shares)

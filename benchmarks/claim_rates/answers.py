@@ -24,7 +24,7 @@ def estimation_answers(
     noise: float = 0.4,
     steep: float = 1.0,
 ) -> Mapping[int, DecisionTable]:
-    """What a judge answers to the method's estimation questions.
+    """Return the answers of a judge to the method's estimation questions.
 
     Args:
         method: Its `plan_fit` says what is asked.

@@ -1,4 +1,4 @@
-"""How often `unswayed report A B` says that something changed between two runs of the same judge.
+"""Measure how often `unswayed report A B` reports a change between two runs of the same judge.
 
 Many items are asked twice, with other noise. A trial draws some of them, and of each the two answers
 in a random order where the judge is the same, so that nothing changed by any measure.
@@ -38,7 +38,7 @@ class Setting:
 
     @property
     def alike(self) -> bool:
-        """Whether the judge is the same."""
+        """True if the judge is the same."""
         return self.first == self.other
 
     @property
@@ -59,7 +59,7 @@ SETTINGS = (
 
 @cache
 def answers(judge: str, candidates: int, *, seed: int) -> SingleCalls:
-    """What a run directory keeps of one run over all items."""
+    """Return the part of one run over all items that a run directory keeps."""
     record = us.audit(
         f"simulated/judge?{judge}&seed={seed}",
         simulated_items(POPULATION, candidates, seed=90),
@@ -86,7 +86,7 @@ def of_rows(
 
 
 def said(setting: Setting, runs: int) -> Counter[str]:
-    """How often an interval of a difference lies beside 0, by metric, and any of them."""
+    """Count differences whose interval leaves out 0, by metric, and any of them."""
     first = answers(setting.first, setting.candidates, seed=1)
     other = answers(setting.other, setting.candidates, seed=2)
     generator = np.random.default_rng(setting.items)

@@ -1,4 +1,4 @@
-"""How often the intervals of correlations with human scores contain the truth.
+"""Measure how often the intervals of correlations with human scores contain the truth.
 
 Quality is normal; the judge's score is quality with noise rounded to a level from 1 to 5 (ties
 everywhere), the human score the mean of three raters who are rounded the same way. The noise is
@@ -93,7 +93,7 @@ def rates(trials: int | None = None) -> Iterator[Rate]:
 
 
 def coverage(setting: Setting, runs: int, *, size: int = POPULATION) -> Iterator[Rate]:
-    """How often each interval holds the population's value."""
+    """Measure how often each interval holds the population's value."""
     counts = dict.fromkeys(NAMES, 0)
     for trial in range(runs):
         score, human = judged(setting.items, setting.noise, 1, seed=2 + trial)
@@ -121,7 +121,7 @@ def population(size: int, noise: float) -> dict[str, float]:
 
 
 def false_alarms(setting: Setting, runs: int) -> Iterator[Rate]:
-    """How often two judges that are equally good are told apart."""
+    """Measure how often two equally good judges are called different."""
     alone = dict.fromkeys(NAMES, 0)
     together = 0
     for trial in range(runs):

@@ -1,4 +1,4 @@
-"""How often intervals over the criteria of items contain the truth, with clusters and without.
+"""Measure how often intervals over the criteria of items contain the truth, with clusters and without.
 
 Items have three criteria whose verdicts go together: a response that the judge gets right in one it
 mostly gets right in the others. A trial draws items with their criteria; the truth is known. Without

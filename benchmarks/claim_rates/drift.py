@@ -48,7 +48,7 @@ def alarms(
     resamples: int = 200,
     **changed: float,
 ) -> Iterator[bool]:
-    """Whether each of some checks raises the alarm.
+    """Return, for each of some checks, whether it raises the alarm.
 
     Args:
         spec: The method.

@@ -48,7 +48,7 @@ def copied(tables: Mapping[int, DecisionTable]) -> dict[int, DecisionTable]:
 
 
 def drift_alarm(spec: str, filed: int, asked: int, trial: int, **changed: float) -> bool:
-    """Whether a check raises the alarm."""
+    """Return True if a check raises the alarm."""
     method = parse_method(spec)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MethodWarning)
@@ -71,7 +71,7 @@ def copied_run(run: SingleCalls) -> SingleCalls:
 
 
 def change_said(questions: int, trial: int) -> bool:
-    """Whether anything is said to have changed between two runs of the same judge."""
+    """Return True if anything is said to have changed between two runs of the same judge."""
     runs = [answers("slot=0.6", 2, seed=seed) for seed in (1, 2)]
     generator = np.random.default_rng(trial)
     rows = generator.choice(POPULATION, questions, replace=False).tolist()

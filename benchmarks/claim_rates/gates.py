@@ -1,4 +1,4 @@
-"""How often a build fails, by the rule of its gate and the judge's true flip rate.
+"""Measure how often a build fails, by the rule of its gate and the judge's true flip rate.
 
 A judge flips each of 300 items with the same probability; the intervals are those of the program. A limit
 of 0.10 is checked by every rule. `shown` may fail few builds of a judge at its limit, `strict` must stop

@@ -1,4 +1,4 @@
-"""What is estimated from gold: the share that is wrong, and the temperature of the model's average.
+"""Measure estimates from gold: its share of errors, and the temperature of the model's average.
 
 The truth is drawn from the average at a temperature that is not told, gold from the truth. Four
 settings break what the estimate assumes: an average that is sure and wrong, gold that is wrong on
@@ -148,7 +148,7 @@ def bootstrap_interval(
 def worse(
     world: World, items: int, choose: Callable[[FloatArray, Sequence[int]], float], trials: int
 ) -> int:
-    """How often the chosen temperature has a larger log loss against the truth than 1."""
+    """Measure how often the chosen temperature has a larger log loss against the truth than 1."""
     logits, truth, _ = world.drawn(MANY, np.random.default_rng(10**6))
 
     def loss(tau: float) -> float:
@@ -168,14 +168,14 @@ def _gold_of(world: World, items: int, trial: int) -> tuple[FloatArray, list[int
 
 
 class Verdict(NamedTuple):
-    """What is said of gold: the share that is wrong, and whether it is called clean."""
+    """Report on gold: its share of errors, and whether it is called clean."""
 
     wrong: Estimate
     clean: bool
 
 
 def verdicts(world: World, items: int, trials: int) -> list[Verdict]:
-    """What is said of gold, once a trial."""
+    """Yield the report on gold, once a trial."""
     verdicts = []
     for trial in range(trials):
         drawn = _gold_of(world, items, trial)
@@ -250,7 +250,7 @@ def of_bootstrap(trials: int) -> Iterator[Rate]:
 
 
 def _said(world: World, items: int, part: Sequence[Verdict]) -> Iterator[Rate]:
-    """What is said of gold; the last, by the interval alone, is not what the program says."""
+    """Return statements about gold; the last one, by the interval alone, is not the program's."""
     for statement, count in (
         ("gold is called wrong in part", sum(wrong.low > 0 for wrong, _ in part)),
         ("gold is called clean", sum(clean for _, clean in part)),

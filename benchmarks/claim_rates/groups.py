@@ -1,4 +1,4 @@
-"""How often the report says that groups, or position and label, differ where they do not."""
+"""Measure how often the report says that groups, or position and label, differ where they do not."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ JUDGE = "slot=0.6&label=0.6"
 
 
 def statements(seed: int) -> tuple[bool, bool]:
-    """Whether one audit's report says that groups, and that position and letter, differ."""
+    """Return whether the report of one audit reports different groups, and different position and letter."""
     items = [
         msgspec.structs.replace(item, group=f"g{number % GROUPS}")
         for number, item in enumerate(simulated_items(ITEMS, 2, seed=5000 + seed))

@@ -1,4 +1,4 @@
-"""How often the headline names a bias of a judge that has none."""
+"""Measure how often the headline names a bias of a judge that has none."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SETTINGS = ((2, "coupled"), (2, "all"), (4, "coupled"), (4, "all"))
 
 
 def biased(n: int, protocol: str, trials: int) -> Iterator[bool]:
-    """Whether each headline is about a position or a label."""
+    """Return, for each headline, whether it is about a position or a label."""
     for seed in range(trials):
         found = us.audit(
             f"simulated/judge?slot=0&label=0&seed={seed}",

@@ -1,4 +1,4 @@
-"""How often a 95% interval contains the truth.
+"""Measure how often a 95% interval contains the truth.
 
 A population of items is audited once with every method (fitted ones are cross-fitted there). A
 trial draws items from it with replacement; the truth is the population's own value, and what was
@@ -81,7 +81,7 @@ def value_of(outcomes: Outcomes, name: str) -> float:
 
 
 def covers(low: float | None, high: float | None, truth: float) -> bool:
-    """Whether an interval contains the truth."""
+    """Return True if an interval contains the truth."""
     return low is not None and high is not None and low - 1e-12 <= truth <= high + 1e-12
 
 

@@ -1,4 +1,4 @@
-"""What a keyed judge adds where two orders disagree, and how often that is claimed where it adds nothing.
+"""Measure the gain of a keyed judge where two orders disagree, and false claims of a gain.
 
 The judge of the two orders is the simulated one with a planted preference for the first answer. Its key
 is right with a probability that is chosen, independently of everything else. Whoever disagrees with
@@ -120,7 +120,7 @@ def left_alone(count: int) -> Rate:
 
 
 def claimed(slot: float, right: float, trials: int, *, at_most: float | None) -> Iterator[Rate]:
-    """How often apoc's accuracy is called better than that of direct, and apoc is recommended."""
+    """Measure how often apoc's accuracy is called better than that of direct, and apoc is recommended."""
     better = named = 0
     for seed in range(trials):
         metrics = audited(slot, right, count=ITEMS, seed=100 + seed)
@@ -140,7 +140,7 @@ def claimed(slot: float, right: float, trials: int, *, at_most: float | None) ->
 
 
 def rates(trials: int | None = None) -> Iterator[Rate]:
-    """What the method does, then what is said of it: first without an advantage, then power."""
+    """Measure the method, then claims about it: first without an advantage, then power."""
     runs = trials or TRIALS
     count = MEASURED if trials is None else min(MEASURED, 100 * trials)
     yield left_alone(count)

@@ -82,11 +82,11 @@ class Advised:
 
     @property
     def gain(self) -> float:
-        """How much the most accurate method gains on a single call."""
+        """The gain of the most accurate method on a single call."""
         return max(self.truth.values()) - self.truth[BASE]
 
     def loss(self, method: str | None) -> float:
-        """What is lost by using a method; None stands for a single call."""
+        """Return the loss by using a method; None stands for a single call."""
         return max(self.truth.values()) - self.truth[method or BASE]
 
     @property
@@ -183,7 +183,7 @@ def mean_loss(
 
 
 def states(audits: Sequence[Advised]) -> Iterator[Rate]:
-    """How often gains of several sizes are said, and how often a gain is denied that is there."""
+    """Measure how often gains of several sizes are said, and how often a gain is denied that is there."""
     told = [audit for audit in audits if audit.cell.endswith("probabilities")]
     for low, high in itertools.pairwise(GAINS):
         for items in PARTS:
@@ -205,7 +205,7 @@ def states(audits: Sequence[Advised]) -> Iterator[Rate]:
 
 
 def near_chance(audits: Sequence[Advised]) -> Iterator[Rate]:
-    """How often a correction gains a point where no method is shown to be better than guessing."""
+    """Measure how often a correction gains a point where no method is shown to be better than guessing."""
     gains = [audit.gain >= MARGIN for audit in audits if audit.found.state == "none"]
     yield from share("a correction gains a point or more", "state none", gains)
 
@@ -217,7 +217,7 @@ def controls(audits: Sequence[Advised]) -> Iterator[Rate]:
 
 
 def needed(audits: Sequence[Advised]) -> Iterator[Rate]:
-    """How often an open state is decided at 1,000 items, by the items that it said would decide."""
+    """Measure how often an open state is decided at 1,000 items, by the items that it said would decide."""
     decided = {(a.cell, a.trial): a.found.state != "open" for a in audits if a.items == 1000}
     for items in (100, 300):
         told = [
@@ -232,7 +232,7 @@ def needed(audits: Sequence[Advised]) -> Iterator[Rate]:
 
 
 def coins(trials: int) -> Iterator[Rate]:
-    """How often a gain is said where gold is a coin: in every cell, and in all of them together.
+    """Measure how often a gain is said where gold is a coin: in every cell, and in all of them together.
 
     Where it is a coin on contested items alone, methods are better than guessing, and equally good.
     """

@@ -1,4 +1,4 @@
-"""What is learned: how often the 95% intervals of fitted numbers hold the number they are about.
+"""Measure how often the 95% intervals of fitted numbers hold the true number.
 
 The truth is what the method learns from very many items of the same judge.
 """
@@ -40,7 +40,7 @@ SETTINGS: Final[tuple[tuple[str, int, float], ...]] = (
 
 
 def covered(spec: str, n: int, steep: float, *, size: int, trials: int) -> Iterator[bool]:
-    """Whether each interval that is given holds the truth; of the first learned number."""
+    """Return, for each interval of the first learned number, whether it holds the truth."""
     method, truth = parse_method(spec), _truth(spec, n, steep)
     for trial in range(trials):
         with warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""How often an audit of lists recommends `pcf` over the single call where it is no more accurate."""
+"""Measure how often an audit of lists recommends `pcf` where a single call is at least as accurate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often the page says that a place of a list gains or loses points, of a judge without any bias."""
+"""Measure how often the page names a place of a list that gains or loses points, on an unbiased judge."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SETTINGS = ((40, 4, 0.0, 0.06), (150, 4, 0.0, 0.06), (40, 7, 0.0, 0.06), (40, 4,
 
 
 def named(lists: int, n: int, slot: float, trials: int) -> Iterator[bool]:
-    """Whether each page names a place."""
+    """Return, for each page, whether it names a place."""
     for seed in range(trials):
         audited = us.audit(
             f"simulated/judge?slot={slot}&label=0&noise=0.6&seed={1000 + seed}",

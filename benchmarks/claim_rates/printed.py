@@ -1,4 +1,4 @@
-"""How often `unswayed check-table` calls a row impossible that a judge has produced, and finds a moved one.
+"""Measure how often `unswayed check-table` rejects a judge's true row, and finds a changed one.
 
 A judge prefers the right answer and a position, by item more or less; some of its answers are ties or
 cannot be read. Its row is what this package measures of it, printed as tables are. Rounded digits
@@ -121,7 +121,7 @@ def cut_off(share: float, decimals: int) -> str:
 
 
 def impossible(values: list[float], setting: Setting, write: Write = rounded) -> bool:
-    """Whether the printed row breaks a rule."""
+    """Return True if the printed row breaks a rule."""
     cells = {
         name: f"{write(value, setting.decimals)} %"
         for name, value in zip(NAMES, values, strict=True)

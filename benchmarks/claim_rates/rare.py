@@ -1,4 +1,4 @@
-"""How often intervals of rare events contain the truth: shares, recalls and ICC where few items differ.
+"""Measure coverage of intervals of rare events: shares, recalls and ICC where few items differ.
 
 Judges of two candidates, asked in both orders, from hardly any discordant item to many; the truth is
 that of 200 000 items. With `gaps` a tenth of the calls failed, and `one order` shows every item as it

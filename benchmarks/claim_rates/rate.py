@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """How often something happened in trials whose truth is known.
+    """Share of trials with an event, where the truth is known.
 
     Attributes:
         statement: What the program says, such as "a remedy is recommended".
@@ -31,6 +31,6 @@ class Rate:
 
     @property
     def kept(self) -> bool:
-        """Whether the bounds hold as measured."""
+        """True if the bounds hold as measured."""
         above = self.at_least is None or self.share >= self.at_least
         return above and (self.at_most is None or self.share <= self.at_most)

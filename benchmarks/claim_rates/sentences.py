@@ -1,4 +1,4 @@
-"""How often each sentence of a report is false: the table of its tests, with more seeds."""
+"""Measure how often each sentence of a report is false: the table of its tests, with more seeds."""
 
 from __future__ import annotations
 

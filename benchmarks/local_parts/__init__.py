@@ -1,1 +1,1 @@
-"""What `local.py` asks, and who else is asked."""
+"""Questions of `local.py`, and the other programs that answer them."""

@@ -1,4 +1,4 @@
-"""What `local.py` asks, and the model with random weights that it asks."""
+"""Questions of `local.py`, and the model with random weights that answers them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Work(NamedTuple):
     shots: int = 0
 
     def settings(self) -> PromptSettings:
-        """How items are asked: with examples, if any."""
+        """Prompt settings of the items: with examples, if any."""
         examples = (
             self._replace(items=self.shots, shots=0).item_set(1, seed=1) if self.shots else ()
         )

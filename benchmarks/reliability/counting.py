@@ -16,7 +16,7 @@ LINE = 65
 
 @dataclass(frozen=True)
 class CountingServer:
-    """Where it serves, and the log of what it received."""
+    """Address of the server, and the log of its requests."""
 
     url: str
     log: Path

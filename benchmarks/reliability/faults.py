@@ -46,7 +46,7 @@ TIE_CODE: Final = -2
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one mode; `broken` names the rules that did not hold."""
+    """Outcome of one mode; `broken` names the rules that did not hold."""
 
     mode: str
     verdicts: int
@@ -200,7 +200,7 @@ def verdicts(out: Path, kind: str) -> int:
 
 
 def leaked(out: Path, text: str) -> bool:
-    """Whether the key is in what was printed or in any file, packed rows of the store included."""
+    """Return True if the key is in what was printed or in any file, packed rows of the store included."""
     secret = KEY.encode()
     if KEY in text or any(secret in path.read_bytes() for path in out.glob("*")):
         return True

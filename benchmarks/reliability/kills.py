@@ -39,7 +39,7 @@ TIMES = {"latency_s", "made", "cached", "time_s", "created"}
 
 @dataclass
 class Row:
-    """What was seen of one command."""
+    """Results of the trials of one command."""
 
     kills: int = 0
     trials: int = 0
@@ -65,7 +65,7 @@ def without_times(value: object) -> object:
 
 
 def content(file: Path) -> object:
-    """What an output says, without times and counts of the run; None if it is not there.
+    """Return the content of an output without times and counts of the run; None if it is not there.
 
     Raises:
         ValueError: If it is not whole.
@@ -90,7 +90,7 @@ def spent(metrics: object) -> object:
 
 
 def is_half_written(command: Command, folder: Path, expected: Sequence[object]) -> bool:
-    """Whether an output is there and is not the whole one."""
+    """Return True if an output is there and is not the whole one."""
     if command.streams:
         return False
     for name, whole in zip(command.outputs, expected, strict=True):

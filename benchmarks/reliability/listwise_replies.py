@@ -49,11 +49,11 @@ class ListwiseReply:
         )
 
     def reading(self) -> ListwiseReading:
-        """What the reader reads."""
+        """Verdict that the reader reads."""
         return read_listwise(self.text, self.labels, quoted=self.quoted)
 
     def is_right(self) -> bool:
-        """Whether the reader reads what is right."""
+        """Return True if the reader reads what is right."""
         right, reading = self.right(), self.reading()
         return (right.scores, right.flags, right.ranking) == (
             reading.scores,

@@ -43,7 +43,7 @@ MODEL = "simulated/judge?slot=0.6"
 
 @dataclass(frozen=True)
 class Load:
-    """What one scenario took.
+    """Time and memory of one scenario.
 
     Attributes:
         asked: Calls made.

@@ -69,7 +69,7 @@ class Reply:
     clear: bool = False
 
     def reading(self) -> str | None:
-        """What the parser reads."""
+        """Return the label that the parser reads."""
         code = read_label(
             self.text,
             symbols_of(self.labels),

@@ -160,7 +160,7 @@ def mutated(text: str, draw: random.Random, pieces: Sequence[str] = PIECES) -> s
 
 @dataclass
 class Outcome:
-    """What a run of the fuzzer saw."""
+    """Findings of a run of the fuzzer."""
 
     texts: Counter[str] = field(default_factory=Counter)
     read: Counter[str] = field(default_factory=Counter)
@@ -208,7 +208,7 @@ def what_is_read(reading: ListwiseReading) -> tuple[object, ...]:
 def check_listwise(
     text: str, labels: tuple[str, ...], draw: random.Random
 ) -> tuple[str | None, list[str]]:
-    """What is read of the labels of a text, and the laws that it breaks."""
+    """Return the reading of the labels of a text, and the laws that it breaks."""
     broken = []
     reading = read_listwise(text, labels)
     if not all(score is None or 0 <= score <= 100 for score in reading.scores):
@@ -239,7 +239,7 @@ OWN_SCORES: Final = {(first, second) for first in (None, 61.0) for second in (No
 
 @dataclass(frozen=True, kw_only=True)
 class Reader:
-    """What is fuzzed: with which texts, what is timed, which laws are checked."""
+    """Target of the fuzzer: its texts, the function that is timed, and the laws that are checked."""
 
     replies: Callable[[], list[str]]
     pieces: Sequence[str]

@@ -40,7 +40,7 @@ Train = Callable[[Path], None]
 
 @dataclass
 class Seen:
-    """What was seen of all trials.
+    """Results of all trials.
 
     Attributes:
         kills: Runs that were killed before they ended.

@@ -1,4 +1,4 @@
-"""What is compared: the arms of the study, each as the terms that it minimises."""
+"""Arms of the study, each as the terms that it minimises."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from unswayed.training.reward_settings import Advantage
-
-__all__ = ["ARMS", "FINALISTS", "PAPER", "RIVALS", "STEPPED", "Arm", "Target"]
 
 Target = Literal["gold", "weighed", "own"]
 """What every presentation is trained towards: the gold, the gold weighed against the base's own
@@ -46,7 +44,7 @@ class Arm:
 
     @property
     def reads_gold(self) -> bool:
-        """Whether another gold would make another model of it."""
+        """True if another gold would make another model of it."""
         paid = self.reward is not None and self.paid
         return paid or self.target in ("gold", "weighed") or self.pif is not None
 

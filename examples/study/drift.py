@@ -1,4 +1,4 @@
-"""What each estimator pushes on, computed exactly: the expected gradient on content and on bias.
+"""Compute the expected gradient of each estimator exactly: on content and on bias.
 
 A judge of two candidates has, for candidate 0, the logits s1 = f + b in the order (0, 1) and
 s2 = f - b in the order (1, 0): f is what it thinks of the content, b is its position bias. The
@@ -22,8 +22,6 @@ import numpy as np
 from unswayed.base.errors import UsageError
 from unswayed.training.reward_settings import RewardSettings
 from unswayed.training.rewards import Samples, right_mask, score
-
-__all__ = ["ESTIMATORS", "Drift", "expected_drift"]
 
 ESTIMATORS: Final[Mapping[str, RewardSettings]] = {
     "GRPO": RewardSettings(consistency="none", advantage="prompt"),

@@ -10,8 +10,6 @@ from typing import Final
 from arms import ARMS
 from settings import Setting, trained_in
 
-__all__ = ["AVERAGED", "BASE", "METRICS", "Figures", "Run", "difference", "mean", "spread"]
-
 Run = Mapping
 METRICS: Final = ("Acc", "Con", "CA", "RStd", "ECE", "Brier")
 SMALLER_IS_BETTER: Final = frozenset({"RStd", "ECE", "Brier"})
@@ -20,7 +18,7 @@ BASE, AVERAGED = "base", "base averaged"
 
 
 class Figures:
-    """What was measured in every run."""
+    """Measurements of every run."""
 
     def __init__(self, runs: Iterable[Run]) -> None:
         self._runs: dict[tuple[str, str], dict[int, Run]] = {}

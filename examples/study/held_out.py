@@ -14,8 +14,6 @@ import numpy as np
 from unswayed.model.items import Item, Task
 from unswayed.tiny.items import NOUNS, TOPICS, WORDS, worth
 
-__all__ = ["about", "halved", "topic_of"]
-
 
 def topic_of(seed: int) -> str:
     """The topic that a training seed leaves out."""

@@ -11,12 +11,19 @@ from world import evaluation_items
 import unswayed as us
 from unswayed.model.items import ItemSet, Task
 
-__all__ = ["AVERAGED", "METHODS", "inference_rows"]
-
-SHARED = ("canonical", "vote", "average", "pride", "calibraeval", "cell-median", "additive")
+PAIRS = (
+    "direct",
+    "canonical",
+    "vote",
+    "average",
+    "pride",
+    "calibraeval",
+    "cell-median",
+    "additive",
+)
 METHODS = {
-    Task.PAIRWISE: ("direct", *SHARED),
-    Task.MCQ: ("direct", *SHARED, "average:orders=full"),
+    Task.PAIRWISE: PAIRS,
+    Task.MCQ: (*(method for method in PAIRS if method != "cell-median"), "average:orders=full"),
 }
 ORDERS = {Task.PAIRWISE: "swap", Task.MCQ: "full"}
 AVERAGED = {Task.PAIRWISE: "average", Task.MCQ: "average:orders=full"}
@@ -26,7 +33,7 @@ AVERAGED = {Task.PAIRWISE: "average", Task.MCQ: "average:orders=full"}
 def inference_rows(base: Path) -> dict[str, dict[str, dict[str, float | None]]]:
     """Acc, Con, CA and RStd in percent and calls per item, per task and method.
 
-    Fitted methods are cross-fitted; a method that does not apply to a task has no row.
+    Fitted methods are cross-fitted. `cell-median` judges two candidates only.
     """
     rows: dict[str, dict[str, dict[str, float | None]]] = {}
     for task, setting in {setting.task: setting for setting in PARTS["main"]}.items():

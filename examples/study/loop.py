@@ -18,8 +18,6 @@ from settings import Job
 from torch import nn
 from world import Pool
 
-__all__ = ["Seconds", "train_arm"]
-
 WEIGHT_DECAY, MAX_NORM = 0.01, 1.0
 
 

@@ -1,4 +1,4 @@
-"""What an arm minimises on a batch of items: the sum of its terms.
+"""Loss of an arm on a batch of items: the sum of its terms.
 
 Rewards, advantages, expectations and targets are the package's own (`unswayed.training.rewards`,
 `unswayed.training.expected`, `unswayed.training.targets`), for a whole batch at once; the clipped
@@ -25,8 +25,6 @@ from unswayed.training.expected import distillation_loss, expected_reward
 from unswayed.training.reward_settings import RewardSettings
 from unswayed.training.rewards import Samples, score
 from unswayed.training.targets import gold_targets, noise_of_gold, own_average
-
-__all__ = ["BETA", "CLIP", "ENTROPY", "objective", "reward_loss", "targets_of"]
 
 CLIP, BETA, ENTROPY = 0.2, 1e-3, 1e-3
 
@@ -105,7 +103,7 @@ def reward_loss(
 
 
 def targets_of(base: nn.Module, pool: Pool, arm: Arm) -> np.ndarray:
-    """What every training item's answers are trained towards, shape (items, n)."""
+    """Return the targets of every training item's answers, shape (items, n)."""
     n = pool.orders.shape[1]
     if arm.target == "gold":
         return gold_targets(pool.gold, n)

@@ -14,16 +14,6 @@ from unswayed.metrics import Outcomes, measure
 from unswayed.model.items import Item
 from unswayed.model.presentation import Presentation, Protocol, presentations
 
-__all__ = [
-    "BINS",
-    "NAMES",
-    "brier",
-    "calibration_error",
-    "measure_average",
-    "measure_choices",
-    "measure_model",
-]
-
 NAMES = {
     "accuracy": "Acc",
     "consistency": "Con",

@@ -11,8 +11,6 @@ from settings import PARTS, SETTINGS, SWEEPS
 
 from unswayed.model.items import Task
 
-__all__ = ["APART", "PAIRS", "TASKS", "Record", "page_data"]
-
 TASKS = {Task.PAIRWISE: "judge", Task.MCQ: "MCQ"}
 APART: Final = {"label": "labels only", "order": "orders only"}
 PAIRS = (

@@ -10,8 +10,6 @@ from arms import STEPPED
 from figures import Figures, mean
 from settings import Setting
 
-__all__ = ["plot"]
-
 LEFT_OUT = ("+r_con", "+A_PA (EIS-GRPO)", "PIF", "exact pair")
 """Measured on the way as well, but a plot of all is not readable."""
 MARKERS = "osD^vPX"

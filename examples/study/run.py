@@ -127,11 +127,11 @@ class Study:
         self._untrained: dict[tuple[object, ...], dict[str, dict[str, float]]] = {}
 
     def path(self, job: Job) -> Path:
-        """Where a run's figures lie."""
+        """Return the file of a run's figures."""
         return self.out / "runs" / f"{job.name}.json"
 
     def done(self, job: Job) -> bool:
-        """Whether this very run is on disk."""
+        """Return True if this very run is on disk."""
         record = _read(self.path(job))
         return record is not None and record["fingerprint"] == job.fingerprint(self.fingerprint)
 

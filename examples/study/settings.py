@@ -1,4 +1,4 @@
-"""Where it is compared: the settings of the study, its sweeps, and the runs of its parts."""
+"""Settings of the study, its sweeps, and the runs of its parts."""
 
 from __future__ import annotations
 
@@ -13,21 +13,6 @@ from arms import ARMS, FINALISTS, RIVALS, STEPPED
 
 from unswayed.model.items import Task
 from unswayed.model.presentation import Protocol
-
-__all__ = [
-    "DECOMPOSED",
-    "HEADLINE",
-    "LAYOUTS",
-    "PARTS",
-    "SETTINGS",
-    "SWEEPS",
-    "Gold",
-    "HeldOut",
-    "Job",
-    "Setting",
-    "jobs",
-    "trained_in",
-]
 
 Gold = Literal["noisy", "clean", "flips"]
 HeldOut = Literal["topic", "words"]
@@ -100,7 +85,7 @@ class Job:
 
     @property
     def decomposed(self) -> bool:
-        """Whether it is also measured with labels only and orders only permuted."""
+        """True if it is also measured with labels only and orders only permuted."""
         layouts = any(self.arm in other.arms for other in SETTINGS if other.layouts == "all")
         return (layouts or self.arm in FINALISTS) and self.setting.name in DECOMPOSED
 

@@ -24,8 +24,6 @@ from unswayed.training.pif import PifHooks, collate, examples
 from unswayed.training.recipe import load_recipe, with_changes
 from unswayed.training.recipe_parts import DataTable, PromptTable
 
-__all__ = ["supervised_loss"]
-
 
 def supervised_loss(
     core: nn.Module, pool: Pool, job: Job, changes: Mapping[str, str], device: torch.device

@@ -15,8 +15,6 @@ from page_tables import APART, PAIRS, TASKS, Record, page_data
 from plot import plot
 from settings import DECOMPOSED, PARTS, SETTINGS, SWEEPS, Setting, jobs
 
-__all__ = ["DOCS", "STEPS", "keep_pages", "write_tables"]
-
 DOCS: Final = Path(__file__).parents[2] / "docs"
 STEPS = (10, 25, 50)
 """Steps before the last one after which the arms of `STEPPED` are also recorded."""

@@ -20,20 +20,6 @@ from unswayed.model.presentation import Presentation, presentations
 from unswayed.tiny.answers import encode, prompt_tokens, token_ids
 from unswayed.tiny.items import LABELS, judge_items, mcq_items
 
-__all__ = [
-    "Pool",
-    "answer_log_probs",
-    "by_candidate",
-    "evaluation_items",
-    "inconsistent_items",
-    "label_ids",
-    "label_log_probs",
-    "make_pool",
-    "orders_of",
-    "prompts_of",
-    "shown_in",
-]
-
 IntArray = NDArray[np.int64]
 NOISE: dict[Task, float] = {Task.PAIRWISE: 0.75, Task.MCQ: 0.30}
 """Temperature of the Bradley-Terry rater."""
@@ -176,7 +162,7 @@ def inconsistent_items(
 
 
 def trained_part(items: Sequence[Item], setting: Setting, seed: int) -> Sequence[Item]:
-    """What of the items drawn may be trained on."""
+    """Return the drawn items that may be trained on."""
     if setting.held_out == "topic":
         return [item for item in items if item.prompt != topic_of(seed)]
     return halved(items, 0) if setting.held_out == "words" else items
@@ -201,7 +187,7 @@ def make_pool(items: Sequence[Item], kept: float, setting: Setting, seed: int) -
 
 
 def content_of(item: Item) -> tuple[object, frozenset[object]]:
-    """What makes two items the same question, whatever the order of their candidates."""
+    """Return the content of an item, equal for items that differ only in the order of their candidates."""
     return item.prompt, frozenset(item.candidates)
 
 

@@ -10,7 +10,7 @@ import hashlib
 import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 MISSING = "missing"
 
@@ -476,13 +476,6 @@ def grouped(
     for metric in ("accuracy", "accuracy_fractional", "consistency", "consistent_accuracy"):
         macro[metric] = mean([v for row in made.values() if isinstance(v := row[metric], float)])
     return made, macro
-
-
-def blanked(case: Case) -> Case:
-    """A case whose recorded calls are its own order only, if it may not be permuted."""
-    if case.permutable:
-        return case
-    return replace(case, calls={s: c for s, c in case.calls.items() if s == own(case.n)})
 
 
 def paired(

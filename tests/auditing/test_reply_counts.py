@@ -169,7 +169,7 @@ def test_many_reasked_items_add_figures_without_them() -> None:
 
 @pytest.mark.parametrize(("n_reasked", "n_items"), [(0, 20), (1, 25), (20, 20)])
 def test_few_reasked_replies_or_all_items_add_no_section(n_reasked: int, n_items: int) -> None:
-    metrics = judged(n_reasked, n_items)  # 1 of 50 replies is 2 %, not more
+    metrics = judged(n_reasked, n_items)  # 1 of 50 replies is 2%, not more
     assert metrics.without_reasked is msgspec.UNSET
     assert "without_reasked" not in as_json(metrics)
 

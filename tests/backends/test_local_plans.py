@@ -90,7 +90,7 @@ def test_a_long_beginning_is_read_once_and_what_parts_follows_from_the_cache() -
 @pytest.mark.parametrize(
     ("prompts", "groups"),
     [
-        ([[*range(200), *[own] * 3000] for own in (300, 301)], ["q", "q"]),  # 3 % is shared
+        ([[*range(200), *[own] * 3000] for own in (300, 301)], ["q", "q"]),  # 3% is shared
         ([[*range(30), *[own] * 300] for own in (300, 301)], ["a", "b"]),  # of different items
         ([[1, 2, 3]], ["a"]),
     ],

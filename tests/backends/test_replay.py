@@ -18,7 +18,6 @@ from unswayed.model.presentation import X0, X2, Ask, Presentation, Substitution
 from unswayed.store import CallStore
 
 ITEM = Item(id="q", task=Task.MCQ, prompt="?", candidates=("a", "b", "c"), gold=1)
-BCA = Presentation((1, 2, 0), (0, 1, 2))
 LABELS = ("A", "B", "C")
 
 

@@ -62,8 +62,8 @@ def test_options_decide_objective_reward_layouts_and_fields(
 
 
 def test_exact_is_the_objective_of_that_name(run: Run) -> None:
-    exact = planned(run, "rl", "--exact", "--reward", "mode")
-    named = planned(run, "rl-exact", "--reward", "mode")
+    exact = planned(run, "rl", "--exact", "--reward", "pair")
+    named = planned(run, "rl-exact", "--reward", "pair")
     assert (exact.out, exact.err) == (named.out, named.err)
 
 

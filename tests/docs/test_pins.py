@@ -58,3 +58,8 @@ def test_the_lock_holds_every_constraint_but_torch_with_its_hash() -> None:
         assert (name in locked) is (name != "torch"), name
     lines = (ROOT / "requirements.lock").read_text().splitlines()[1:]
     assert all(re.fullmatch(r"\S+==\S+ --hash=sha256:[0-9a-f]{64}", line) for line in lines)
+
+
+def test_peers_are_installed_by_extras_alone_and_without_a_pin() -> None:
+    assert EXTRAS["inspect"] == ["inspect-ai"]
+    assert not [text for text in PROJECT["dependencies"] if "inspect" in text]

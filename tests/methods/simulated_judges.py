@@ -116,7 +116,7 @@ def pairs(
 ) -> Simulated:
     """Two candidates under X0, X1, X2, X3: preferences and noise in logits, `link` distorts them.
 
-    `shift` is the mean advantage of candidate 0; 1.4 makes it right in 80 % of the items.
+    `shift` is the mean advantage of candidate 0; 1.4 makes it right in 80% of the items.
     """
     rng = np.random.default_rng(seed)
     u = rng.normal(shift, 1.5, count)

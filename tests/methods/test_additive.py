@@ -30,7 +30,7 @@ def test_the_intervals_cover_what_was_planted() -> None:
         effects = fitted.effects[0]
         covered += effects.labels_low[0] <= 0.2 <= effects.labels_high[0]
         covered += effects.positions_low[0] <= 0.3 <= effects.positions_high[0]
-    assert covered >= 68  # 95 % of 80 is 76; the bootstrap of 60 items is a little narrow
+    assert covered >= 68  # 95% of 80 is 76; the bootstrap of 60 items is a little narrow
 
 
 def test_a_graeco_latin_set_separates_four_options_with_four_calls() -> None:

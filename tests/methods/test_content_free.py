@@ -137,7 +137,7 @@ def test_the_batch_mean_is_subtracted_per_label() -> None:
 
 
 def test_batch_calibration_destroys_accuracy_where_gold_is_unbalanced() -> None:
-    # 80 % of the gold answers are candidate 0, in the items' own order
+    # 80% of the gold answers are candidate 0, in the items' own order
     train, test = (
         pairs(2000, shift=1.4, slot=0, label=0, seed=1),
         pairs(2000, shift=1.4, slot=0, label=0, seed=2),

@@ -40,10 +40,10 @@ def test_a_judge_that_changed_is_noticed(spec: str) -> None:
 
 
 def test_all_the_numbers_of_a_file_are_one_test() -> None:
-    # 16 priors of groups and 2 of all: each at 5 % of its own raised an alarm in every third check
+    # 16 priors of groups and 2 of all: each at 5% of its own raised an alarm in every third check
     found = list(alarms("pride:prior=group", 2, 8, asked=200, trials=16, resamples=60))
     assert len(found) == 16
-    assert sum(found) <= 3  # 38 % of 16 are 6
+    assert sum(found) <= 3  # 38% of 16 are 6
 
 
 @pytest.mark.parametrize("spec", ["pride", "cell-median", "additive", "batch"])

@@ -56,7 +56,7 @@ def with_bias(bias: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("method", ["pride", "additive", "cell-median"])
 def test_intervals_of_what_was_learned_are_of_95_percent(method: str) -> None:
-    # the mean of 400 values has an interval of 1.96 standard errors to each side (90 %: 1.64),
+    # the mean of 400 values has an interval of 1.96 standard errors to each side (90%: 1.64),
     # the median of normal values one that is sqrt(pi / 2) times as wide
     bias = np.random.default_rng(5).normal(0.3, 0.5, 400)
     table = table_of(with_bias(bias), (X0, X2))

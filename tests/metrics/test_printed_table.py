@@ -87,7 +87,7 @@ def test_planted_faults_are_found_as_often_as_the_rules_can() -> None:
         row = printed((values[0], values[1], values[2]), 1, percent=True)
         found["decided"] += bool(check_cells([row], candidates=2, decided=True))
         found["any"] += bool(check_cells([row], candidates=2))
-    # measured: all, and 79 %: without `decided` an accuracy that is too low looks like ties
+    # measured: all, and 79%: without `decided` an accuracy that is too low looks like ties
     assert found["decided"] / n > 0.98
     assert 0.72 < found["any"] / n < 0.86
 
@@ -260,7 +260,7 @@ def test_headings_of_two_rows_stand_together_and_columns_can_be_chosen() -> None
     ],
 )
 def test_columns_in_other_units_accuse_nobody(row: dict[str, str]) -> None:
-    """The judge is possible (69.1, 85.2 and 62.2 %): which unit a column has cannot be told."""
+    """The judge is possible (69.1, 85.2 and 62.2%): which unit a column has cannot be told."""
     with pytest.raises(UsageError, match=r"in percent, but column cons.* may be fractions"):
         check_cells([row])
 

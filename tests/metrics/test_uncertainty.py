@@ -62,7 +62,7 @@ def test_intervals_are_reproducible_and_depend_on_the_seed() -> None:
 
 
 def test_item_clusters_cover_and_single_calls_do_not() -> None:
-    """150 items x 24 presentations: about 95 % against about half (methods.md C)."""
+    """150 items x 24 presentations: about 95% against about half (methods.md C)."""
     generator = np.random.default_rng(11)
     trials, items, views = 150, 150, 24
     covered = {"items": 0, "calls": 0}

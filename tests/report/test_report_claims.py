@@ -39,7 +39,7 @@ def bias(position: float, label: float) -> Bias:
 
 
 def test_flips_beyond_doubt_are_plain_though_no_position_can_be_named() -> None:
-    # at least 1 - .74 = 26 % of the verdicts flip, more than the 10 % that matter
+    # at least 1 - .74 = 26% of the verdicts flip, more than the 10% that matter
     few = Finding(plain_run((0.40, 0.30, 0.50), (0.57, 0.40, 0.74), n_items=35, n_flipped=15))
     assert few.flips_are_plain
     near = Finding(plain_run((0.50, 0.44, 0.56), (0.93, 0.88, 0.98), n_items=100, n_flipped=7))

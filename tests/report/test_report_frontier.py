@@ -41,7 +41,7 @@ def test_a_dot_is_filled_where_nothing_cheaper_is_better() -> None:
     assert [dot.name for dot in dots if dot.on_frontier] == ["direct", "good", "best"]
     steady = finding(
         direct=method((0.70, 0.68, 0.72), 1.0, (0.43, 0.40, 0.46)),
-        average=method((0.87, 0.85, 0.89), 2.0, None),  # 100 % by construction
+        average=method((0.87, 0.85, 0.89), 2.0, None),  # 100% by construction
         repeat=method((0.70, 0.68, 0.72), 3.0, (0.47, 0.44, 0.50)),
     )
     filled = [dot.name for dot in dots_of(steady, "consistency") if dot.on_frontier]

@@ -80,7 +80,7 @@ def decision_server(
     url: str, api: str = "systemone", *, environ: dict[str, str] | None = None, **settings: Any
 ) -> DecisionServer:
     reach = {k: settings.pop(k) for k in ("timeout", "prices") if k in settings}
-    limits = {k: settings.pop(k) for k in ("token", "max_open") if k in settings}
+    limits = {k: settings.pop(k) for k in ("token", "max_open", "correction") if k in settings}
     return DecisionServer(
         f"{api}/{MODEL}",
         Serving(**settings),

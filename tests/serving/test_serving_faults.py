@@ -357,9 +357,10 @@ def test_token_is_required_and_not_passed_on(api: str) -> None:
                 assert (await post("metrics", headers=headers)).status == 401
                 assert (await post("health", headers=headers)).status == 200
             assert stub.bodies == []
-            good = {"Authorization": "Bearer secret"}
-            assert (await post(f"v1/{api}", body, headers=good)).status == 200
-            assert (await post("metrics", headers=good)).status == 200
+            for name in ("Authorization", "authorization"):
+                good = {name: "Bearer secret"}
+                assert (await post(f"v1/{api}", body, headers=good)).status == 200
+                assert (await post("metrics", headers=good)).status == 200
         assert {headers["authorization"] for headers in stub.headers} == {"Bearer sk-model"}
 
     with DecisionStub() as stub:

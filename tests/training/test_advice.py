@@ -291,7 +291,7 @@ def test_the_interval_of_the_share_is_that_of_the_profile_likelihood():
     def likelihood(epsilon):
         return 70 * np.log(1 - epsilon) + 30 * np.log(epsilon)
 
-    for end in (share.low, share.high):  # chi-square of one degree of freedom, 95 %
+    for end in (share.low, share.high):  # chi-square of one degree of freedom, 95%
         assert 2 * (likelihood(0.3) - likelihood(end)) == pytest.approx(3.841, abs=0.05)
     assert share.low < 0.3 < share.high
 

@@ -257,7 +257,7 @@ def test_a_temperature_that_is_given_is_that_of_the_share_of_wrong_gold():
     items = colour_items(300)
     rng = np.random.default_rng(0)
     answers = {}
-    for item in items:  # an average that is right on 80 % and says so: likeliest at temperature 1
+    for item in items:  # an average that is right on 80% and says so: likeliest at temperature 1
         p = np.where(np.arange(2) == (item.gold if rng.random() < 0.8 else 1 - item.gold), 0.8, 0.2)
         answers[item.id] = np.log(np.stack([p, p]))
     against = compared(items, answers)

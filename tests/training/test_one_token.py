@@ -315,25 +315,9 @@ def test_items_are_drawn_anew_in_each_epoch_or_come_as_they_are(word_model, tmp_
 
 def test_the_groups_of_a_batch_come_by_length():
     lengths = [9, 2, 7, 4, 1, 8]
-    plain = GroupSampler(
-        n_groups=6,
-        n_presentations=1,
-        n_samples=1,
-        groups_per_batch=3,
-        repeats=1,
-        shuffle=True,
-        seed=3,
-    )
-    by_length = GroupSampler(
-        n_groups=6,
-        n_presentations=1,
-        n_samples=1,
-        groups_per_batch=3,
-        repeats=1,
-        shuffle=True,
-        seed=3,
-        lengths=lengths,
-    )
+    shape = {"n_groups": 6, "n_presentations": 1, "n_samples": 1, "groups_per_batch": 3}
+    plain = GroupSampler(**shape, repeats=1, shuffle=True, seed=3)
+    by_length = GroupSampler(**shape, repeats=1, shuffle=True, seed=3, lengths=lengths)
     for start in (0, 3):
         batch = list(plain)[start : start + 3]
         assert list(by_length)[start : start + 3] == sorted(batch, key=lengths.__getitem__)

@@ -15,7 +15,7 @@ from unswayed.ext.data import (
 
 
 class Case(msgspec.Struct):
-    """What one record of the log holds."""
+    """Fields of one record of the log."""
 
     case: str
     left: str

@@ -29,7 +29,7 @@ from unswayed.ext.methods import (
 
 @dataclass(frozen=True, slots=True)
 class Shift(Learned):
-    """What each label gets, in nats."""
+    """Shift of each label, in nats."""
 
     nats: tuple[float, ...]
     count: int

@@ -2,5 +2,5 @@
 
 
 def is_short(item):
-    """Whether a question has fewer than five words."""
+    """Return True if a question has fewer than five words."""
     return len(str(item.prompt).split()) < 5

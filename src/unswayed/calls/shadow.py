@@ -57,6 +57,19 @@ class Shadow:
         self._items.update({item.id: item for item in items})
         self._decisions.extend(decisions)
 
+    @property
+    def size(self) -> int:
+        """Number of items asked again."""
+        return len(self._items)
+
+    def p_value(self) -> float | None:
+        """Return the p-value of the one test of all numbers; None without a number to test."""
+        compared = drift(
+            self._method,
+            self._method.estimation_tables(list(self._items.values()), self._decisions),
+        )
+        return min((n.p_value for n in compared if n.p_value is not None), default=None)
+
     def report(self) -> list[str]:
         """Report what the judged items show about the fitted file: all its numbers are one test at 5%."""
         overlap = []

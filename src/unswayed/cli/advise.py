@@ -13,7 +13,7 @@ from unswayed.base.errors import UsageError
 from unswayed.base.registry import require
 from unswayed.cli.options import with_options
 from unswayed.cli.output import note, write, write_bytes
-from unswayed.cli.training_options import changes_of, training_command
+from unswayed.cli.training_options import RecipeOptions, training_command
 from unswayed.sources import DataOptions
 from unswayed.tiny import is_built_in, judge_of
 from unswayed.training.advice import Advice
@@ -63,7 +63,7 @@ def advise(
     own, task = name.removeprefix("hf/"), items[0].task
     shipped = (r for r in map(load_recipe, recipe_names()) if (r.task, r.model) == (task, own))
     chosen = given or next(shipped, None) or Recipe(name=OWN_RECIPE, task=task)
-    changes = changes_of(change or (), {})
+    changes = RecipeOptions().changes(change or ())
     folder = out or default_directory(items.name, f"{name}-trained")
     advice = advise_training(items, model=name, recipe=with_changes(chosen, changes), out=folder)
     options = {

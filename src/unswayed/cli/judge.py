@@ -20,7 +20,7 @@ from unswayed.calls import Progress
 from unswayed.calls.judge import Judge
 from unswayed.calls.judging import JudgeFailure
 from unswayed.cli.command import command_line, with_budget
-from unswayed.cli.options import Budget, DryRun, Model, Shots, check_out, with_options
+from unswayed.cli.options import Budget, Calls, DryRun, Model, Shots, check_out, with_options
 from unswayed.cli.output import aside, note, write_bytes
 from unswayed.cli.results import show_price
 from unswayed.cli.verdict_file import VerdictFile
@@ -74,13 +74,7 @@ def judge(
     reach: BackendSettings,
     budget: Budget = None,
     dry_run: DryRun = False,
-    calls: Annotated[
-        Path | None,
-        typer.Option(
-            help="Directory of recorded calls to reuse and extend, such as an audit's "
-            "[default: next to --out]"
-        ),
-    ] = None,
+    calls: Calls = None,
 ) -> int:
     """Judge items: one line in, one verdict out, in order.
 

@@ -38,25 +38,20 @@ def _registered(
 
 def _methods() -> Listing:
     from unswayed.methods import METHODS
-    from unswayed.methods.names import parameters
+    from unswayed.methods.names import parameters, written_value
     from unswayed.model.decisions import Evidence
     from unswayed.model.tasks import tasks_giving
 
     rows: list[tuple[str, ...]] = []
     for name in METHODS:
         method = METHODS.load(name)
-        given = ", ".join(f"{key}={_written(value)}" for key, value in parameters(method).items())
+        given = ", ".join(
+            f"{key}={written_value(value)}" for key, value in parameters(method).items()
+        )
         probs = "needs label probabilities; " if Evidence.PROBS in method.reads else ""
         facts = f"Calls per item: {method.about.calls}; {probs}{', '.join(tasks_giving(*method.readings()))}."
         rows.append((name, f"{method.about.idea}\n{facts}", given))
     return ("method", "description", "parameters and their defaults"), rows
-
-
-def _written(value: object) -> str:
-    """Return a default as it is written after the name of a method."""
-    if isinstance(value, tuple):
-        return "+".join(str(part) for part in value)
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _providers() -> Listing:
@@ -70,20 +65,13 @@ def _prices() -> Listing:
     from unswayed.backends.prices import load_prices
 
     table = load_prices()
-    today = datetime.datetime.now(datetime.UTC).date()
-    ages = {
-        provider: f"{day}, {plural((today - datetime.date.fromisoformat(day)).days, 'day')} ago"
-        for provider, day in table.checked.items()
-    }
-    rows = [
-        (
-            name,
-            *("" if rate is None else f"{rate:g}" for rate in rates),
-            ages[name.partition("/")[0]],
-        )
-        for name, price in sorted(table.shipped.items())
-        for rates in ((price.input, price.cached_input, price.output),)
-    ]
+    today, rows = datetime.datetime.now(datetime.UTC).date(), []
+    for name, price in sorted(table.shipped.items()):
+        day = table.checked[name.partition("/")[0]]
+        age = plural((today - datetime.date.fromisoformat(day)).days, "day")
+        rates = (price.input, price.cached_input, price.output)
+        shown = ("" if rate is None else f"{rate:g}" for rate in rates)
+        rows.append((name, *shown, f"{day}, {age} ago"))
     return ("priced model", "USD per 1M input tokens", "cached", "output", "checked"), rows
 
 

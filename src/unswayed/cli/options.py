@@ -23,7 +23,8 @@ Budget = Annotated[
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print calls and price, then stop.")]
 Calls = Annotated[
-    Path | None, typer.Option(help="Directory of recorded calls [default: next to --out]")
+    Path | None,
+    typer.Option(help="Directory of recorded calls to reuse and extend [default: next to --out]"),
 ]
 
 
@@ -36,8 +37,8 @@ def with_options(command: Callable[..., R]) -> Callable[..., R]:
     shown: list[inspect.Parameter] = []
     settings: dict[str, tuple[type[Settings], list[Option]]] = {}
     for parameter in signature.parameters.values():
-        kind, names = _settings_in(parameter.annotation)
-        if kind is None:
+        kind, *names = get_args(parameter.annotation) or (parameter.annotation,)
+        if not isinstance(kind, type) or not issubclass(kind, Settings):
             shown.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
             continue
         options = [option for option in options_of(kind) if not names or option.name in names]
@@ -55,14 +56,6 @@ def with_options(command: Callable[..., R]) -> Callable[..., R]:
     vars(parsed)["__signature__"] = signature.replace(parameters=shown)
     parsed.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
     return parsed
-
-
-def _settings_in(annotation: object) -> tuple[type[Settings] | None, tuple[str, ...]]:
-    """Return the settings class of a parameter, if it is one, and the options that are named."""
-    kind, *names = get_args(annotation) or (annotation,)
-    if isinstance(kind, type) and issubclass(kind, Settings):
-        return kind, tuple(names)
-    return None, ()
 
 
 def _parameter(option: Option) -> inspect.Parameter:

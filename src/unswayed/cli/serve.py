@@ -7,10 +7,12 @@ from typing import Annotated, Literal
 
 import typer
 
-from unswayed.backends import BackendSettings
+from unswayed.backends import BackendSettings, open_backend
+from unswayed.base.errors import UsageError
 from unswayed.calls.judge import Judge
 from unswayed.cli.judge import method_of
 from unswayed.cli.options import with_options
+from unswayed.methods.fitted_file import load_method
 
 
 @with_options
@@ -30,8 +32,15 @@ def serve(
         typer.Option("--polarity", help="Exchange the described sides of yes-no questions, too."),
     ] = False,
     method: Annotated[
-        str | None, typer.Option(help="Other judges: method, or the file that calibrate wrote.")
+        str | None,
+        typer.Option(help="File that calibrate wrote; other judges: also the name of a method."),
     ] = None,
+    shadow: Annotated[
+        float,
+        typer.Option(
+            min=0, max=1, help="Share of questions to ask again in all orders, for drift."
+        ),
+    ] = 0.0,
     budget: Annotated[
         float | None, typer.Option(min=0, help="Spending limit in USD; then answers are 402.")
     ] = None,
@@ -44,16 +53,30 @@ def serve(
 
     Clients change their base URL. Set UNSWAYED_SERVE_TOKEN to require a token.
     """
+    from unswayed.serving.correction import Correction
     from unswayed.serving.proxy import SERVICES, DecisionServer, Serving
     from unswayed.serving.server import JudgeServer, Server, run
 
     token = os.environ.get("UNSWAYED_SERVE_TOKEN", "")
     if model.partition("/")[0] in SERVICES:
+        if shadow and method is None:
+            raise UsageError("--shadow tests a fitted file. Give it with --method.")
+        correction = None
+        if method is not None:
+            correction = Correction(load_method(method), open_backend(model, reach), shadow)
         settings = Serving(orders=orders, mean=mean, polarity=polarity, budget=budget)
         server: Server = DecisionServer(
-            model, settings, reach, environ=os.environ, token=token, max_open=max_open
+            model,
+            settings,
+            reach,
+            correction=correction,
+            environ=os.environ,
+            token=token,
+            max_open=max_open,
         )
     else:
-        judge = Judge(model, method=method_of(method, "given"), budget=budget, backend=reach)
+        judge = Judge(
+            model, method=method_of(method, "given"), budget=budget, backend=reach, shadow=shadow
+        )
         server = JudgeServer(judge, token=token, max_open=max_open)
     run(server, host=host, port=port, timeout=reach.timeout)

@@ -17,7 +17,7 @@ from unswayed.calls.interrupts import INTERRUPTED
 from unswayed.cli.options import with_options
 from unswayed.cli.output import note, write
 from unswayed.cli.steps import StepLines
-from unswayed.cli.training_options import changes_of, check_read, exact_form
+from unswayed.cli.training_options import RecipeOptions, check_read, exact_form
 from unswayed.sources import DataOptions
 from unswayed.training.checkpoints import RECORD
 from unswayed.training.filtering import check_prompt
@@ -27,8 +27,6 @@ from unswayed.training.plan import Plan
 from unswayed.training.planning import plan_training
 from unswayed.training.processes import is_main
 from unswayed.training.recipe import load_recipe, local_name, with_changes
-from unswayed.training.recipe_parts import Layouts
-from unswayed.training.reward_settings import REWARDS, Advantage
 from unswayed.training.run import TrainingResult
 from unswayed.training.run import train as run_training
 from unswayed.training.run_folder import RunFolder
@@ -37,11 +35,8 @@ from unswayed.training.table import ENGINES, OBJECTIVES
 if TYPE_CHECKING:
     EngineName: TypeAlias = str
     ObjectiveName: TypeAlias = str
-    RewardName: TypeAlias = str
 else:  # what is registered, third parties' too, stands in --help
-    EngineName, ObjectiveName, RewardName = (
-        Literal[*registry] for registry in (ENGINES, OBJECTIVES, REWARDS)
-    )
+    EngineName, ObjectiveName = Literal[*ENGINES], Literal[*OBJECTIVES]
 
 
 @with_options
@@ -60,31 +55,10 @@ def train(
     model: Annotated[
         str | None, typer.Option(help="Path or hub id of the model [default: the recipe's]")
     ] = None,
-    reward: Annotated[
-        RewardName | None,
-        typer.Option(help="Consistency reward of rl [default: the recipe's, or con; exact: inv]"),
-    ] = None,
-    advantage: Annotated[
-        Advantage | None,
-        typer.Option(help="Responses that rl compares [default: the recipe's, or group]"),
-    ] = None,
     exact: Annotated[
         bool, typer.Option("--exact", help="Compute the expected reward of rl instead of sampling.")
     ] = False,
-    distill: Annotated[
-        float | None,
-        typer.Option(
-            min=0, help="Weight of the model's average in rl --exact [default: the recipe's, 0.5]"
-        ),
-    ] = None,
-    gold_noise: Annotated[
-        Literal["none", "auto"] | None,
-        typer.Option(help="Weigh gold of sft by its error rate [default: the recipe's]"),
-    ] = None,
-    layouts: Annotated[
-        Layouts | None,
-        typer.Option(help="Parts that move [default: the recipe's, or coupled; distill: all]"),
-    ] = None,
+    options: RecipeOptions,
     change: Annotated[
         list[str] | None,
         typer.Option("--set", help="Set a recipe field, such as reward.lam=0.5; repeatable."),
@@ -100,14 +74,11 @@ def train(
     The same command resumes, exactly unless vLLM samples. `train advise` recommends an objective.
     """
     require("trl", extra="train", feature="training")
-    fields = {"--distill": distill, "--gold-noise": gold_noise, "--layouts": layouts}
     if exact:
         objective = exact_form(objective)
-    changes = changes_of(change or (), fields)
+    changes = options.changes(change or ())
     check_read(objective, changes)
-    chosen = load_recipe(recipe)
-    if changes:
-        chosen = with_changes(chosen, changes)
+    chosen = with_changes(load_recipe(recipe), changes)
     name = model or chosen.model
     if not name:
         raise UsageError(f"recipe {chosen.name} names no model. Give --model PATH.")
@@ -117,8 +88,8 @@ def train(
         items,
         model=name,
         recipe=chosen,
-        consistency=reward,
-        advantage=advantage,
+        consistency=options.reward,
+        advantage=options.advantage,
         engine=engine,
     )
     fingerprint = plan.record["prompt_fingerprint"]

@@ -4,22 +4,69 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
+from msgspec import Meta
+
+from unswayed.base.arguments import Settings
 from unswayed.base.errors import UsageError
+from unswayed.training.recipe_parts import Layouts
+from unswayed.training.reward_settings import REWARDS, Advantage
 from unswayed.training.table import OBJECTIVES
+
+if TYPE_CHECKING:
+    RewardName: TypeAlias = str
+else:  # what is registered, third parties' too, stands in --help
+    RewardName = Literal[*REWARDS]
 
 EXACT: Final = "-exact"
 """Ends the name of an objective that another one runs with `--exact`."""
 
-FIELDS: Final[Mapping[str, str]] = {
-    "--reward": "reward.consistency",
-    "--advantage": "reward.advantage",
-    "--distill": "target.distill",
-    "--gold-noise": "target.gold_noise",
-    "--layouts": "data.layouts",
+OPTION_OF: Final[Mapping[str, str]] = {
+    "reward.consistency": "--reward",
+    "reward.advantage": "--advantage",
+    "target.distill": "--distill",
+    "target.gold_noise": "--gold-noise",
+    "data.layouts": "--layouts",
 }
-"""The field that an option sets."""
+"""The option that sets a field."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecipeOptions(Settings):
+    """Options of `unswayed train` that go before the recipe."""
+
+    reward: Annotated[
+        RewardName | None,
+        Meta(description="Consistency reward of rl [default: the recipe's, or con; exact: inv]"),
+    ] = None
+    advantage: Annotated[
+        Advantage | None,
+        Meta(description="Responses that rl compares [default: the recipe's, or group]"),
+    ] = None
+    distill: Annotated[
+        float | None,
+        Meta(
+            description="Weight of the model's average in rl --exact [default: the recipe's, 0.5]",
+            ge=0,
+        ),
+    ] = None
+    gold_noise: Annotated[
+        Literal["none", "auto"] | None,
+        Meta(description="Weigh gold of sft by its error rate [default: the recipe's]"),
+    ] = None
+    layouts: Annotated[
+        Layouts | None,
+        Meta(description="Parts that move [default: the recipe's, or coupled; distill: all]"),
+    ] = None
+
+    def changes(self, texts: Sequence[str]) -> dict[str, str]:
+        """Return the fields that `--set` and options change; an option goes before `--set`."""
+        own = (self.distill, self.gold_noise, self.layouts)
+        fields = zip(("target.distill", "target.gold_noise", "data.layouts"), own, strict=True)
+        given = {field: str(value) for field, value in fields if value is not None}
+        return {**dict(map(_change, texts)), **given}
 
 
 def exact_form(objective: str) -> str:
@@ -39,7 +86,6 @@ def check_read(objective: str, changes: Mapping[str, str]) -> None:
 
     A field that no objective reads is left to the recipe, which knows no such field.
     """
-    option_of = {field: option for option, field in FIELDS.items()}
     for field in changes:
         if not field.startswith("target."):
             continue
@@ -47,15 +93,9 @@ def check_read(objective: str, changes: Mapping[str, str]) -> None:
         if objective in readers or not readers:
             continue
         raise UsageError(
-            f"train {typed(objective)} has no {option_of.get(field, field)}. Leave it out, or use "
+            f"train {typed(objective)} has no {OPTION_OF.get(field, field)}. Leave it out, or use "
             f"{' or '.join(f'train {typed(name)}' for name in readers)}."
         )
-
-
-def changes_of(texts: Sequence[str], options: Mapping[str, object]) -> dict[str, str]:
-    """Return the fields that `--set` and options change; an option goes before `--set`, as before a recipe."""
-    given = {FIELDS[option]: str(value) for option, value in options.items() if value is not None}
-    return {**dict(_change(text) for text in texts), **given}
 
 
 def training_command(
@@ -64,9 +104,8 @@ def training_command(
     """Return the command line that trains; options that are None are not given."""
     name, *exact = typed(objective).split()
     words = ["unswayed", "train", name, data, *exact]
-    option_of = {field: option for option, field in FIELDS.items()}
     for field, value in changes.items():
-        option = option_of.get(field)
+        option = OPTION_OF.get(field)
         words += ["--set", f"{field}={value}"] if option is None else [option, value]
     for option, given in options.items():
         words += [] if given is None else [option, str(given)]

@@ -43,6 +43,8 @@ class Drift:
     # the numbers together; None where the fresh value has no spread to compare with
     # (content-free questions are asked once, small groups too rarely)
     score: float | None
+    # share of such checks in which chance alone moves one of the numbers as far; None as above
+    p_value: float | None = None
 
     @property
     def moved(self) -> bool:
@@ -92,9 +94,12 @@ def drift(
         ]
     )
     tested = ~np.isnan(deviates)
-    most = _largest_by_chance(draws[:, tested], seed) if tested.any() else 1.0
+    chance = _largest_by_chance(draws[:, tested], seed) if tested.any() else np.zeros(1)
+    most = max(float(np.quantile(chance, 0.95)), NORMAL)
     return tuple(
-        Drift(name, filed[name], new, None if np.isnan(deviate) else float(deviate) / most)
+        Drift(name, filed[name], new, None)
+        if np.isnan(deviate)
+        else Drift(name, filed[name], new, float(deviate) / most, float((chance >= deviate).mean()))
         for name, new, deviate in zip(names, fresh, deviates, strict=True)
     )
 
@@ -150,10 +155,11 @@ def _deviate(old: Estimate, new: Estimate, draws: FloatArray) -> float:
     return -float(ndtri(max(tail, 1e-300)))
 
 
-def _largest_by_chance(draws: FloatArray, seed: int) -> float:
-    """95% quantile of the largest absolute deviate of numbers that vary together as the draws do."""
+def _largest_by_chance(draws: FloatArray, seed: int) -> FloatArray:
+    """Draw the largest absolute deviate of numbers that vary together as the draws do."""
     centred = np.nan_to_num(draws - np.nanmean(draws, axis=0))
     lengths = np.sqrt((centred**2).sum(axis=0))
     directions = centred / np.where(lengths > 0, lengths, 1.0)
     chance = np.random.default_rng(seed).standard_normal((CHECKS, len(draws))) @ directions
-    return max(float(np.quantile(np.abs(chance).max(axis=1), 0.95)), NORMAL)
+    largest: FloatArray = np.abs(chance).max(axis=1)
+    return largest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import fields
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -59,14 +59,14 @@ def _convert(text: str, key: str, value: str, kind: Any) -> object:  # Any: a ty
     raw: object = value
     if get_origin(kind) is tuple:
         raw = value.split("+")
-    elif bool in (kind, *_parts(kind)):
+    elif bool in (kind, *get_args(kind)):
         raw = {"true": True, "yes": True, "false": False, "no": False}.get(value.lower(), value)
     try:
         converted: object = msgspec.convert(raw, kind, strict=False)
     except msgspec.ValidationError as error:
         allowed = [
             str(option)
-            for part in (kind, *_parts(kind))
+            for part in (kind, *get_args(kind))
             if get_origin(part) is Literal
             for option in get_args(part)
         ]
@@ -78,19 +78,18 @@ def _convert(text: str, key: str, value: str, kind: Any) -> object:  # Any: a ty
     return converted
 
 
-def _parts(kind: Any) -> tuple[Any, ...]:  # Any: type expressions
-    return get_args(kind) if get_origin(kind) in (Union, type(int | str)) else ()
-
-
 def spec_name(method: Method) -> str:
     """Return the name with the parameters that are not the default, as `parse_method` reads it."""
-    parts = [method.name]
-    for key, default in parameters(method).items():
-        value = getattr(method, key)
-        if value != default:
-            shown = "+".join(map(str, value)) if isinstance(value, tuple) else str(value)
-            parts.append(f"{key}={shown.lower() if isinstance(value, bool) else shown}")
-    return ":".join(parts)
+    given = {key: getattr(method, key) for key in parameters(method)}
+    changed = (key for key, default in parameters(method).items() if given[key] != default)
+    return ":".join([method.name, *(f"{key}={written_value(given[key])}" for key in changed)])
+
+
+def written_value(value: object) -> str:
+    """Return the value of a parameter as a name holds it."""
+    if isinstance(value, tuple):
+        return "+".join(map(str, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def named(method: object) -> object:

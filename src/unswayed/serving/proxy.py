@@ -22,7 +22,10 @@ from unswayed.backends.prices import FREE, load_prices
 from unswayed.backends.transport import LARGEST_BODY, plain_body, proxy_for
 from unswayed.base.errors import UnknownNameError, UsageError
 from unswayed.methods.voting import log_mean_by_candidate, mean_by_candidate
+from unswayed.model.items import Item
 from unswayed.model.permutations import Order, invert, orders
+from unswayed.model.presentation import Ask
+from unswayed.serving.correction import Correction
 from unswayed.serving.server import Server
 from unswayed.serving.shapes import (
     APIS,
@@ -32,6 +35,7 @@ from unswayed.serving.shapes import (
     ServeError,
     SystemOne,
     TypedQuestion,
+    distribution,
     need,
     parsed,
 )
@@ -89,13 +93,17 @@ class Spread(NamedTuple):
     question: TypedQuestion  # as the client put it
     first: Order  # its options in canonical order
     orders: tuple[Order, ...]  # of the canonical options; empty for a question left as it is
+    item: Item | None = None  # of a question that a fitted method corrects
+    asks: tuple[Ask, ...] = ()
 
     def variants(self, name: str) -> dict[str, TypedQuestion]:
         """Return the question in all orders, by name."""
         sorted_ = self.question.arranged(self.first)
-        if len(self.orders) < 2:
+        if len(self.asks or self.orders) < 2:
             return {name: sorted_}
-        return {f"{name}{JOINT}{k}": sorted_.arranged(o) for k, o in enumerate(self.orders)}
+        shown: list[tuple[Order, ...]] = [tuple(ask.presentation) for ask in self.asks]
+        shown = shown or [(order,) for order in self.orders]
+        return {f"{name}{JOINT}{k}": sorted_.arranged(*way) for k, way in enumerate(shown)}
 
     def mean(self, said: Sequence[Sequence[float]], mean: Mean) -> tuple[list[float], bool]:
         """Return the mean of probabilities by place for the options as the client put them.
@@ -109,7 +117,11 @@ class Spread(NamedTuple):
         mean_of = mean_by_candidate if mean == "arithmetic" else log_mean_by_candidate
         probs = mean_of(rows, cells, weights)[0]
         flipped = len(set(rows[0].argmax(axis=1).tolist())) > 1
-        return probs[list(invert(self.first))].tolist() if self.first else probs.tolist(), flipped
+        return self.restored(probs.tolist()), flipped
+
+    def restored(self, probs: Sequence[float]) -> list[float]:
+        """Return probabilities of the canonical options for the options as the client put them."""
+        return [probs[place] for place in invert(self.first)] if self.first else list(probs)
 
 
 class ModelReply(NamedTuple):
@@ -130,6 +142,7 @@ class DecisionServer(Server):
         serving: Serving,
         reach: BackendSettings,
         *,
+        correction: Correction | None = None,
         environ: Mapping[str, str],
         **limits: Any,
     ) -> None:
@@ -142,6 +155,7 @@ class DecisionServer(Server):
         self.api: SystemOne = APIS[f"/v1/{provider}"]
         self.relays = f"/v1/{provider}"
         self.serving = serving
+        self.correction = correction
         self.timeout = reach.timeout
         self.address = resolve(
             SERVICES[provider],
@@ -180,18 +194,25 @@ class DecisionServer(Server):
             yield
 
     def gauges(self) -> dict[str, float]:
-        """Return the spending."""
-        return {} if self.price is None else {"spent_usd": round(self.spent, 9)}
+        """Return the spending, and the p-value of the last test for drift."""
+        figures = {} if self.price is None else {"spent_usd": round(self.spent, 9)}
+        if self.correction is not None and self.correction.p_value is not None:
+            figures["shadow_p_value"] = self.correction.p_value
+        return figures
 
     async def decide(self, request: web.Request) -> web.Response:
         """Answer one request."""
         client, raw = APIS[request.path], await request.read()
         body, own = client.body(raw, self.name), client is self.api
         asked = {} if own and self.serving.orders == "none" else client.read(body)
-        spreads = {name: self.spread(question) for name, question in asked.items()}
+        spreads = {
+            name: self.once(self.spread(question), body, client) for name, question in asked.items()
+        }
         if own and not any(spread.orders for spread in spreads.values()):
             self.counts["passed_through"] += 1
-            reply = await self.post(raw, len(asked) or 1, request)
+            sized = body.get("questions")
+            count = len(sized) if isinstance(sized, dict | list) else 1
+            reply = await self.post(raw, count, request)
             self.counts["failed"] += reply.status >= 400
             return web.Response(status=reply.status, body=reply.body, headers=reply.headers)
         sent = {k: q for name, spread in spreads.items() for k, q in spread.variants(name).items()}
@@ -224,6 +245,18 @@ class DecisionServer(Server):
             raise ServeError(400, str(error)) from None
         return Spread(question, tuple(first), chosen)
 
+    def once(self, spread: Spread, body: Json, client: SystemOne) -> Spread:
+        """Return a question asked in one order, if the fitted method corrects it."""
+        if self.correction is None or spread.question.kind != "choice" or not spread.orders:
+            return spread
+        options = [spread.question.options[place] for place in spread.first]
+        content = [body.get(client.state), spread.question.raw.get("instructions")]
+        content += [option.text for option in options]
+        item = self.correction.item([option.name for option in options], json.dumps(content))
+        if item is None:
+            return spread
+        return spread._replace(item=item, asks=self.correction.asks(item))
+
     def merged(
         self, client: SystemOne, name: str, spread: Spread, answers: Mapping[str, Json]
     ) -> Json:
@@ -238,8 +271,12 @@ class DecisionServer(Server):
             if probs is None:
                 return client.answer(spread.question, None, answer if own else {})
             said.append(probs)
-        probs, flipped = spread.mean(said, self.serving.mean)
         self.counts["choices"] += bool(spread.orders)
+        if self.correction is not None and spread.item is not None:
+            fitted = self.correction.corrected(spread.item, spread.asks, said)
+            probs = spread.restored(distribution(fitted))
+            return client.answer(spread.question, probs, replies[0] if own else {})
+        probs, flipped = spread.mean(said, self.serving.mean)
         self.counts["flipped"] += flipped
         return client.answer(spread.question, probs, replies[0] if own else {})
 
@@ -264,10 +301,14 @@ class DecisionServer(Server):
             for part, reply in zip(parts, replies, strict=True):
                 if isinstance(reply, BaseException):
                     raise reply
-                if reply.status != 200:
+                status, usage_ = reply.status, reply.said.get("usage") or {}
+                need(status == 200 or status >= 400, 502, f"the model's server answered {status}")
+                if status != 200:
                     raise RelayedError(reply.status, reply.body, reply.headers)
                 answers |= zip(part, self.api.answers(reply.said, part), strict=True)
-                usage = summed(usage, reply.said.get("usage") or {})
+                cut = usage_.get("truncated") or usage_.get("state_tokens_dropped")
+                need(not cut, 502, "the model cut the state and would decide on a part of it")
+                usage = summed(usage, usage_)
                 said = said or reply.said
             return {**said, "usage": usage}, answers
 
@@ -302,17 +343,18 @@ class DecisionServer(Server):
             402,
             f"the budget of {budget} USD is spent",
         )
-        kept = {k: v for k, v in request.headers.items() if k.lower() not in REPLACED}
-        key = self.address.key.reveal()
+        kept = CIMultiDict((k, v) for k, v in request.headers.items() if k.lower() not in REPLACED)
         if self.token:
             kept.pop("Authorization", None)
-            kept |= {"Authorization": f"Bearer {key}"} if key else {}
+            if key := self.address.key.reveal():
+                kept["Authorization"] = f"Bearer {key}"
+        kept.update({"Accept-Encoding": "identity", "Content-Type": "application/json"})
         self.held += most
         try:
             async with self.http.post(
                 self.url,
                 data=raw,
-                headers={**kept, "Accept-Encoding": "identity", "Content-Type": "application/json"},
+                headers=kept,
                 allow_redirects=False,
                 proxy=self.proxy,
             ) as response:
@@ -320,14 +362,15 @@ class DecisionServer(Server):
         finally:
             self.held -= most
         status = response.status
-        need(status == 200 or status >= 400, 502, f"the model's server answered with {status}")
+        need(len(body) <= LARGEST_BODY, 502, f"the model's answer exceeds {LARGEST_BODY} bytes")
         self.counts["upstream_requests"] += 1
         headers = CIMultiDict((k, v) for k, v in response.headers.items() if k.lower() not in HOPS)
         said: Json = {}
         if status == 200:
             with contextlib.suppress(ValueError):
                 said = parsed(body)
-            self.count(said.get("usage") if isinstance(said, dict) else None, len(raw) * questions)
+            said = said if isinstance(said, dict) else {}
+            self.count(said.get("usage"), len(raw) * questions)
         return ModelReply(status, body, headers, said)
 
     def count(self, usage: Any, most: int) -> None:
@@ -336,8 +379,6 @@ class DecisionServer(Server):
         tokens = token_count(usage.get("input_tokens"))
         self.counts["upstream_input_tokens"] += tokens or 0
         self.spent += self.cost(most if tokens is None else tokens)
-        cut = usage.get("truncated") or usage.get("state_tokens_dropped")
-        need(not cut, 502, "the model cut the state: it would decide on a part of it")
 
     def cost(self, tokens: int) -> float:
         """Return the price of input tokens in USD."""

@@ -56,9 +56,16 @@ class TypedQuestion(NamedTuple):
     options: tuple[TypedOption, ...]
     raw: Json
 
-    def arranged(self, order: Order) -> TypedQuestion:
-        """Return the question with option `order[p]` at place p."""
-        return self._replace(options=tuple(self.options[c] for c in order))
+    def arranged(self, order: Order, labels: Order | None = None) -> TypedQuestion:
+        """Return the question with option `order[p]` at place p, under the name of option `labels[p]`."""
+        options = [self.options[c] for c in order]
+        for place, label in enumerate(labels or ()):
+            value = self.options[label].value
+            entry = options[place].entry
+            if self.api.path == Decisions.path:
+                entry = {**entry, "value": value}
+            options[place] = TypedOption(value, options[place].text, entry)
+        return self._replace(options=tuple(options))
 
 
 def need(valid: object, status: int, words: str) -> None:

@@ -38,7 +38,7 @@ def candidate(symbols: Symbols) -> tuple[object, object]:
 
 
 def wilson(k: int, n: int) -> list[float]:
-    """The 95 % interval of a share, without continuity correction."""
+    """The 95% interval of a share, without continuity correction."""
     z = 1.959963984540054
     middle, half = (
         k / n + z * z / (2 * n),

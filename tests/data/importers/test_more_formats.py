@@ -346,6 +346,8 @@ def test_probabilities_by_letter_become_those_by_candidate(tmp_path: Path) -> No
     partial = grpo_result("A", 0, answer_probability={"A": 0.6})
     made = import_files("auto", [grpo_file(tmp_path / "x.json", given, partial)])
     assert [decision.probs for decision in made.decisions] == [pytest.approx((0.25, 0.75)), None]
+    (unread,) = (n for name, n in made.counts.items() if name.startswith("answer_probability"))
+    assert unread == 1
 
 
 # HANNA

@@ -132,7 +132,7 @@ def _choice_of(sample: _Sample, scores: Mapping[str, _Score]) -> ReadRecord:
         raise BadFieldError(
             "metadata.unswayed.order", f"{list(order)} is not an order of {n} options"
         )
-    gold = _gold(sample.target, order) if mark is None or mark.gold is None else mark.gold
+    gold = _gold(sample.target, order, shown) if mark is None or mark.gold is None else mark.gold
     right = [gold] if isinstance(gold, int) else gold
     name = str(sample.id if mark is None else mark.item)
     task = sample.evaluation.task
@@ -197,11 +197,11 @@ def _letter(answer: str, order: Order) -> Choice:
     return order[place] if 0 <= place < len(order) else None
 
 
-def _gold(target: str | list[str], order: Order) -> list[int]:
-    """Return the candidates whose displayed letters are right; none where they are not letters."""
+def _gold(target: str | list[str], order: Order, shown: Sequence[str]) -> list[int]:
+    """Return the right candidates, by displayed letters or one by its text; none where it is neither."""
     places = {ascii_uppercase.find(letter) for part in target for letter in part.strip()}
     if not all(0 <= place < len(order) for place in places):
-        return []
+        places = {shown.index(text) for text in shown if text == target and shown.count(text) == 1}
     return sorted(order[place] for place in places)
 
 

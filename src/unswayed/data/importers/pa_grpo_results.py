@@ -34,6 +34,7 @@ from unswayed.model.decisions import Decision
 from unswayed.model.items import BadFieldError, Item, Task
 from unswayed.model.permutations import Order, invert
 
+NO_PROBABILITIES: Final = "answer_probability that lacks a letter or is no probability, left out"
 FAILED: Final = "a call that failed (error)"
 
 _LETTERS: Final = "ABCDEFGHIJ"
@@ -90,9 +91,8 @@ def _read(row: _Result, source: Source) -> ReadRecord:
         text=row.model_response,
         model=PurePath(source.file).parent.name or None,
     )
-    given = row.answer_probability
-    unread = {"probs": ("answer_probability", given)} if given and decision.probs is None else {}
-    return ReadRecord(item, (decision,), unread=unread)
+    is_unread = bool(row.answer_probability) and decision.probs is None
+    return ReadRecord(item, (decision,), remarks=(NO_PROBABILITIES,) if is_unread else ())
 
 
 def _order(extra: Mapping[str, Any]) -> Order | None:

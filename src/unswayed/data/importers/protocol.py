@@ -57,7 +57,7 @@ class ReadRecord:
         decisions: The calls it records; none where the format is of items alone.
         left_out: Why there are none although the format records calls.
         remarks: What else to count and say, such as a call of the record that failed.
-        unread: Fields and values that gave no `choice`, `gold`, `scores`, `ranking` or `probs`, by that name.
+        unread: Fields and values that gave no `choice`, `gold`, `scores` or `ranking`, by that name.
     """
 
     item: Item | None

@@ -19,7 +19,7 @@ _SHOWN: Final = 3
 
 
 class UnreadValues(dict[tuple[str, str], Counter[str]]):
-    """Values that gave no `choice`, `gold`, `scores`, `ranking` or `probs`, counted by that name and their field."""
+    """Values that gave no `choice`, `gold`, `scores` or `ranking`, counted by that name and their field."""
 
     def add(self, judged: ReadRecord, record: Record, answer: str) -> None:
         """Count the unread values of a record; `answer` is the field of its answers."""

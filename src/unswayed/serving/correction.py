@@ -1,0 +1,94 @@
+"""Correct questions that are asked once with a fitted method, and watch the model for drift."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from unswayed.backends import Backend
+from unswayed.base.errors import MethodError, UsageError
+from unswayed.calls.calibration import prompts_for
+from unswayed.calls.judging import Judging
+from unswayed.calls.shadow import Shadow
+from unswayed.methods.fitted_file import FittedFile
+from unswayed.methods.protocol import learned_sizes
+from unswayed.methods.sets import canonical_ask
+from unswayed.model.decisions import Decision
+from unswayed.model.faces import named
+from unswayed.model.items import Item, Task
+from unswayed.model.presentation import Ask
+from unswayed.prompts import PromptSettings
+
+WINDOW: Final = 200
+"""Questions asked again until the model is tested for drift."""
+
+
+class Correction:
+    """A fitted method for questions with its labels.
+
+    Args:
+        file: The fitted file.
+        backend: The model, which the file must have been fitted for.
+        shadow: Share of the questions, drawn by a hash, to ask in all orders that the fit needs.
+
+    Raises:
+        UsageError: If one call does not decide, or there is nothing to shadow.
+        MethodError: If the file belongs to another model or prompt.
+    """
+
+    def __init__(self, file: FittedFile, backend: Backend, shadow: float = 0.0) -> None:
+        self.method = Judging.by(file, backend, prompts_for(backend, PromptSettings())).method
+        self.labels = file.label_set
+        self.sizes = learned_sizes(self.method)
+        self.share = shadow
+        self.shadow = Shadow(self.method, shadow)
+        self.p_value: float | None = None
+        for n in self.sizes:
+            again = self.method.estimation_asks(n) if shadow else ()
+            plain = all(ask == Ask(ask.presentation) for ask in again)
+            if self.method.asks(n) != (canonical_ask(n),) or not plain:
+                raise UsageError(
+                    f"{self.method.name} asks more than the options in one order. Use --orders, or pride."
+                )
+
+    def item(self, names: Sequence[str], content: str) -> Item | None:
+        """Return the item of a question with these names; None if the method does not know them."""
+        n = len(names)
+        if n not in self.sizes or tuple(names) != self.labels[:n]:
+            return None
+        return named(Item(id="", task=Task.MCQ, prompt=content, candidates=tuple(names)))
+
+    def asks(self, item: Item) -> tuple[Ask, ...]:
+        """Return the one question, and for a drawn item the questions that a fit asks."""
+        own = self.method.asks(item.n)
+        drawn = self.method.estimation_asks(item.n) if self.shadow.draw([item]) else ()
+        return tuple(dict.fromkeys((*own, *drawn)))
+
+    def corrected(
+        self, item: Item, asks: Sequence[Ask], said: Sequence[Sequence[float]]
+    ) -> Sequence[float]:
+        """Return the corrected probabilities by option, from probabilities by place."""
+        decisions = []
+        for (order, labels), probs in zip((ask.presentation for ask in asks), said, strict=True):
+            rows = np.empty(item.n)
+            rows[list(order)] = probs
+            decisions.append(
+                Decision(
+                    item_id=item.id,
+                    order=order,
+                    labels=tuple(self.labels[label] for label in labels),
+                    label_set=self.labels[: item.n],
+                    choice=int(rows.argmax()),
+                    probs=tuple(rows.tolist()),
+                )
+            )
+        if len(asks) > 1:
+            self.shadow.add([item], decisions)
+            if self.shadow.size >= WINDOW:
+                with contextlib.suppress(MethodError):  # the verdicts are good all the same
+                    self.p_value = self.shadow.p_value()
+                self.shadow = Shadow(self.method, self.share)
+        return self.method.decide(item, decisions).scores or ()

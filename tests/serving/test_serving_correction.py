@@ -1,0 +1,142 @@
+"""`unswayed serve --method`: one call with a fitted correction, and the test for drift."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from decision_stub import DecisionStub
+from served import APIS, MODEL, body_of, client_of, decision_server, probabilities, run
+
+from unswayed.backends import Backend
+from unswayed.base.errors import MethodError
+from unswayed.calls.calibration import prompts_for
+from unswayed.methods.fitted_file import FittedFile, save_method
+from unswayed.methods.names import parse_method
+from unswayed.model.decisions import Decision
+from unswayed.model.items import Item, Task
+from unswayed.prompts import PromptSettings, prompt_fingerprint
+from unswayed.serving import correction as correction_module
+from unswayed.serving.correction import Correction
+
+NAMES = ["A", "B", "C", "D"]
+
+
+class Model(Backend):
+    """The served model, for the checks of the file."""
+
+    gives_logprobs = True
+
+    def __init__(self, model: str) -> None:
+        self.model = model
+
+
+def decisions_of(stub: DecisionStub, item: Item, asks: Any) -> list[Decision]:
+    """The stub's answers about an item."""
+    made = []
+    for order, labels in (ask.presentation for ask in asks):
+        shown = [(NAMES[label], item.candidates[c]) for c, label in zip(order, labels, strict=True)]
+        probs = [0.0] * item.n
+        for candidate, p in zip(order, stub.probabilities(shown), strict=True):
+            probs[candidate] = p
+        symbols = tuple(NAMES[label] for label in labels)
+        choice = probs.index(max(probs))
+        made.append(
+            Decision(
+                item_id=item.id, order=order, labels=symbols, choice=choice, probs=tuple(probs)
+            )
+        )
+    return made
+
+
+def fitted(folder: Path, stub: DecisionStub, api: str, name: str = "pride") -> FittedFile:
+    method = parse_method(name)
+    items = [
+        Item(
+            id=f"i{k}",
+            task=Task.MCQ,
+            prompt=f"Question {k}?",
+            candidates=tuple(f"option {place} of {k}" for place in range(4)),
+        )
+        for k in range(60)
+    ]
+    asks = method.estimation_asks(4)
+    decisions = [d for item in items for d in decisions_of(stub, item, asks)]
+    backend = Model(f"{api}/{MODEL}")
+    return save_method(
+        folder / "file.json",
+        method.fit(items, decisions),
+        model=backend.model,
+        prompt_fingerprint=prompt_fingerprint(prompts_for(backend, PromptSettings())),
+        label_set=NAMES,
+        estimation_fingerprint="x",
+    )
+
+
+@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize("upstream", APIS)
+def test_fitted_question_is_asked_once_and_corrected(
+    api: str, upstream: str, tmp_path: Path
+) -> None:
+    async def work() -> None:
+        file = fitted(tmp_path, stub, upstream)
+        correction = Correction(file, Model(f"{upstream}/{MODEL}"))
+        async with client_of(decision_server(stub.url, upstream, correction=correction)) as post:
+            found = [
+                probabilities(api, (await post(f"v1/{api}", body_of(api, names))).json)
+                for names in (NAMES, NAMES[::-1])
+            ]
+            assert [len(body["questions"]) for body in stub.bodies] == [2, 2]
+            await post(f"v1/{api}", body_of(api, ["billing", "sales"]))
+            assert len(stub.bodies[-1]["questions"]) == 3
+        item = Item(id="q", task=Task.MCQ, prompt="?", candidates=("None of these", *NAMES[1:]))
+        method = file.load()
+        decided = method.decide(item, decisions_of(stub, item, method.asks(4)))
+        assert decided.scores is not None
+        assert found[0] == pytest.approx(dict(zip(NAMES, decided.scores, strict=True)), abs=1e-12)
+        assert found[1] == found[0]
+        assert list(found[1]) == NAMES[::-1]
+
+    with DecisionStub() as stub:
+        run(work)
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_shadow_finds_drift(api: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(correction_module, "WINDOW", 40)
+
+    async def work() -> None:
+        p_values = []
+        for served in (stub, changed):
+            correction = Correction(fitted(tmp_path, stub, api), Model(f"{api}/{MODEL}"), 1.0)
+            async with client_of(decision_server(served.url, api, correction=correction)) as post:
+                for k in range(40):
+                    body = body_of(api, NAMES, f"Case {k}")
+                    if api == "systemone":
+                        body["questions"]["q"]["criteria"] = {a: f"{a} {k}" for a in NAMES}
+                    else:
+                        rows = [{"value": a, "description": f"{a} {k}"} for a in NAMES]
+                        body["questions"][0]["choices"] = rows
+                    assert (await post(f"v1/{api}", body)).status == 200
+                metrics = (await post("metrics")).raw.decode()
+            p_values.append(float(metrics.partition("shadow_p_value ")[2]))
+            assert len(served.bodies[-1]["questions"]) == 5
+        assert p_values[1] < 0.01 < p_values[0]
+
+    with DecisionStub() as stub, DecisionStub(first=0.0) as changed:
+        run(work)
+
+
+def test_file_of_other_model_is_refused(tmp_path: Path) -> None:
+    with DecisionStub() as stub:
+        file = fitted(tmp_path, stub, "systemone")
+    with pytest.raises(MethodError, match="not for systemone/other"):
+        Correction(file, Model("systemone/other"))
+
+
+@pytest.mark.parametrize("name", ["calibraeval", "pride:prior=cell"])
+def test_methods_of_one_call_are_served(name: str, tmp_path: Path) -> None:
+    with DecisionStub() as stub:
+        file = fitted(tmp_path, stub, "systemone", name)
+    assert Correction(file, Model(f"systemone/{MODEL}"), 0.5).sizes == (4,)
