@@ -1,6 +1,6 @@
 """Draw what the recommended method of an audit changes: the picture of the README.
 
-    python docs/picture.py RUN
+    python docs/picture.py RUN [--name "MODEL on SET"] [--command TEXT]
 
 It writes before-after.svg from the `metrics.json` and `run.json` of the run directory.
 """
@@ -27,12 +27,16 @@ STYLE = """
 LEFT, WIDTH, ROW, TOP = 30, 500, 82, 104
 
 
-def picture(metrics: Mapping[str, Any], command: str) -> str:
+PLACES = ("first", "second", "third", "fourth", "fifth")
+
+
+def picture(metrics: Mapping[str, Any], command: str, title: str = "") -> str:
     """An SVG of what the recommended method changes, with 95% intervals.
 
     Args:
         metrics: The content of a `metrics.json` with a recommendation other than direct.
         command: The command that made it, for the description.
+        title: Of the picture; the model's name by default.
 
     Raises:
         ValueError: If the run recommends nothing to draw.
@@ -41,38 +45,48 @@ def picture(metrics: Mapping[str, Any], command: str) -> str:
     if name in {None, "direct"}:
         raise ValueError("this run recommends no method: there is no after to draw.")
     before, after = metrics["methods"]["direct"], metrics["methods"][name]
-    ideal = 1 / len(before["position_rate"])
+    n = len(before["position_rate"])
+    place = 0 if n == 2 else max(range(n), key=lambda at: before["position_rate"][at]["value"])
+    compared = metrics.get("differences", {}).get(f"{name}-direct", {})
+    mark = "†" if compared.get("consistency", {}).get("by_construction") else ""
+    noun, kept = (
+        ("answer", "Keeps its verdict when the answers are swapped")
+        if n == 2
+        else ("option", f"Gives its most frequent answer, over {n} orders")
+    )
     rows: Sequence[tuple[str, Callable[[Mapping[str, Any]], Mapping[str, Any]], float | None]] = (
-        ("Picks the first answer", lambda row: _first(row["position_rate"]), ideal),
-        ("Keeps its verdict when the answers are swapped", lambda row: row["consistency"], None),
+        (f"Picks the {PLACES[place]} {noun}", lambda row: row["position_rate"][place], 1 / n),
+        (kept, lambda row: row["consistency"], None),
         ("Is right", lambda row: row["accuracy"], None),
     )
-    calls, model = after["calls_per_item_amortised"], metrics["model"].partition("@")[0]
+    calls, model = after["calls_per_item_amortised"], title or metrics["model"].partition("@")[0]
     items = f"{metrics['data']['n_items']:,} items; lines are 95% intervals"
+    if mark:
+        items += "; † holds for any judge by construction"
     body = [
-        _text(LEFT, 34, "ink", 17, f"{model} before and after correction", 600),
+        _text(LEFT, 34, "ink", 17, model if title else f"{model} before and after correction", 600),
         _text(LEFT, 56, "soft", 13, items),
         f'<rect class="before" x="{LEFT}" y="70" width="11" height="11" rx="2"/>',
         _text(LEFT + 17, 80, "soft", 13, "uncorrected, 1 call per item"),
         f'<rect class="after" x="{LEFT + 250}" y="70" width="11" height="11" rx="2"/>',
         _text(LEFT + 267, 80, "soft", 13, f"{name}, {calls:.1f} calls per item"),
     ]
-    for number, (title, cell, target) in enumerate(rows):
+    for number, (heading, cell, target) in enumerate(rows):
         y = TOP + number * ROW
-        body.append(_text(LEFT, y + 14, "ink", 14, title))
+        body.append(_text(LEFT, y + 14, "ink", 14, heading))
         body.extend(_bar(y + 22, cell(before), "before"))
-        body.extend(_bar(y + 44, cell(after), "after"))
+        body.extend(_bar(y + 44, cell(after), "after", mark if number < 2 else ""))
         if target is not None:
             x = LEFT + WIDTH * target
-            body.append(f'<line class="ideal" x1="{x:g}" x2="{x:g}" y1="{y + 2}" y2="{y + 64}"/>')
+            body.append(f'<line class="ideal" x1="{x:g}" x2="{x:g}" y1="{y + 19}" y2="{y + 65}"/>')
             words = f"{100 * target:.0f}% if only content counted"
-            body.append(_text(x + 6, y + 14, "soft", 12, words))
+            body.append(_text(max(x + 6, LEFT + 250), y + 14, "soft", 12, words))
     height = TOP + len(rows) * ROW + 8
     told = (
-        f"{title}: {_percent(cell(before))}, then {_percent(cell(after))}."
-        for title, cell, _ in rows
+        f"{heading}: {_percent(cell(before))}, then {_percent(cell(after))}."
+        for heading, cell, _ in rows
     )
-    said = f"Before and after correction. {' '.join(told)} Drawn by docs/picture.py from: {command}"
+    said = f"{model}, before and after correction. {' '.join(told)} Drawn by docs/picture.py from: {command}"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 620 {height}" width="620" '
         f'height="{height}" role="img" aria-labelledby="t d">\n'
@@ -83,10 +97,6 @@ def picture(metrics: Mapping[str, Any], command: str) -> str:
         + "\n".join(body)
         + "\n</svg>\n"
     )
-
-
-def _first(rates: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    return rates if isinstance(rates, Mapping) else rates[0]
 
 
 def _percent(cell: Mapping[str, Any]) -> str:
@@ -100,7 +110,7 @@ def _text(x: float, y: float, kind: str, size: int, text: str, weight: int = 400
     )
 
 
-def _bar(y: float, cell: Mapping[str, Any], kind: str) -> Iterable[str]:
+def _bar(y: float, cell: Mapping[str, Any], kind: str, mark: str = "") -> Iterable[str]:
     yield f'<rect class="track" x="{LEFT}" y="{y}" width="{WIDTH}" height="18" rx="3"/>'
     width = WIDTH * cell["value"]
     yield f'<rect class="{kind}" x="{LEFT}" y="{y}" width="{width:.1f}" height="18" rx="3"/>'
@@ -108,19 +118,22 @@ def _bar(y: float, cell: Mapping[str, Any], kind: str) -> Iterable[str]:
     if low is not None and high is not None:
         x1, x2, middle = LEFT + WIDTH * low, LEFT + WIDTH * high, y + 9
         yield f'<line class="line" x1="{x1:.1f}" x2="{x2:.1f}" y1="{middle}" y2="{middle}"/>'
-    yield _text(LEFT + WIDTH + 10, y + 14, "ink", 14, _percent(cell), 600)
+    yield _text(LEFT + WIDTH + 10, y + 14, "ink", 14, _percent(cell) + mark, 600)
 
 
 def main() -> None:
     """Draw a run."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("run", type=Path, help="run directory to draw from")
-    folder = parser.parse_args().run
+    parser.add_argument("--name", default="", help="what was asked, in place of the model's name")
+    parser.add_argument("--command", default="", help="in place of the command that was typed")
+    given = parser.parse_args()
+    folder = given.run
     run, metrics = (
         json.loads((folder / f"{name}.json").read_text("utf-8")) for name in ("run", "metrics")
     )
     Path(__file__).with_name("before-after.svg").write_text(
-        picture(metrics, run["command"]), encoding="utf-8"
+        picture(metrics, given.command or run["command"], given.name), encoding="utf-8"
     )
 
 

@@ -41,10 +41,10 @@ COLUMNS = (
     "method",
     "calls per item",
     "accuracy",
-    "difference from direct",
+    "difference",
     "consistency",
-    "right in both or most orders",
-    "chosen places",
+    "right most often",
+    "places",
 )
 
 

@@ -3,6 +3,8 @@
 import asyncio
 import hashlib
 import math
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -226,6 +228,49 @@ def test_named_function_resumes_from_its_folder(tmp_path: Path) -> None:
     assert again.metrics["calls"]["cached"] == 20
     assert measured(first) == measured(again)
     assert first.metrics["model"] == "function/mine-v1"
+
+
+KILLED = """
+import os, signal, sys, time
+import unswayed as us
+from test_function_judge import FAST, place, rows
+
+left = int(sys.argv[1])
+
+def judge(prompt, answers):
+    global left
+    with open("asked.txt", "a") as asked:
+        asked.write(f"{prompt} {answers}\\n")
+    time.sleep(0.02)
+    left -= 1
+    if left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return place(prompt, answers)
+
+us.audit(us.FunctionJudge(judge, name="mine-v1", at_once=1), rows(40), out="run", **FAST)
+"""
+
+
+def test_killed_audit_of_a_function_resumes_from_its_folder(tmp_path: Path) -> None:
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([*sys.path, str(Path(__file__).parent)]),
+    }
+    codes = [
+        subprocess.run(
+            [sys.executable, "-c", KILLED, left], cwd=tmp_path, env=environment, check=False
+        ).returncode
+        for left in ("30", "30", "0")
+    ]
+    assert codes == [-signal.SIGKILL, -signal.SIGKILL, 0]
+    undisturbed = us.audit(us.FunctionJudge(place, name="mine-v1"), rows(40), **FAST)
+    named = us.FunctionJudge(place, name="mine-v1")
+    resumed = us.audit(named, rows(40), out=tmp_path / "run", **FAST)
+    assert measured(resumed) == measured(undisturbed)
+    assert resumed.metrics["calls"]["made"] == 0
+    asked = (tmp_path / "asked.txt").read_text().splitlines()
+    assert len(set(asked)) == 80
+    assert len(asked) < 80 + 2 * 30  # what was recorded was not asked again
 
 
 def test_calibrate_fits_on_a_function(tmp_path: Path) -> None:

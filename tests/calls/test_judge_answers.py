@@ -309,6 +309,24 @@ def test_threads_that_begin_together_share_one_event_loop(monkeypatch: pytest.Mo
     assert (len(begun), len(backend.asked)) == (1, 2)
 
 
+def test_threads_of_one_judge_get_the_verdicts_of_one_thread(tmp_path: Path) -> None:
+    rows = [
+        {"prompt": f"q{number % 7}", "candidates": [f"a{number % 11}", f"b{number % 13}"]}
+        for number in range(120)
+    ]
+    with Judge("simulated/judge?slot=1", method="vote") as judge:
+        alone = list(judge.verdicts(rows))
+    parts = [rows[first::8] for first in range(8)]
+    with (
+        Judge("simulated/judge?slot=1", method="vote", calls=tmp_path) as judge,
+        ThreadPoolExecutor(8) as threads,
+    ):
+        together = list(threads.map(lambda part: list(judge.verdicts(part)), parts))
+        distinct = {(row["prompt"], *row["candidates"]) for row in rows}
+        assert judge.counts.made == 2 * len(distinct)
+    assert [together[place % 8][place // 8] for place in range(120)] == alone
+
+
 def test_a_judge_that_is_closed_while_it_works_sends_nothing_more() -> None:
     backend = Narrow(delay_s=0.02)
 

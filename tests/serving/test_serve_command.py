@@ -134,7 +134,7 @@ def test_commands_of_page_run_in_a_shell(tmp_path: Path) -> None:
         here = text.replace("http://127.0.0.1:8000/v1", stub.url)
         page.write_text(here.replace("http://127.0.0.1:8950", url), encoding="utf-8")
         (folder := tmp_path / "folder").mkdir()
-        assert run_page.run_page(page, folder).ran == 1
+        assert run_page.run_page(page, folder).ran == 2
 
 
 @pytest.mark.parametrize("package", ["openai", "typesafe_sdk", "litellm"])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from typing import Any, Final
 
 from unswayed.backends.dialect import Traits, merged, token_count
@@ -20,6 +21,22 @@ POLES: Final = {"true", "false"}
 HALF_STEP: Final = 0.005
 """Probability in place of 0 where the server rounds to two decimals."""
 MALFORMED: Final = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
+
+
+def distribution(values: Sequence[Any]) -> tuple[list[float], bool]:
+    """Return probabilities above 0 that sum to 1; True with them if they are rounded to two decimals.
+
+    Raises:
+        ValueError: If they are none, or their sum is further from 1 than rounding explains.
+    """
+    probs = [float(value) for value in values]
+    total = math.fsum(probs)
+    if not all(0 <= p <= 1 for p in probs) or abs(total - 1) > 0.01 * len(probs) + 0.001:
+        raise ValueError(f"{probs} is not a distribution")
+    rounded = all(abs(100 * p - round(100 * p)) < 1e-6 for p in probs)
+    probs = [p or (HALF_STEP if rounded else LEAST) for p in probs]
+    total = math.fsum(probs)
+    return [p / total for p in probs], rounded
 
 
 class SystemOneDialect:
@@ -99,16 +116,10 @@ class SystemOneDialect:
             shares = self.shares(answer)
             if shares.keys() != {*names}:
                 raise ValueError(f"options {sorted(shares)}, asked were {sorted(names)}")
-            probs = [float(shares[name]) for name in names]
-            total = math.fsum(probs)
-            if not all(0 <= p <= 1 for p in probs) or abs(total - 1) > 0.01 * len(probs) + 0.001:
-                raise ValueError(f"{probs} is not a distribution")
+            probs, rounded = distribution([shares[name] for name in names])
         except MALFORMED as error:
             raise BadResponseError(f"no answer to the question: {error!r:.200}") from None
-        rounded = all(abs(100 * p - round(100 * p)) < 1e-6 for p in probs)
-        probs = [p or (HALF_STEP if rounded else LEAST) for p in probs]
-        total = math.fsum(probs)
-        tops = (TokenLogprob(k, math.log(p / total)) for k, p in zip(labels, probs, strict=True))
+        tops = (TokenLogprob(k, math.log(p)) for k, p in zip(labels, probs, strict=True))
         return tuple(sorted(tops, key=lambda top: (-top.logprob, top.token))), rounded
 
     def answer(self, answers: Any, place: int, count: int) -> Any:

@@ -35,10 +35,10 @@ def export(
 ) -> None:
     """Write decisions or items to a file."""
     of_run = what == "decisions" or Path(run).is_dir()
-    if of_run and selection.data_dir is not None:
-        raise UsageError(
-            "--data-dir works only with --what items and a benchmark. Remove it for a run."
-        )
+    given = [name for name in ("data_dir", "columns") if getattr(selection, name) is not None]
+    if of_run and given:
+        option = given[0].replace("_", "-")
+        raise UsageError(f"--{option} works only with --what items and data. Remove it for a run.")
     form = form or format_of(out)
     if what == "decisions":
         count = export_decisions(decisions_of_run(run), out, form)

@@ -16,14 +16,18 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from unswayed.backends import BackendSettings
-from unswayed.backends.addresses import Service, resolve
+from unswayed.backends.addresses import resolve
 from unswayed.backends.dialect import token_count
+from unswayed.backends.openai_compatible import OPENAI
+from unswayed.backends.packed import MOST_PROBED, TOLERANCE
 from unswayed.backends.prices import FREE, load_prices
 from unswayed.backends.transport import LARGEST_BODY, plain_body, proxy_for
+from unswayed.backends.typed import TYPESAFE
+from unswayed.backends.typed_dialects import distribution
 from unswayed.base.errors import UnknownNameError, UsageError
 from unswayed.methods.voting import log_mean_by_candidate, mean_by_candidate
 from unswayed.model.items import Item
-from unswayed.model.permutations import Order, invert, orders
+from unswayed.model.permutations import Order, invert, orders, reverse
 from unswayed.model.presentation import Ask
 from unswayed.serving.correction import Correction
 from unswayed.serving.server import Server
@@ -35,7 +39,6 @@ from unswayed.serving.shapes import (
     ServeError,
     SystemOne,
     TypedQuestion,
-    distribution,
     need,
     parsed,
 )
@@ -50,10 +53,6 @@ MOST_QUESTIONS: Final = 64
 """Questions of one request: the least limit among known servers."""
 MOST_ALL: Final = 4
 """Options of a question that may be asked in all orders."""
-MOST_PROBED: Final = 4
-"""Orders that show whether questions of one request influence each other."""
-TOLERANCE: Final = 0.02
-"""Probabilities of questions asked alone and together may differ by this: some servers round."""
 
 HOPS: Final = frozenset(
     {
@@ -71,10 +70,7 @@ HOPS: Final = frozenset(
 REPLACED: Final = HOPS | {"content-type", "content-encoding", "accept-encoding"}
 """Headers of a request that the server writes itself."""
 
-SERVICES: Final = {
-    "systemone": Service("TYPESAFE", "https://api.typesafe.ai/v1"),
-    "decisions": Service("OPENAI", "https://api.openai.com/v1"),
-}
+SERVICES: Final = {"systemone": TYPESAFE, "decisions": OPENAI}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,18 +225,17 @@ class DecisionServer(Server):
         """Return a question with the orders it is asked in."""
         n, kind, name = len(question.options), question.kind, self.serving.orders
         own = tuple(range(n))
-        ends = (own, own[::-1]) if n > 1 else (own,)
         if name == "none" or not n or (kind == "noul" and not self.serving.polarity):
             return Spread(question, own, ())
         if kind != "choice":  # a scale has no other orders, and yes and no have two
-            return Spread(question, own, ends)
+            return Spread(question, own, reverse(n) if n > 1 else (own,))
         need(
             name != "all" or n <= MOST_ALL, 400, f"orders all: at most {MOST_ALL} options, got {n}"
         )
         api, options = question.api, question.options
         first = sorted(own, key=lambda place: api.key(options[place].value))
         try:
-            chosen = ends if name == "reverse" or n == 1 else orders(SETS.get(name, name), n)
+            chosen = orders(SETS.get(name, name), n) if n > 1 else (own,)
         except UsageError as error:
             raise ServeError(400, str(error)) from None
         return Spread(question, tuple(first), chosen)
@@ -274,14 +269,18 @@ class DecisionServer(Server):
         self.counts["choices"] += bool(spread.orders)
         if self.correction is not None and spread.item is not None:
             fitted = self.correction.corrected(spread.item, spread.asks, said)
-            probs = spread.restored(distribution(fitted))
+            probs = spread.restored(distribution(fitted)[0])
             return client.answer(spread.question, probs, replies[0] if own else {})
         probs, flipped = spread.mean(said, self.serving.mean)
         self.counts["flipped"] += flipped
         return client.answer(spread.question, probs, replies[0] if own else {})
 
     async def ask(
-        self, client: SystemOne, body: Json, sent: Mapping[str, TypedQuestion], request: web.Request
+        self,
+        client: SystemOne,
+        body: Json,
+        sent: Mapping[str, TypedQuestion],
+        request: web.Request,
     ) -> tuple[Json, dict[str, Json]]:
         """Return the first response with the usage of all, and the answers by name."""
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from unswayed.backends.faults import server_words
+from unswayed.backends.typed_dialects import distribution
 from unswayed.base.digests import digest
 from unswayed.base.errors import UnswayedError
 from unswayed.model.permutations import Order
@@ -93,19 +94,6 @@ def parsed(raw: bytes) -> Any:
         return json.loads(raw, object_pairs_hook=unique, parse_constant=constant)
     except RecursionError:
         raise ValueError("nested too deeply") from None
-
-
-def distribution(values: Sequence[Any]) -> list[float]:
-    """Return probabilities that sum to 1.
-
-    Raises:
-        ValueError: If they are none, or their sum is further from 1 than rounding explains.
-    """
-    if not all(type(value) in (int, float) and 0 <= value <= 1 for value in values):
-        raise ValueError("a probability is missing or not between 0 and 1")
-    if abs((total := sum(values)) - 1) > 0.01 * len(values) + 0.001:
-        raise ValueError(f"the probabilities sum to {total:.3f}")
-    return [value / total for value in values]
 
 
 def figures(question: TypedQuestion, probs: Sequence[float]) -> Json:
@@ -212,13 +200,13 @@ class SystemOne:
             return None
         if question.kind == "noul":
             yes = answer["noul" if self.binary == "noul" else "probability"]
-            return distribution([yes, 1 - yes])
+            return distribution([yes, 1 - yes])[0]
         values = self.values(answer["probabilities"])
         scale = question.kind == "score"
         names = [self.key(p if scale else o.value) for p, o in enumerate(question.options)]
         if values.keys() != set(names):
             raise ValueError("other options are answered than asked")
-        return distribution([values[name] for name in names])
+        return distribution([values[name] for name in names])[0]
 
     def key(self, value: str | bool | int) -> str:
         """Return the key of an option or a level among the probabilities of an answer."""

@@ -46,7 +46,8 @@ def pays_every_sample(reward: Reward) -> None:
         alone = [reward.sampled(*item) for item in zip(choices, right, strict=True)]
         np.testing.assert_allclose(paid, np.stack(alone))
         if reward.expected is not None:
-            probs = np.random.default_rng(n).dirichlet(np.ones(n), (50, 3))
+            presentations = 2 if reward.pairs_only else 3
+            probs = np.random.default_rng(n).dirichlet(np.ones(n), (50, presentations))
             expected = reward.expectation(probs, right)
             assert expected.shape == probs.shape
             assert np.isfinite(expected).all()
