@@ -394,11 +394,6 @@ class Finding:
         return ACCURACY if classes else ACCURACY_FRACTIONAL
 
     @property
-    def ties_left_out(self) -> int:
-        """Items that accuracy leaves out because their gold is a tie."""
-        return self.metrics.data.gold_ties if self.accuracy == ACCURACY_FRACTIONAL else 0
-
-    @property
     def ties(self) -> bool:
         """True if any method shares ties in its accuracy."""
         rates = [row.get(TIE_RATE) for row in self.metrics.methods.values()]
