@@ -126,7 +126,7 @@ BUDGETS: Final = {
     "model": 7960,
     "prompts": 1700,
     "report": 3800,
-    "serving": 1050,
+    "serving": 1087,
     "store": 1300,
     "testing": 1350,
     "tiny": 1200,
