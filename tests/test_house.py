@@ -112,18 +112,18 @@ def test_function_fits_a_screen(path: Path) -> None:
 
 
 BUDGETS: Final = {
-    ".": 1105,
-    "auditing": 4495,
+    ".": 1108,
+    "auditing": 4505,
     "backends": 7425,
     "base": 1075,
     "calls": 3055,
     "cli": 2540,
     "data": 6290,
     "ext": 150,
-    "methods": 4730,
+    "methods": 4735,
     "integrations": 410,
     "metrics": 4500,
-    "model": 7960,
+    "model": 7965,
     "prompts": 1700,
     "report": 3800,
     "serving": 1087,
