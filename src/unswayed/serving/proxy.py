@@ -55,16 +55,17 @@ MOST_ALL: Final = 4
 """Options of a question that may be asked in all orders."""
 
 HOPS: Final = frozenset(
-    {
+    [
         "connection",
         "keep-alive",
         "transfer-encoding",
         "te",
         "trailer",
         "upgrade",
+        "expect",
         "content-length",
         "host",
-    }
+    ]
 )
 """Headers of one connection, which are not passed on."""
 REPLACED: Final = HOPS | {"content-type", "content-encoding", "accept-encoding"}
@@ -152,6 +153,8 @@ class DecisionServer(Server):
         self.relays = f"/v1/{provider}"
         self.serving = serving
         self.correction = correction
+        if correction is not None:
+            self.about["method"] = correction.method.name
         self.timeout = reach.timeout
         self.address = resolve(
             SERVICES[provider],
@@ -287,13 +290,10 @@ class DecisionServer(Server):
         async def answered(*parts: Sequence[str]) -> tuple[Json, dict[str, Json]]:
             told = [self.api.write(body, {k: sent[k] for k in part}, client) for part in parts]
             raws = [json.dumps(part, allow_nan=False).encode() for part in told]
-            replies = await asyncio.gather(
-                *(
-                    self.post(raw, len(part), request)
-                    for raw, part in zip(raws, parts, strict=True)
-                ),
-                return_exceptions=True,
+            posts = (
+                self.post(raw, len(part), request) for raw, part in zip(raws, parts, strict=True)
             )
+            replies = await asyncio.gather(*posts, return_exceptions=True)
             answers: dict[str, Json] = {}
             said: Json = {}
             usage: Json = {}
@@ -312,7 +312,7 @@ class DecisionServer(Server):
             return {**said, "usage": usage}, answers
 
         names = list(sent)
-        async with self.probing:
+        async with asyncio.timeout(3 * self.timeout), self.probing:  # three requests in turn
             some = [name for name in names if JOINT in name][:MOST_PROBED]
             if self.apart is None and some:
                 alone, again = [await answered(*([name] for name in some)) for _ in range(2)]
@@ -337,11 +337,8 @@ class DecisionServer(Server):
         """Send a body to the model with the client's headers, within the budget."""
         most = self.cost(len(raw) * questions)
         budget = self.serving.budget
-        need(
-            budget is None or self.spent + self.held + most <= budget,
-            402,
-            f"the budget of {budget} USD is spent",
-        )
+        left = budget is None or self.spent + self.held + most <= budget
+        need(left, 402, f"the budget of {budget} USD is spent")
         kept = CIMultiDict((k, v) for k, v in request.headers.items() if k.lower() not in REPLACED)
         if self.token:
             kept.pop("Authorization", None)
@@ -349,17 +346,19 @@ class DecisionServer(Server):
                 kept["Authorization"] = f"Bearer {key}"
         kept.update({"Accept-Encoding": "identity", "Content-Type": "application/json"})
         self.held += most
+        charged = most  # a call that is given up may be answered and charged
         try:
             async with self.http.post(
-                self.url,
-                data=raw,
-                headers=kept,
-                allow_redirects=False,
-                proxy=self.proxy,
+                self.url, data=raw, headers=kept, allow_redirects=False, proxy=self.proxy
             ) as response:
                 body = await plain_body(response, LARGEST_BODY)
+            charged = most * (len(body) > LARGEST_BODY)
+        except aiohttp.ClientConnectorError:
+            charged = 0.0
+            raise
         finally:
             self.held -= most
+            self.spent += charged
         status = response.status
         need(len(body) <= LARGEST_BODY, 502, f"the model's answer exceeds {LARGEST_BODY} bytes")
         self.counts["upstream_requests"] += 1
