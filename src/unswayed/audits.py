@@ -40,7 +40,7 @@ from unswayed.base.sync import run_sync
 from unswayed.calls import Caller, CallPlan, OutcomeOf, Progress, Question, stop_on_interrupt
 from unswayed.data.importers import read_recording
 from unswayed.model.decisions import Decision
-from unswayed.model.items import ItemSet
+from unswayed.model.items import ItemSet, written_columns
 from unswayed.prompts import AskOptions, prompt_fingerprint
 from unswayed.report.collect import write_report
 from unswayed.result import AuditResult
@@ -106,6 +106,7 @@ def audit_data(
             "sample": selection.sample,
             "data_dir": None if selection.data_dir is None else str(selection.data_dir),
             "task": selection.task,
+            "columns": written_columns(selection.columns),
             "margin": measured.margin,
             "shots": _name_of(shots),
         },

@@ -6,8 +6,10 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import unswayed as us
@@ -19,6 +21,7 @@ from unswayed.model.items import ItemSet, encode_item
 from unswayed.prompts import PromptSettings
 
 MODEL = "simulated/judge?slot=2&noise=0.3"
+COLUMNS = "id=Nr.,prompt=My question,candidates=Ours,, so far|It's theirs"
 
 
 @pytest.fixture
@@ -28,6 +31,15 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = Path("my pairs; $HOME.jsonl")
     path.write_bytes(b"".join(encode_item(i) + b"\n" for i in simulated_items(120, 2, seed=3)))
     return path
+
+
+def rename_fields(data: Path) -> None:
+    """Write the items under the headings of `COLUMNS`."""
+    items = [json.loads(line) for line in data.read_text().splitlines()]
+    for item in items:
+        item["Nr."], item["My question"] = item.pop("id"), item.pop("prompt")
+        item["Ours, so far"], item["It's theirs"] = item.pop("candidates")
+    data.write_text("".join(f"{json.dumps(item)}\n" for item in items))
 
 
 def block_of(text: str) -> tuple[str, str]:
@@ -56,6 +68,8 @@ def carry_out(command: str) -> str:
     [
         ("direct,average", []),
         ("direct,cell-median", ["--labels", "X,it's", "--prompt", "modified-direct"]),
+        ("direct,average", ["--columns", COLUMNS]),
+        ("direct,cell-median", ["--columns", COLUMNS]),
     ],
 )
 def test_the_commands_and_the_python_work_and_reuse_the_calls(
@@ -66,6 +80,8 @@ def test_the_commands_and_the_python_work_and_reuse_the_calls(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("COLUMNS", "60")
+    if "--columns" in more:
+        rename_fields(data)
     given = ["audit", str(data), "--model", MODEL, "--methods", methods, "--out", "run", *more]
     assert main([*given, "--resamples", "100"]) == 0
     command, python = block_of(capsys.readouterr().out)
@@ -148,6 +164,15 @@ def test_items_in_memory_get_python_only() -> None:
     command, python = block_of(str(result))
     assert not command
     assert "us.calibrate('pride', items, " in python
+
+
+def test_extra_body_is_kept(data: Path) -> None:
+    result = us.audit(MODEL, data, methods="direct,average", resamples=100)
+    asked = {**result.record.run.asked, "extra_body": '{"effort": "low"}'}
+    run = msgspec.structs.replace(result.record.run, asked=asked)
+    command, python = block_of(str(us.AuditResult(replace(result.record, run=run))))
+    assert """--extra-body '{"effort": "low"}'""" in " ".join(command.split())
+    assert """extra_body='{"effort": "low"}'""" in " ".join(python.split())
 
 
 def test_an_address_is_kept_without_what_may_be_secret() -> None:

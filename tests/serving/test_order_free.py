@@ -19,6 +19,8 @@ from served import (
     run,
 )
 
+from unswayed.serving.shapes import SystemOne, TypedOption, TypedQuestion, figures
+
 PAIRS = [(ours, theirs) for ours in APIS for theirs in APIS]
 
 
@@ -129,6 +131,40 @@ def test_orders_none_changes_nothing(api: str) -> None:
 
     with DecisionStub() as stub:
         run(work)
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_orders_none_is_translated_in_its_own_order(api: str) -> None:
+    upstream = next(other for other in APIS if other != api)
+    names = ["support", "billing"]
+
+    async def work() -> None:
+        async with client_of(decision_server(stub.url, upstream, orders="none")) as post:
+            reply = await post(f"v1/{api}", body_of(api, names))
+        assert len(stub.bodies) == 1
+        probs = stub.probabilities([(name, TEXTS[name]) for name in names])
+        wanted = dict(zip(names, probs, strict=True))
+        assert probabilities(api, reply.json) == pytest.approx(wanted)
+
+    with DecisionStub() as stub:
+        run(work)
+
+
+@pytest.mark.parametrize(
+    ("kind", "probs", "sure"),
+    [
+        ("choice", [1.0], 1.0),
+        ("choice", [0.25, 0.75], 0.5),
+        ("choice", [0.5, 0.5], 0.0),
+        ("score", [1.0], 1.0),
+        ("score", [0.0, 1.0, 0.0], 1.0),
+        ("score", [0.2, 0.6, 0.2], 0.4),  # 1 - 0.4 / (2/3)
+    ],
+)
+def test_confidence_is_that_of_system_one(kind: str, probs: list[float], sure: float) -> None:
+    options = tuple(TypedOption(str(k), None, None) for k in range(len(probs)))
+    question = TypedQuestion(SystemOne(), kind, options, {})
+    assert figures(question, probs)["confidence"] == pytest.approx(sure)
 
 
 @pytest.mark.parametrize("api", APIS)

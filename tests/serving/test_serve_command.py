@@ -106,14 +106,25 @@ def test_port_in_use_is_one_line() -> None:
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_unknown_orders_are_refused_by_the_parser() -> None:
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        (["systemone/x", "--orders", "random"], "--orders"),
+        (["systemone/x", "--shadow", "0.1"], "--shadow tests a fitted file"),
+        (["simulated/judge", "--method", "pride.json", "--shadow", "0.1"], "decision model"),
+        (["simulated/judge", "--host", "0.0.0.0"], "UNSWAYED_SERVE_TOKEN"),
+        (["nobody/x"], "unknown provider"),
+    ],
+)
+def test_wrong_option_is_one_line(options: list[str], word: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "unswayed", "serve", "systemone/x", "--orders", "random"],
+        [sys.executable, "-m", "unswayed", "serve", *options],
         capture_output=True,
         text=True,
         check=False,
     )
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert word in done.stderr
 
 
 def snippets() -> dict[str, str]:

@@ -88,6 +88,7 @@ def test_fitted_question_is_asked_once_and_corrected(
                 for names in (NAMES, NAMES[::-1])
             ]
             assert [len(body["questions"]) for body in stub.bodies] == [2, 2]
+            assert (await post("health")).json["method"] == "pride"
             await post(f"v1/{api}", body_of(api, ["billing", "sales"]))
             assert len(stub.bodies[-1]["questions"]) == 3
         item = Item(id="q", task=Task.MCQ, prompt="?", candidates=("None of these", *NAMES[1:]))

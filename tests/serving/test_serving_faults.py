@@ -64,7 +64,8 @@ def test_fault_of_model_reaches_client(
     body = body_of(api, ["billing", "support"], f"fault:{fault} x")
 
     async def work() -> None:
-        async with client_of(decision_server(stub.url, upstream, timeout=0.2)) as post:
+        patience = 0.2 if fault == "slow" else 60.0
+        async with client_of(decision_server(stub.url, upstream, timeout=patience)) as post:
             reply = await post(f"v1/{api}", body)
             metrics = (await post("metrics")).raw.decode()
         assert_refused(api, reply, status)
@@ -362,6 +363,34 @@ def test_token_is_required_and_not_passed_on(api: str) -> None:
                 assert (await post(f"v1/{api}", body, headers=good)).status == 200
                 assert (await post("metrics", headers=good)).status == 200
         assert {headers["authorization"] for headers in stub.headers} == {"Bearer sk-model"}
+
+    with DecisionStub() as stub:
+        run(work)
+
+
+@both
+def test_token_of_other_bytes_is_401(api: str) -> None:
+    async def work() -> None:
+        server = decision_server(stub.url, api, token="secret")
+        async with running(server.application()) as url:
+            reader, writer = await asyncio.open_connection(*url.removeprefix("http://").split(":"))
+            writer.write(f"POST /v1/{api} HTTP/1.1\r\nHost: x\r\n".encode())
+            writer.write(b"Authorization: Bearer \xff\r\nContent-Length: 0\r\n\r\n")
+            assert b" 401 " in await reader.readline()
+            writer.close()
+
+    with DecisionStub() as stub:
+        run(work)
+
+
+@both
+def test_name_of_api_alone_passes_any_model_on(api: str) -> None:
+    async def work() -> None:
+        server = decision_server(stub.url, api)
+        server.name = ""
+        async with client_of(server) as post:
+            assert (await post(f"v1/{api}", raw_of(api, model="another"))).status == 200
+        assert {body["model"] for body in stub.bodies} == {"another"}
 
     with DecisionStub() as stub:
         run(work)

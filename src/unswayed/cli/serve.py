@@ -18,7 +18,9 @@ from unswayed.methods.fitted_file import load_method
 @with_options
 def serve(
     *,
-    model: Annotated[str, typer.Argument(help="systemone/NAME, decisions/NAME, or any judge.")],
+    model: Annotated[
+        str, typer.Argument(help="systemone/NAME, decisions/NAME, or any other judge.")
+    ],
     orders: Annotated[
         Literal["cyclic", "reverse", "williams", "all", "none"],
         typer.Option(help="Orders of the options to average over; none changes nothing."),
@@ -58,9 +60,10 @@ def serve(
     from unswayed.serving.server import JudgeServer, Server, run
 
     token = os.environ.get("UNSWAYED_SERVE_TOKEN", "")
-    if model.partition("/")[0] in SERVICES:
-        if shadow and method is None:
-            raise UsageError("--shadow tests a fitted file. Give it with --method.")
+    decides = model.partition("/")[0] in SERVICES
+    if shadow and (method is None or not decides):
+        raise UsageError("--shadow tests a fitted file of a decision model. Give it with --method.")
+    if decides:
         correction = None
         if method is not None:
             correction = Correction(load_method(method), open_backend(model, reach), shadow)
@@ -75,8 +78,6 @@ def serve(
             max_open=max_open,
         )
     else:
-        judge = Judge(
-            model, method=method_of(method, "given"), budget=budget, backend=reach, shadow=shadow
-        )
+        judge = Judge(model, method=method_of(method, "given"), budget=budget, backend=reach)
         server = JudgeServer(judge, token=token, max_open=max_open)
     run(server, host=host, port=port, timeout=reach.timeout)

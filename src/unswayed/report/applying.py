@@ -17,11 +17,11 @@ from unswayed.report.findings import Finding
 
 Asked = Mapping[str, str | int | float | bool | None]
 
-PROMPTS: Final = ("prompt", "template", "labels", "shots", "base_url")
+PROMPTS: Final = ("prompt", "template", "labels", "shots", "base_url", "extra_body")
 """Options that change an answer to the same item by the same model."""
 
-WHICH: Final = ("task", "data_dir")
-"""Options that select items, with the name of their set."""
+WHICH: Final = ("task", "data_dir", "columns")
+"""Options that select and read items, with the name of their set."""
 
 CALLS: Final = {
     "pairwise": 'compare("question", "answer one", "answer two")',

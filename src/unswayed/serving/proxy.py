@@ -55,7 +55,7 @@ MOST_ALL: Final = 4
 """Options of a question that may be asked in all orders."""
 
 HOPS: Final = frozenset(
-    {
+    [
         "connection",
         "keep-alive",
         "transfer-encoding",
@@ -64,7 +64,7 @@ HOPS: Final = frozenset(
         "upgrade",
         "content-length",
         "host",
-    }
+    ]
 )
 """Headers of one connection, which are not passed on."""
 REPLACED: Final = HOPS | {"content-type", "content-encoding", "accept-encoding"}
@@ -152,6 +152,8 @@ class DecisionServer(Server):
         self.relays = f"/v1/{provider}"
         self.serving = serving
         self.correction = correction
+        if correction is not None:
+            self.about["method"] = correction.method.name
         self.timeout = reach.timeout
         self.address = resolve(
             SERVICES[provider],
@@ -287,13 +289,10 @@ class DecisionServer(Server):
         async def answered(*parts: Sequence[str]) -> tuple[Json, dict[str, Json]]:
             told = [self.api.write(body, {k: sent[k] for k in part}, client) for part in parts]
             raws = [json.dumps(part, allow_nan=False).encode() for part in told]
-            replies = await asyncio.gather(
-                *(
-                    self.post(raw, len(part), request)
-                    for raw, part in zip(raws, parts, strict=True)
-                ),
-                return_exceptions=True,
+            posts = (
+                self.post(raw, len(part), request) for raw, part in zip(raws, parts, strict=True)
             )
+            replies = await asyncio.gather(*posts, return_exceptions=True)
             answers: dict[str, Json] = {}
             said: Json = {}
             usage: Json = {}
@@ -337,11 +336,8 @@ class DecisionServer(Server):
         """Send a body to the model with the client's headers, within the budget."""
         most = self.cost(len(raw) * questions)
         budget = self.serving.budget
-        need(
-            budget is None or self.spent + self.held + most <= budget,
-            402,
-            f"the budget of {budget} USD is spent",
-        )
+        left = budget is None or self.spent + self.held + most <= budget
+        need(left, 402, f"the budget of {budget} USD is spent")
         kept = CIMultiDict((k, v) for k, v in request.headers.items() if k.lower() not in REPLACED)
         if self.token:
             kept.pop("Authorization", None)

@@ -25,14 +25,7 @@ MOST_BYTES: Final = 4_000_000
 """Longest body of a request."""
 
 COUNTED: Final = (
-    "requests",
-    "choices",
-    "flipped",
-    "upstream_requests",
-    "upstream_input_tokens",
-    "failed",
-    "refused",
-    "passed_through",
+    "requests choices flipped upstream_requests upstream_input_tokens failed refused passed_through"
 )
 """Counters of `/metrics`; each is `unswayed_serve_…_total`."""
 
@@ -56,7 +49,7 @@ class Server:
         self.token = token
         self.max_open = max_open
         self.open = 0
-        self.counts: Counter[str] = Counter(dict.fromkeys(COUNTED, 0))
+        self.counts: Counter[str] = Counter(dict.fromkeys(COUNTED.split(), 0))
 
     def application(self) -> web.Application:
         """Return the application with its routes."""
@@ -76,7 +69,7 @@ class Server:
         if request.path == "/health":
             return await self.health(request)
         try:
-            token = request.headers.get("Authorization", "").encode()
+            token = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
             valid = not self.token or hmac.compare_digest(token, b"Bearer " + self.token.encode())
             need(valid, 401, "the token is missing or wrong")
             if request.method != "POST":

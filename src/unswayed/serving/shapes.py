@@ -250,12 +250,16 @@ class Decisions(SystemOne):
     """`POST /v1/decisions`, OpenAI's form: questions and answers by place."""
 
     path, state, binary, invalid = "decisions", "input", "predicate", 400
-    fields = SystemOne.fields - {"state"} | {
-        "input",
-        "safety_identifier",
-        "prompt_cache_key",
-        "prompt_cache_options",
-    }
+    fields = frozenset(
+        [
+            "model",
+            "input",
+            "questions",
+            "safety_identifier",
+            "prompt_cache_key",
+            "prompt_cache_options",
+        ]
+    )
 
     def read(self, body: Json) -> dict[str, TypedQuestion]:
         """Return the questions of a request."""

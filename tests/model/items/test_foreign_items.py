@@ -14,7 +14,7 @@ import unswayed as us
 from unswayed.base.errors import ItemError, UsageError
 from unswayed.cli import main
 from unswayed.model.items import ItemSet, items_of, load_items
-from unswayed.model.items.foreign import parse_columns
+from unswayed.model.items.foreign import parse_columns, written_columns
 
 
 def table(text: str) -> list[dict[str, str]]:
@@ -471,10 +471,10 @@ def test_wrong_columns_are_rejected(columns: str, reason: str) -> None:
 
 
 def test_signs_in_names_are_doubled() -> None:
-    assert parse_columns("prompt=a,,b,candidates=x||y|z") == {
-        "prompt": ("a,b",),
-        "candidates": ("x|y", "z"),
-    }
+    text = "prompt=a,,b,candidates=x||y|z"
+    columns = {"prompt": ("a,b",), "candidates": ("x|y", "z")}
+    assert parse_columns(text) == columns
+    assert written_columns(columns) == text
 
 
 def test_bad_row_is_named_by_its_column_and_line(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from unswayed.model.items.criteria import by_criterion, expanded
-from unswayed.model.items.foreign import rows_of_columns
+from unswayed.model.items.foreign import rows_of_columns, written_columns
 from unswayed.model.items.item import (
     TASKS,
     TOO_DEEP,
@@ -104,4 +104,5 @@ __all__ = [
     "turns_of",
     "unit_of",
     "units_of",
+    "written_columns",
 ]

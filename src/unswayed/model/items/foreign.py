@@ -89,6 +89,15 @@ def parse_columns(text: str) -> dict[str, Paths]:
     return columns
 
 
+def written_columns(columns: str | Mapping[str, str | Sequence[str]] | None) -> str | None:
+    """Return columns as `--columns` takes them."""
+    if columns is None or isinstance(columns, str):
+        return columns
+    lists = {ours: [own] if isinstance(own, str) else own for ours, own in columns.items()}
+    parts = (f"{ours}={'|'.join(own.replace('|', '||') for own in lists[ours])}" for ours in lists)
+    return ",".join(part.replace(",", ",,") for part in parts)
+
+
 def reading_of(
     records: Sequence[Record], given: Mapping[str, str | Sequence[str]], name: str
 ) -> ColumnReading:
