@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Annotated, Literal
 
 import typer
@@ -55,27 +56,23 @@ def serve(
 
     Clients change their base URL. Set UNSWAYED_SERVE_TOKEN to require a token.
     """
+    from unswayed.backends.client import HttpBackend
     from unswayed.serving.correction import Correction
-    from unswayed.serving.proxy import SERVICES, DecisionServer, Serving
+    from unswayed.serving.proxy import DecisionServer, Serving
     from unswayed.serving.server import JudgeServer, Server, run
+    from unswayed.serving.shapes import APIS
 
     token = os.environ.get("UNSWAYED_SERVE_TOKEN", "")
-    decides = model.partition("/")[0] in SERVICES
+    decides = f"/v1/{model.partition('/')[0]}" in APIS
     if shadow and (method is None or not decides):
         raise UsageError("--shadow tests a fitted file of a decision model. Give it with --method.")
     if decides:
-        correction = None
-        if method is not None:
-            correction = Correction(load_method(method), open_backend(model, reach), shadow)
+        backend = open_backend(model, replace(reach, pricing_only=not token))
+        assert isinstance(backend, HttpBackend)
+        correction = None if method is None else Correction(load_method(method), backend, shadow)
         settings = Serving(orders=orders, mean=mean, polarity=polarity, budget=budget)
         server: Server = DecisionServer(
-            model,
-            settings,
-            reach,
-            correction=correction,
-            environ=os.environ,
-            token=token,
-            max_open=max_open,
+            backend, settings, correction=correction, token=token, max_open=max_open
         )
     else:
         judge = Judge(model, method=method_of(method, "given"), budget=budget, backend=reach)

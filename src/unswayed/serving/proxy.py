@@ -15,16 +15,12 @@ from aiohttp import web
 from multidict import CIMultiDict
 from yarl import URL
 
-from unswayed.backends import BackendSettings
-from unswayed.backends.addresses import resolve
+from unswayed.backends.client import HttpBackend
 from unswayed.backends.dialect import token_count
-from unswayed.backends.openai_compatible import OPENAI
 from unswayed.backends.packed import MOST_PROBED, TOLERANCE
-from unswayed.backends.prices import FREE, load_prices
 from unswayed.backends.transport import LARGEST_BODY, plain_body, proxy_for
-from unswayed.backends.typed import TYPESAFE
 from unswayed.backends.typed_dialects import distribution
-from unswayed.base.errors import UnknownNameError, UsageError
+from unswayed.base.errors import UsageError
 from unswayed.methods.voting import log_mean_by_candidate, mean_by_candidate
 from unswayed.model.items import Item
 from unswayed.model.permutations import Order, invert, orders, reverse
@@ -69,8 +65,6 @@ HOPS: Final = frozenset(
 """Headers of one connection, which are not passed on."""
 REPLACED: Final = HOPS | {"content-type", "content-encoding", "accept-encoding"}
 """Headers of a request that the server writes itself."""
-
-SERVICES: Final = {"systemone": TYPESAFE, "decisions": OPENAI}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,37 +128,22 @@ class DecisionServer(Server):
 
     def __init__(
         self,
-        model: str,
+        backend: HttpBackend,
         serving: Serving,
-        reach: BackendSettings,
         *,
         correction: Correction | None = None,
-        environ: Mapping[str, str],
         **limits: Any,
     ) -> None:
+        model, self.backend, self.address = backend.model, backend, backend.address
         super().__init__({"model": model, "orders": serving.orders, "mean": serving.mean}, **limits)
         provider, _, self.name = model.partition("/")
-        if provider not in SERVICES:
-            raise UnknownNameError(
-                f"{model}: not a decision model. Use systemone/NAME or decisions/NAME."
-            )
-        self.api: SystemOne = APIS[f"/v1/{provider}"]
         self.relays = f"/v1/{provider}"
+        self.api: SystemOne = APIS[self.relays]
         self.serving = serving
         self.correction = correction
         if correction is not None:
             self.about["method"] = correction.method.name
-        self.timeout = reach.timeout
-        self.address = resolve(
-            SERVICES[provider],
-            base_url=reach.base_url,
-            environ=environ,
-            model=model,
-            needs_key=bool(self.token),
-        )
-        price = load_prices(reach.prices).find(model, own_address=self.address.is_own)
-        self.price = FREE if price is None and self.address.is_loopback else price
-        if serving.budget is not None and self.price is None:
+        if serving.budget is not None and backend.price(0, 0) is None:
             raise UsageError(f"{model} has no known price. Give --prices, or leave --budget out.")
         self.spent = self.held = 0.0
         self.apart: bool | None = None  # whether questions asked together influence each other
@@ -179,11 +158,10 @@ class DecisionServer(Server):
     async def context(self, app: web.Application) -> Any:
         """Keep connections to the model."""
         url = self.address.join(self.api.path)
-        self.url, self.proxy = URL(url, encoded=True), proxy_for(url)
-        if self.address.is_loopback:
-            self.proxy = None
+        self.url = URL(url, encoded=True)
+        self.proxy = None if self.address.is_loopback else proxy_for(url)
         async with aiohttp.ClientSession(
-            timeout=aiohttp.ClientTimeout(total=self.timeout),
+            timeout=aiohttp.ClientTimeout(total=self.backend.settings.timeout),
             connector=aiohttp.TCPConnector(limit=self.max_open),
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
@@ -193,7 +171,8 @@ class DecisionServer(Server):
 
     def gauges(self) -> dict[str, float]:
         """Return the spending, and the p-value of the last test for drift."""
-        figures = {} if self.price is None else {"spent_usd": round(self.spent, 9)}
+        priced = self.backend.price(0, 0) is not None
+        figures = {"spent_usd": round(self.spent, 9)} if priced else {}
         if self.correction is not None and self.correction.p_value is not None:
             figures["shadow_p_value"] = self.correction.p_value
         return figures
@@ -203,9 +182,7 @@ class DecisionServer(Server):
         client, raw = APIS[request.path], await request.read()
         body, own = client.body(raw, self.name), client is self.api
         asked = {} if own and self.serving.orders == "none" else client.read(body)
-        spreads = {
-            name: self.once(self.spread(question), body, client) for name, question in asked.items()
-        }
+        spreads = {name: self.spread(question, body) for name, question in asked.items()}
         if own and not any(spread.orders for spread in spreads.values()):
             self.counts["passed_through"] += 1
             sized = body.get("questions")
@@ -223,34 +200,27 @@ class DecisionServer(Server):
         more = said if own else {"model": said.get("model")}
         return web.json_response({**more, "answers": client.collect(parts), "usage": usage})
 
-    def spread(self, question: TypedQuestion) -> Spread:
-        """Return a question with the orders it is asked in."""
+    def spread(self, question: TypedQuestion, body: Json) -> Spread:
+        """Return a question with its orders, or with the one that a fitted method corrects."""
         n, kind, name = len(question.options), question.kind, self.serving.orders
         own = tuple(range(n))
         if name == "none" or not n or (kind == "noul" and not self.serving.polarity):
             return Spread(question, own, ())
         if kind != "choice":  # a scale has no other orders, and yes and no have two
             return Spread(question, own, reverse(n) if n > 1 else (own,))
-        need(
-            name != "all" or n <= MOST_ALL, 400, f"orders all: at most {MOST_ALL} options, got {n}"
-        )
+        few = name != "all" or n <= MOST_ALL
+        need(few, 400, f"orders all: at most {MOST_ALL} options, got {n}")
         api, options = question.api, question.options
-        first = sorted(own, key=lambda place: api.key(options[place].value))
+        first = tuple(sorted(own, key=lambda place: api.key(options[place].value)))
         try:
             chosen = orders(SETS.get(name, name), n) if n > 1 else (own,)
         except UsageError as error:
             raise ServeError(400, str(error)) from None
-        return Spread(question, tuple(first), chosen)
-
-    def once(self, spread: Spread, body: Json, client: SystemOne) -> Spread:
-        """Return a question asked in one order, if the fitted method corrects it."""
-        if self.correction is None or spread.question.kind != "choice" or not spread.orders:
-            return spread
-        options = [spread.question.options[place] for place in spread.first]
-        content = [body.get(client.state), spread.question.raw.get("instructions")]
-        content += [option.text for option in options]
-        item = self.correction.item([option.name for option in options], json.dumps(content))
-        if item is None:
+        spread, shown = Spread(question, first, chosen), [options[place] for place in first]
+        content = [body.get(api.state), question.raw.get("instructions"), *(o.text for o in shown)]
+        if self.correction is None or not (
+            item := self.correction.item([option.name for option in shown], json.dumps(content))
+        ):
             return spread
         return spread._replace(item=item, asks=self.correction.asks(item))
 
@@ -278,11 +248,7 @@ class DecisionServer(Server):
         return client.answer(spread.question, probs, replies[0] if own else {})
 
     async def ask(
-        self,
-        client: SystemOne,
-        body: Json,
-        sent: Mapping[str, TypedQuestion],
-        request: web.Request,
+        self, client: SystemOne, body: Json, sent: Mapping[str, TypedQuestion], request: web.Request
     ) -> tuple[Json, dict[str, Json]]:
         """Return the first response with the usage of all, and the answers by name."""
 
@@ -347,11 +313,7 @@ class DecisionServer(Server):
         self.held += most
         try:
             async with self.http.post(
-                self.url,
-                data=raw,
-                headers=kept,
-                allow_redirects=False,
-                proxy=self.proxy,
+                self.url, data=raw, headers=kept, allow_redirects=False, proxy=self.proxy
             ) as response:
                 body = await plain_body(response, LARGEST_BODY)
         finally:
@@ -365,19 +327,15 @@ class DecisionServer(Server):
             with contextlib.suppress(ValueError):
                 said = parsed(body)
             said = said if isinstance(said, dict) else {}
-            self.count(said.get("usage"), len(raw) * questions)
+            usage = said.get("usage")
+            tokens = token_count(usage.get("input_tokens")) if isinstance(usage, dict) else None
+            self.counts["upstream_input_tokens"] += tokens or 0
+            self.spent += most if tokens is None else self.cost(tokens)  # without a count the most
         return ModelReply(status, body, headers, said)
-
-    def count(self, usage: Any, most: int) -> None:
-        """Count the tokens of a response; without a count the most there can be."""
-        usage = usage if isinstance(usage, dict) else {}
-        tokens = token_count(usage.get("input_tokens"))
-        self.counts["upstream_input_tokens"] += tokens or 0
-        self.spent += self.cost(most if tokens is None else tokens)
 
     def cost(self, tokens: int) -> float:
         """Return the price of input tokens in USD."""
-        return 0.0 if self.price is None else self.price.of(tokens, 0)
+        return self.backend.price(tokens, 0) or 0.0
 
 
 def summed(a: Json, b: Json) -> Json:

@@ -68,30 +68,27 @@ class Server:
         """Check token and limits, and turn errors into answers in the API's own form."""
         if request.path == "/health":
             return await self.health(request)
+        asks = request.method == "POST"
         try:
             token = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
             valid = not self.token or hmac.compare_digest(token, b"Bearer " + self.token.encode())
             need(valid, 401, "the token is missing or wrong")
-            if request.method != "POST":
+            need(self.open < self.max_open or not asks, 429, f"{self.max_open} requests are open")
+            self.open += asks
+            self.counts["requests"] += asks
+            try:
                 return await handler(request)  # type: ignore[no-any-return]  # aiohttp's handlers
-            need(self.open < self.max_open, 429, f"{self.max_open} requests are open")
+            finally:
+                self.open -= asks
         except ServeError as error:
-            return self.refused(request, error)
-        self.open += 1
-        self.counts["requests"] += 1
-        try:
-            return await handler(request)  # type: ignore[no-any-return]
+            told = error
         except web.HTTPRequestEntityTooLarge:
-            return self.refused(request, ServeError(413, f"a body has at most {MOST_BYTES} bytes"))
+            told = ServeError(413, f"a body has at most {MOST_BYTES} bytes")
         except TimeoutError:
-            return self.refused(request, ServeError(504, "the model did not answer in time"))
+            told = ServeError(504, "the model did not answer in time")
         except aiohttp.ClientError as error:  # its text can hold headers
-            words = f"the model cannot be reached ({type(error).__name__})"
-            return self.refused(request, ServeError(502, words))
-        except ServeError as error:
-            return self.refused(request, error)
-        finally:
-            self.open -= 1
+            told = ServeError(502, f"the model cannot be reached ({type(error).__name__})")
+        return self.refused(request, told)
 
     def refused(self, request: web.Request, error: ServeError) -> web.Response:
         """Return an error, counted as the client's or as the model's."""
