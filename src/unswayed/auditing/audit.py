@@ -159,7 +159,7 @@ class Audit:
         if outcome_of is None:
             counts = await caller.ask(calls, priced=priced, progress=progress, stop=stop)
         else:
-            counts = await caller.take(calls, outcome_of, stop=stop)
+            counts = await caller.take(calls, outcome_of, stop or asyncio.Event())
         warnings, needed = self.plan.warnings, None
         if counts.left_out:
             warnings.append(

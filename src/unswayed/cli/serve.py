@@ -11,7 +11,7 @@ import typer
 from unswayed.backends import BackendSettings, open_backend
 from unswayed.base.errors import UsageError
 from unswayed.calls.judge import Judge
-from unswayed.cli.judge import method_of
+from unswayed.cli.judge import Shadow, method_of
 from unswayed.cli.options import with_options
 from unswayed.methods.fitted_file import load_method
 
@@ -38,12 +38,7 @@ def serve(
         str | None,
         typer.Option(help="File that calibrate wrote; other judges: also the name of a method."),
     ] = None,
-    shadow: Annotated[
-        float,
-        typer.Option(
-            min=0, max=1, help="Share of questions to ask again in all orders, for drift."
-        ),
-    ] = 0.0,
+    shadow: Shadow = 0.0,
     budget: Annotated[
         float | None, typer.Option(min=0, help="Spending limit in USD; then answers are 402.")
     ] = None,

@@ -26,12 +26,11 @@ from unswayed.model.items import Item
 from unswayed.model.permutations import Order, invert, orders, reverse
 from unswayed.model.presentation import Ask
 from unswayed.serving.correction import Correction
-from unswayed.serving.server import Server
+from unswayed.serving.server import RelayedError, Server
 from unswayed.serving.shapes import (
     APIS,
     JOINT,
     Json,
-    RelayedError,
     ServeError,
     SystemOne,
     TypedQuestion,
@@ -114,15 +113,6 @@ class Spread(NamedTuple):
         return [probs[place] for place in invert(self.first)] if self.first else list(probs)
 
 
-class ModelReply(NamedTuple):
-    """A response of the model's server."""
-
-    status: int
-    body: bytes
-    headers: CIMultiDict[str]
-    said: Json
-
-
 class DecisionServer(Server):
     """Both APIs in front of a model of one of them."""
 
@@ -187,9 +177,9 @@ class DecisionServer(Server):
             self.counts["passed_through"] += 1
             sized = body.get("questions")
             count = len(sized) if isinstance(sized, dict | list) else 1
-            reply = await self.post(raw, count, request)
+            reply, _ = await self.post(raw, count, request)
             self.counts["failed"] += reply.status >= 400
-            return web.Response(status=reply.status, body=reply.body, headers=reply.headers)
+            return reply
         sent = {k: q for name, spread in spreads.items() for k, q in spread.variants(name).items()}
         try:
             said, answers = await self.ask(client, body, sent, request)
@@ -265,15 +255,16 @@ class DecisionServer(Server):
             for part, reply in zip(parts, replies, strict=True):
                 if isinstance(reply, BaseException):
                     raise reply
-                status, usage_ = reply.status, reply.said.get("usage") or {}
+                response, own = reply
+                status, usage_ = response.status, own.get("usage") or {}
                 need(status == 200 or status >= 400, 502, f"the model's server answered {status}")
                 if status != 200:
-                    raise RelayedError(reply.status, reply.body, reply.headers)
-                answers |= zip(part, self.api.answers(reply.said, part), strict=True)
+                    raise RelayedError(response)
+                answers |= zip(part, self.api.answers(own, part), strict=True)
                 cut = usage_.get("truncated") or usage_.get("state_tokens_dropped")
                 need(not cut, 502, "the model cut the state and would decide on a part of it")
                 usage = summed(usage, usage_)
-                said = said or reply.said
+                said = said or own
             return {**said, "usage": usage}, answers
 
         names = list(sent)
@@ -298,8 +289,10 @@ class DecisionServer(Server):
         )
         return difference > max(TOLERANCE, 2 * noise)
 
-    async def post(self, raw: bytes, questions: int, request: web.Request) -> ModelReply:
-        """Send a body to the model with the client's headers, within the budget."""
+    async def post(
+        self, raw: bytes, questions: int, request: web.Request
+    ) -> tuple[web.Response, Json]:
+        """Send a body to the model with the client's headers, within the budget; return its reply, read."""
         most = self.cost(len(raw) * questions)
         budget = self.serving.budget
         left = budget is None or self.spent + self.held + most <= budget
@@ -331,7 +324,7 @@ class DecisionServer(Server):
             tokens = token_count(usage.get("input_tokens")) if isinstance(usage, dict) else None
             self.counts["upstream_input_tokens"] += tokens or 0
             self.spent += most if tokens is None else self.cost(tokens)  # without a count the most
-        return ModelReply(status, body, headers, said)
+        return web.Response(status=status, body=body, headers=headers), said
 
     def cost(self, tokens: int) -> float:
         """Return the price of input tokens in USD."""

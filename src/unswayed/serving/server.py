@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import hmac
 from collections import Counter
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import aiohttp
 import msgspec
 from aiohttp import web
 
 from unswayed.backends.addresses import is_loopback
+from unswayed.backends.faults import server_words
 from unswayed.base.errors import ItemError, UnswayedError, UsageError
 from unswayed.calls.judge import Judge
 from unswayed.calls.judging import JudgeFailure
 from unswayed.model.faces import named
 from unswayed.model.items import Item, check_item
-from unswayed.serving.shapes import APIS, Decisions, Json, RelayedError, ServeError, need
+from unswayed.serving.shapes import APIS, Decisions, Json, ServeError, need
 
 MOST_BYTES: Final = 4_000_000
 """Longest body of a request."""
@@ -31,6 +32,14 @@ COUNTED: Final = (
 
 HEADERS: Final = {429: {"Retry-After": "1"}, 401: {"WWW-Authenticate": "Bearer"}}
 """Headers of errors by status."""
+
+
+class RelayedError(ServeError):
+    """An error of the model's server, which goes to the client as it is."""
+
+    def __init__(self, reply: web.Response) -> None:
+        super().__init__(reply.status, server_words(cast(bytes, reply.body)))
+        self.reply = reply
 
 
 class Server:
@@ -95,11 +104,11 @@ class Server:
         failed = error.status >= 500 or isinstance(error, RelayedError)
         self.counts["failed" if failed else "refused"] += 1
         if isinstance(error, RelayedError) and request.path == self.relays:
-            return web.Response(status=error.status, body=error.body, headers=error.headers)
+            return error.reply
         body = APIS.get(request.path, ERRORS).error(error.status, str(error))
         headers = dict(HEADERS.get(error.status, {}))
-        if isinstance(error, RelayedError) and "Retry-After" in error.headers:
-            headers["Retry-After"] = error.headers["Retry-After"]
+        if isinstance(error, RelayedError) and "Retry-After" in error.reply.headers:
+            headers["Retry-After"] = error.reply.headers["Retry-After"]
         return web.json_response(body, status=error.status, headers=headers)
 
     async def health(self, request: web.Request) -> web.Response:

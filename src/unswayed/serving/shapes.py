@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from unswayed.backends.faults import server_words
 from unswayed.backends.typed_dialects import distribution
 from unswayed.base.digests import digest
 from unswayed.base.errors import UnswayedError
@@ -26,14 +25,6 @@ class ServeError(UnswayedError):
     def __init__(self, status: int, words: str) -> None:
         super().__init__(words)
         self.status = status
-
-
-class RelayedError(ServeError):
-    """An error of the model's server, which goes to the client as it is."""
-
-    def __init__(self, status: int, body: bytes, headers: Mapping[str, str]) -> None:
-        super().__init__(status, server_words(body))
-        self.body, self.headers = body, headers
 
 
 class TypedOption(NamedTuple):
