@@ -5,6 +5,7 @@ aiohttp is imported with this module, which is loaded when a server starts.
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 from collections import Counter
 from typing import Any, Final, cast
@@ -24,6 +25,9 @@ from unswayed.serving.shapes import APIS, Decisions, Json, ServeError, need
 
 MOST_BYTES: Final = 4_000_000
 """Longest body of a request."""
+
+SLOWEST: Final = 60
+"""Seconds in which the body of a request must arrive."""
 
 COUNTED: Final = (
     "requests choices flipped upstream_requests upstream_input_tokens failed refused passed_through"
@@ -82,6 +86,8 @@ class Server:
             token = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
             valid = not self.token or hmac.compare_digest(token, b"Bearer " + self.token.encode())
             need(valid, 401, "the token is missing or wrong")
+            if asks:
+                await receive(request)
             need(self.open < self.max_open or not asks, 429, f"{self.max_open} requests are open")
             self.open += asks
             self.counts["requests"] += asks
@@ -91,8 +97,6 @@ class Server:
                 self.open -= asks
         except ServeError as error:
             told = error
-        except web.HTTPRequestEntityTooLarge:
-            told = ServeError(413, f"a body has at most {MOST_BYTES} bytes")
         except TimeoutError:
             told = ServeError(504, "the model did not answer in time")
         except aiohttp.ClientError as error:  # its text can hold headers
@@ -129,6 +133,20 @@ class Server:
 
 ERRORS: Final = Decisions()
 """Form of errors of other routes."""
+
+
+async def receive(request: web.Request) -> None:
+    """Read the body of a request, which aiohttp keeps; a slow client holds no place meanwhile."""
+    try:
+        async with asyncio.timeout(SLOWEST):
+            await request.read()
+    except TimeoutError:
+        raise ServeError(408, f"the body took longer than {SLOWEST} seconds") from None
+    except web.HTTPRequestEntityTooLarge:
+        raise ServeError(413, f"a body has at most {MOST_BYTES} bytes") from None
+    except web.RequestPayloadError:
+        request.content.feed_eof()  # the rest is not read
+        raise ServeError(400, "the body does not have its encoding") from None
 
 
 class JudgeRequest(msgspec.Struct, forbid_unknown_fields=True):
@@ -169,7 +187,13 @@ class JudgeServer(Server):
             else:
                 item = named(item)
             outcome = await anext(self.judge.averdicts([item]))
-        except (msgspec.MsgspecError, ItemError, UsageError) as error:
+        except (
+            msgspec.MsgspecError,
+            UnicodeDecodeError,
+            RecursionError,
+            ItemError,
+            UsageError,
+        ) as error:
             raise ServeError(400, str(error)) from None
         except UnswayedError as error:
             raise ServeError(502, str(error)) from None
