@@ -130,7 +130,7 @@ class DecisionServer(Server):
         provider, _, self.name = model.partition("/")
         self.relays = f"/v1/{provider}"
         self.api: SystemOne = APIS[self.relays]
-        self.serving = serving
+        self.serving, self.timeout = serving, backend.settings.timeout
         self.correction = correction
         if correction is not None:
             self.about["method"] = correction.method.name
@@ -152,7 +152,7 @@ class DecisionServer(Server):
         self.url = URL(url, encoded=True)
         self.proxy = None if self.address.is_loopback else proxy_for(url)
         async with aiohttp.ClientSession(
-            timeout=aiohttp.ClientTimeout(total=self.backend.settings.timeout),
+            timeout=aiohttp.ClientTimeout(total=self.timeout),
             connector=aiohttp.TCPConnector(limit=self.max_open),
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
