@@ -119,6 +119,8 @@ class Judging:
             method.check(label_set=(prompts.label_set or label_set_of(size, prompts))[:size])
             method.check(prompt_fingerprint=fingerprint)
             chosen = method.load()
+        elif isinstance(method, str) and method.endswith(".json"):
+            raise UsageError(f"{method} is a file. Give us.load_method({method!r}) as the method.")
         else:
             chosen = parse_method(method) if isinstance(method, str) else method
         if not is_fitted(chosen):
