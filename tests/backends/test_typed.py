@@ -14,7 +14,7 @@ import unswayed as us
 from unswayed.backends import BackendSettings, open_backend
 from unswayed.backends.typed import TEMPLATES, TypedPrompt
 from unswayed.base.errors import UsageError
-from unswayed.model.items import Message, as_item
+from unswayed.model.items import Item, Message, Task, as_item
 from unswayed.model.presentation import Ask, Presentation, canonical
 from unswayed.prompts import PromptSettings, render
 
@@ -238,9 +238,8 @@ TEXT = st.text(
 @settings(max_examples=60, deadline=None)
 @given(TEXT, st.lists(TEXT, min_size=2, max_size=4, unique=True), st.randoms())
 def test_message_holds_item_exactly(prompt, texts, random) -> None:
-    item = as_item(
-        {"id": "x", "task": "mcq", "prompt": f"p{prompt}", "candidates": [f"c{t}" for t in texts]}
-    )
+    texts = tuple(f"c{text}" for text in texts)
+    item = Item(id="x", task=Task.MCQ, prompt=f"p{prompt}", candidates=texts)
     order = list(range(item.n))
     random.shuffle(order)
     shown = Presentation(tuple(order), canonical(item.n).labels)

@@ -114,6 +114,7 @@ def asked(api: str, **question: Any) -> bytes:
     [
         ("no JSON", "not JSON"),
         ("NaN", "NaN"),
+        ("large number", "too large"),
         ("deep", "nested"),
         ("list", "not a JSON object"),
         ("no questions", "questions"),
@@ -136,6 +137,7 @@ def test_bad_request_is_refused_before_any_call(api: str, name: str, word: str) 
     raw = {
         "no JSON": b"{",
         "NaN": b'{"model": NaN}',
+        "large number": b'{"model": "stub-1", "state": 1e999}',
         "deep": b"[" * 100_000,
         "list": b"[]",
         "no questions": b'{"model": "stub-1", "state": "s", "input": "s"}',

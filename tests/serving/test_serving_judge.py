@@ -59,6 +59,8 @@ def test_item_without_id_is_named_by_its_content() -> None:
     ("body", "word"),
     [
         (b"{", "truncated"),
+        (b'{"prompt": "\xff"}', "utf-8"),
+        (b'{"prompt": ' + b"[" * 100_000, "recursion"),
         ({**ITEM, "gold": 1}, "gold"),
         ({"prompt": "Which?"}, "candidates"),
         ({**ITEM, "candidates": ["one"]}, "candidates"),

@@ -62,6 +62,7 @@ HOPS: Final = frozenset(
         "te",
         "trailer",
         "upgrade",
+        "expect",
         "content-length",
         "host",
     ]
@@ -311,7 +312,7 @@ class DecisionServer(Server):
             return {**said, "usage": usage}, answers
 
         names = list(sent)
-        async with self.probing:
+        async with asyncio.timeout(3 * self.timeout), self.probing:  # three requests in turn
             some = [name for name in names if JOINT in name][:MOST_PROBED]
             if self.apart is None and some:
                 alone, again = [await answered(*([name] for name in some)) for _ in range(2)]
@@ -345,17 +346,19 @@ class DecisionServer(Server):
                 kept["Authorization"] = f"Bearer {key}"
         kept.update({"Accept-Encoding": "identity", "Content-Type": "application/json"})
         self.held += most
+        charged = most  # a call that is given up may be answered and charged
         try:
             async with self.http.post(
-                self.url,
-                data=raw,
-                headers=kept,
-                allow_redirects=False,
-                proxy=self.proxy,
+                self.url, data=raw, headers=kept, allow_redirects=False, proxy=self.proxy
             ) as response:
                 body = await plain_body(response, LARGEST_BODY)
+            charged = most * (len(body) > LARGEST_BODY)
+        except aiohttp.ClientConnectorError:
+            charged = 0.0
+            raise
         finally:
             self.held -= most
+            self.spent += charged
         status = response.status
         need(len(body) <= LARGEST_BODY, 502, f"the model's answer exceeds {LARGEST_BODY} bytes")
         self.counts["upstream_requests"] += 1

@@ -5,6 +5,7 @@ aiohttp is imported with this module, which is loaded when a server starts.
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 from collections import Counter
 from typing import Any, Final
@@ -23,6 +24,9 @@ from unswayed.serving.shapes import APIS, Decisions, Json, RelayedError, ServeEr
 
 MOST_BYTES: Final = 4_000_000
 """Longest body of a request."""
+
+SLOWEST: Final = 60
+"""Seconds in which the body of a request must arrive."""
 
 COUNTED: Final = (
     "requests choices flipped upstream_requests upstream_input_tokens failed refused passed_through"
@@ -74,6 +78,7 @@ class Server:
             need(valid, 401, "the token is missing or wrong")
             if request.method != "POST":
                 return await handler(request)  # type: ignore[no-any-return]  # aiohttp's handlers
+            await receive(request)
             need(self.open < self.max_open, 429, f"{self.max_open} requests are open")
         except ServeError as error:
             return self.refused(request, error)
@@ -81,8 +86,6 @@ class Server:
         self.counts["requests"] += 1
         try:
             return await handler(request)  # type: ignore[no-any-return]
-        except web.HTTPRequestEntityTooLarge:
-            return self.refused(request, ServeError(413, f"a body has at most {MOST_BYTES} bytes"))
         except TimeoutError:
             return self.refused(request, ServeError(504, "the model did not answer in time"))
         except aiohttp.ClientError as error:  # its text can hold headers
@@ -125,6 +128,20 @@ ERRORS: Final = Decisions()
 """Form of errors of other routes."""
 
 
+async def receive(request: web.Request) -> None:
+    """Read the body of a request, which aiohttp keeps; a slow client holds no place meanwhile."""
+    try:
+        async with asyncio.timeout(SLOWEST):
+            await request.read()
+    except TimeoutError:
+        raise ServeError(408, f"the body took longer than {SLOWEST} seconds") from None
+    except web.HTTPRequestEntityTooLarge:
+        raise ServeError(413, f"a body has at most {MOST_BYTES} bytes") from None
+    except web.RequestPayloadError:
+        request.content.feed_eof()  # the rest is not read
+        raise ServeError(400, "the body does not have its encoding") from None
+
+
 class JudgeRequest(msgspec.Struct, forbid_unknown_fields=True):
     """An item to judge."""
 
@@ -163,7 +180,13 @@ class JudgeServer(Server):
             else:
                 item = named(item)
             outcome = await anext(self.judge.averdicts([item]))
-        except (msgspec.MsgspecError, ItemError, UsageError) as error:
+        except (
+            msgspec.MsgspecError,
+            UnicodeDecodeError,
+            RecursionError,
+            ItemError,
+            UsageError,
+        ) as error:
             raise ServeError(400, str(error)) from None
         except UnswayedError as error:
             raise ServeError(502, str(error)) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -16,6 +17,8 @@ Json = dict[str, Any]  # Any: a JSON value
 
 JOINT: Final = "\x1f"
 """Separates the name of a question from the number of its order."""
+SIDES: Final = {"true", "false"}
+"""Names of the described sides of a yes-no question."""
 EQUAL: Final = 1e-12
 """Mean probabilities closer than this are equal."""
 
@@ -76,7 +79,7 @@ def need(valid: object, status: int, words: str) -> None:
 
 
 def parsed(raw: bytes) -> Any:
-    """Return the value of JSON without repeated names and without NaN.
+    """Return the value of JSON without repeated names, NaN and infinite numbers.
 
     Raises:
         ValueError: If it is anything else.
@@ -90,8 +93,15 @@ def parsed(raw: bytes) -> Any:
     def constant(name: str) -> None:
         raise ValueError(f"{name} is not JSON")
 
+    def finite(digits: str) -> float:
+        if math.isinf(value := float(digits)):
+            raise ValueError("a number is too large")
+        return value
+
     try:
-        return json.loads(raw, object_pairs_hook=unique, parse_constant=constant)
+        return json.loads(
+            raw, object_pairs_hook=unique, parse_constant=constant, parse_float=finite
+        )
     except RecursionError:
         raise ValueError("nested too deeply") from None
 
@@ -147,7 +157,7 @@ class SystemOne:
         elif kind == "score":
             need(isinstance(criteria, list) and criteria, self.invalid, "criteria: not a list")
             criteria = dict(enumerate(criteria or ()))
-        elif kind != "noul" or set(criteria or ()) != {"true", "false"}:
+        elif kind != "noul" or not isinstance(criteria, dict) or set(criteria) != SIDES:
             criteria = {}
         options = ((value, text, text) for value, text in (criteria or {}).items())
         return TypedQuestion(self, kind, tuple(TypedOption(*option) for option in options), raw)
