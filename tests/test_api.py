@@ -390,6 +390,8 @@ def test_python_fits_and_judges_as_the_commands_do(file: Path, tmp_path: Path) -
     assert "consistency=0." in repr(shown[-1])
     with pytest.raises(UsageError, match=r"is a file. Give us.load_method\('python.json'\)"):
         us.Judge(MODEL, method="python.json")
+    with pytest.raises(UsageError, match=r"`unswayed calibrate pride ...` or us.calibrate"):
+        us.Judge(MODEL, method="pride")
 
 
 @pytest.fixture(scope="module")
