@@ -379,7 +379,7 @@ BAD: dict[str, tuple[list[dict[str, Any]], str]] = {
     ),
     "neither": (
         [{"question": "q", "choices": ["a", "b"], "answer": "42"}],
-        "answer is '42' where the candidates are 'a', 'b'",
+        "answer is '42' where the candidates are 'a', 'b'.*name of a column, add --columns candidates=",
     ),
     "nothing": ([{"x": 1, "y": 2}], r"no candidates among its fields \(x, y\)"),
     "no prompt": ([{"choices": ["a", "b"]}], "no prompt among its fields"),

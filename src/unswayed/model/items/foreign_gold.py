@@ -90,7 +90,8 @@ def gold_reading(
         shown = ", ".join(f"{str(cell)[:20]!r}" for cell in cells)
         raise ItemError(
             f"{name}: {column} is {str(gold)[:40]!r} where the candidates are {shown}: it is not a letter, an "
-            "index or the text of one. Leave the column out, or write an index into gold."
+            "index or the text of one. If it is the name of a column, add --columns candidates=FIRST|SECOND; "
+            "otherwise write an index into gold."
         )
     return next(iter(ways))
 
