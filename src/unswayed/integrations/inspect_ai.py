@@ -308,7 +308,7 @@ def mcq(data: str = "tiny-mcq", orders: str = "cyclic", seed: int = 0) -> Task:
         target = "".join(ascii_uppercase[right] for right in item.gold_candidates())
         if len(target) > 1:
             raise UsageError(
-                f"{item.id} has several right answers, which Inspect would want together."
+                f"{item.id} has several right answers, which Inspect expects together."
             )
         metadata = {"permutable": item.permutable}
         choices, prompt = list(map(text_of, item.candidates)), text_of(item.prompt)
