@@ -155,7 +155,7 @@ def method_table() -> str:
 def short_table() -> str:
     """The methods to know first: idea, calls per item, need of probabilities."""
     rows = []
-    for name in ("average", "vote", "pride", "contextual", "pcf"):
+    for name in ("average", "vote", "pride", "contextual"):
         about = METHODS.load(name).about
         needs = "yes" if Evidence.PROBS in METHODS.load(name).reads else "no"
         rows.append((f"[`{name}`](docs/methods/{name}.md)", about.idea, about.calls, needs))

@@ -285,6 +285,8 @@ def test_records_data_frames_data_sets_and_csv_give_the_metrics_of_json_lines(
     flat.to_csv(table, index=False)
     frame = pandas.DataFrame(rows)
     arrays = frame.assign(candidates=frame["candidates"].map(lambda texts: np.array(texts)))
+    dated = flat.assign(**{"meta.when": pandas.Timestamp("2026-01-02")})
+    assert us.load_data(dated, columns=None)[0].meta["when"] == "2026-01-02T00:00:00"
     for name, given in (
         ("list", rows),
         ("generator", (row for row in rows)),
@@ -326,6 +328,10 @@ def test_notebooks_show_results_and_verdicts_escaped() -> None:
     assert "<script" not in page
     with us.Judge(MODEL, method="vote") as judge:
         (verdict,) = judge.verdicts([us.Item(**rows[0])])  # type: ignore[arg-type]
+        with pytest.raises(ItemError, match="neither an item nor a mapping"):
+            list(judge.verdicts("items.jsonl"))  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=r"load_items\(\): path .*expected str"):
+        us.load_items(rows)  # type: ignore[arg-type]
     assert isinstance(verdict, us.Verdict)
     assert "&lt;b&gt;0" in verdict._repr_html_()
     assert "<b>" not in verdict._repr_html_()
@@ -377,6 +383,15 @@ def test_python_fits_and_judges_as_the_commands_do(file: Path, tmp_path: Path) -
     with us.Judge(MODEL, method=method, calls=tmp_path / "python.calls") as judge:
         list(judge.verdicts(us.load_items(file)))
         assert judge.counts.made == 0
+    shown = [fitted, method, us.load_items(file), us.audit(MODEL, file, resamples=100)["direct"]]
+    assert (
+        max(len(repr(value)) for value in shown) < 1_500
+    )  # a notebook shows the last line of a cell
+    assert "consistency=0." in repr(shown[-1])
+    with pytest.raises(UsageError, match=r"is a file. Give us.load_method\('python.json'\)"):
+        us.Judge(MODEL, method="python.json")
+    with pytest.raises(UsageError, match=r"`unswayed calibrate pride ...` or us.calibrate"):
+        us.Judge(MODEL, method="pride")
 
 
 @pytest.fixture(scope="module")

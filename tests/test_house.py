@@ -112,18 +112,18 @@ def test_function_fits_a_screen(path: Path) -> None:
 
 
 BUDGETS: Final = {
-    ".": 1105,
-    "auditing": 4495,
-    "backends": 7425,
+    ".": 1108,
+    "auditing": 4505,
+    "backends": 7428,
     "base": 1075,
     "calls": 3055,
     "cli": 2540,
     "data": 6290,
     "ext": 150,
-    "methods": 4730,
+    "methods": 4735,
     "integrations": 410,
     "metrics": 4500,
-    "model": 7960,
+    "model": 7965,
     "prompts": 1700,
     "report": 3800,
     "serving": 1087,
@@ -137,7 +137,7 @@ BUDGETS: Final = {
 ONCE: Final = {
     ".": 2,
     "auditing": 11,
-    "backends": 7453,
+    "backends": 8,
     "base": 1,
     "calls": 1,
     "cli": 6,

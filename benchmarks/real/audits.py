@@ -5,7 +5,7 @@
 `models.py` makes the models, each in a folder of its name. The data folder holds the original files of
 ARC-Challenge (`arc/`), MMLU (`mmlu/`) and LLMBar (`llmbar/`), plain or compressed. Items are taken in the order
 of a hash of their ids. Models run on the CPU with one thread; the command takes hours and loads nothing that is
-finished. `--only MODEL/SET` restricts it.
+finished. `--sets arc mmlu` leaves out the pairs.
 """
 
 from __future__ import annotations
@@ -132,27 +132,25 @@ def main() -> None:
     )
     for name in ("models", "data", "runs"):
         parser.add_argument(f"--{name}", type=Path, required=True, metavar="FOLDER")
-    parser.add_argument("--only", metavar="MODEL/SET", help="such as smollm2-135m/arc")
+    parser.add_argument("--sets", nargs="+", default=list(SETS), choices=SETS, metavar="SET")
     add_write(parser, "real-models")
     given = parser.parse_args()
     tables: dict[str, Table] = {}
-    for name, read in SETS.items():
+    for name in given.sets:
         tables[name] = Table(COLUMNS)
-        for model, limit in ((model, limits[name]) for model, limits in LIMITS.items()):
-            if given.only in (None, f"{model}/{name}"):
-                items = sorted(
-                    read(given.data),
-                    key=lambda item: hashlib.sha256(item["id"].encode()).digest(),
-                )
-                result = us.audit(
-                    model=f"hf/{given.models / model}",
-                    items=items[:limit],
-                    methods=METHODS,
-                    device="cpu",
-                    out=given.runs / f"{model}-{name}",
-                )
-                for cells in rows(result.metrics):
-                    tables[name].add(model, min(limit, len(items)), *cells)
+        items = sorted(
+            SETS[name](given.data), key=lambda item: hashlib.sha256(item["id"].encode()).digest()
+        )
+        for model, limits in LIMITS.items():
+            result = us.audit(
+                model=f"hf/{given.models / model}",
+                items=items[: limits[name]],
+                methods=METHODS,
+                device="cpu",
+                out=given.runs / f"{model}-{name}",
+            )
+            for cells in rows(result.metrics):
+                tables[name].add(model, len(items[: limits[name]]), *cells)
     if given.write:
         for name, table in tables.items():
             table.keep("real-models", name)

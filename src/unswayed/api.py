@@ -13,7 +13,7 @@ from unswayed.auditing.settings import AuditSettings
 from unswayed.audits import audit_data
 from unswayed.backends import Backend, BackendSettings, backend_of
 from unswayed.base.arguments import checked, takes
-from unswayed.base.errors import BackendError
+from unswayed.base.errors import BackendError, UnswayedError
 from unswayed.base.sync import run_sync
 from unswayed.base.version import VERSION
 from unswayed.calls import Caller, Progress, RunSettings, stop_on_interrupt
@@ -100,7 +100,7 @@ def assert_unswayed(
     items: Source,
     *,
     max_flip: float | None = 0.1,
-    fail_if: Sequence[str] = (),
+    fail_if: str | Sequence[str] = (),
     rule: Rule = "shown",
     max_failed_share: float = 0.0,
     **options: Any,
@@ -111,7 +111,7 @@ def assert_unswayed(
         judge: As `model` of `audit`.
         items: As for `audit`.
         max_flip: Largest share of single verdicts that may flip; None for no limit.
-        fail_if: Further conditions, as `unswayed gate --fail-if` takes them.
+        fail_if: A further condition or several, as `unswayed gate --fail-if` takes them.
         rule: "shown" fails where the whole 95% interval is bad, "strict" passes only where none of it is,
             "point" compares the estimate.
         max_failed_share: Largest share of failed calls.
@@ -131,7 +131,7 @@ def assert_unswayed(
     )
     failed = failures(checks, rule)
     if failed:  # no assert statement: pytest would rewrite its message, and -O drop it
-        raise AssertionError("\n  ".join(["position or label sways the judge:", *failed]))
+        raise AssertionError("the judge fails " + "\n  and ".join(failed))
     return result.metrics
 
 
@@ -139,20 +139,25 @@ def checked_audit(
     judge: str | Backend | Callable[..., Any],
     items: Source,
     max_flip: float | None = 0.1,
-    fail_if: Sequence[str] = (),
+    fail_if: str | Sequence[str] = (),
     rule: Rule = "shown",
     *,
     max_failed_share: float = 0.0,
     **options: Any,
 ) -> tuple[AuditResult, list[GateCheck]]:
     """Return the audit of `assert_unswayed` and what it shows of each condition."""
+    __tracebackhide__ = True
     limit = [] if max_flip is None else [f"flip_rate>{max_flip}"]
-    conditions = [Condition.of(text) for text in (*limit, *fail_if)]
-    methods = list(dict.fromkeys([BASE, *(condition.method for condition in conditions)]))
-    result = audit(judge, items, **{"methods": methods, **options})
-    metrics = result.record.metrics
-    check_calls(metrics, max_failed_share)
-    return result, [check(metrics, condition, rule) for condition in conditions]
+    further = [fail_if] if isinstance(fail_if, str) else fail_if
+    try:
+        conditions = [Condition.of(text) for text in (*limit, *further)]
+        methods = list(dict.fromkeys([BASE, *(condition.method for condition in conditions)]))
+        result = audit(judge, items, **{"methods": methods, **options})
+        metrics = result.record.metrics
+        check_calls(metrics, max_failed_share)
+        return result, [check(metrics, condition, rule) for condition in conditions]
+    except UnswayedError as error:
+        raise error.with_traceback(None) from None  # a failed test shows the message
 
 
 @checked

@@ -97,6 +97,8 @@ def test_condition_names_place_method_and_group() -> None:
         ("flip_rate>nan", "write METRIC<NUMBER"),
         ("flip_rate>1e999", "write METRIC<NUMBER"),
         ("flip_rates>0.1", "unknown metric 'flip_rates'. Did you mean 'flip_rate'"),
+        ("flip_rate>20", "20 is not a share. Write 0.1 for a limit of 10%"),
+        ("tie_rate@vote>5", "5 is not a share"),
         ("calls.fail>0", "Did you mean 'calls.failed'"),
         ("accuracy@average<0.5", "no method 'average'"),
         ("accuracy#low<0.5", "no group 'low'. Did you mean 'law'"),
@@ -106,6 +108,12 @@ def test_condition_names_place_method_and_group() -> None:
 def test_wrong_condition_is_rejected(text: str, reason: str) -> None:
     with pytest.raises(UsageError, match=reason):
         check(metrics_with(0, 0.1, 0.2), Condition.of(text))
+
+
+def test_flip_rate_at_its_limit_is_not_above_it() -> None:
+    flips = metrics_with(0.2, 0.3, 0.4)  # 1 - 0.7 is above 0.3 in binary
+    assert check(flips, Condition.of("flip_rate>0.3"), "point").outcome == "pass"
+    assert check(flips, Condition.of("flip_rate>=0.3"), "point").outcome == "fail"
 
 
 def test_unread_answers_do_not_count_as_flips() -> None:
@@ -236,14 +244,16 @@ def test_assert_unswayed_tells_a_swayed_judge_from_failed_calls() -> None:
     items = simulated_items(60)
     fair = us.assert_unswayed(lambda p, a: int(a[1] > a[0]), items, resamples=100)
     assert fair["methods"]["direct"]["consistency"]["value"] == 1
-    with pytest.raises(AssertionError, match=r"sways the judge:\n  flip_rate>0.1: 1.000 \(0.9"):
+    with pytest.raises(AssertionError, match=r"the judge fails flip_rate>0.1: 1.000 \(0.9"):
         us.assert_unswayed(lambda p, a: 0, items, resamples=100)
     with pytest.raises(BackendError):
         us.assert_unswayed(lambda p, a: 1 // 0, items, resamples=100)
     with pytest.raises(AssertionError, match="no answer could be read"):
         us.assert_unswayed(lambda p, a: None, items, resamples=100)
     judge = us.FunctionJudge(lambda p, a: [0.9, 0.1], probabilities=True)
-    us.assert_unswayed(judge, items, max_flip=None, fail_if=["tie_rate@average>0.9"], resamples=100)
+    us.assert_unswayed(judge, items, max_flip=None, fail_if="tie_rate@average>0.9", resamples=100)
+    with pytest.raises(UsageError, match="'flip_rate>20': 20 is not a share"):
+        us.assert_unswayed(judge, items, max_flip=20)
 
 
 PLUGIN = """
@@ -278,8 +288,11 @@ def test_plugin_fails_tests_with_figures_and_stays_light(tmp_path: Path) -> None
     )
     assert "1 passed" in done.stdout or "2 failed" in done.stdout, done.stdout + done.stderr
     assert "test_fair: flip_rate>0.1: 0.000 (0.000 to 0.0" in done.stdout
-    assert "position or label sways the judge" in done.stdout
+    assert "the judge fails flip_rate>0.1: 1.000" in done.stdout
     assert "BackendError" in done.stdout
+    assert (
+        "api.py" not in done.stdout
+    )  # a test fails with a message, not with frames of the package
     assert 'name="unswayed flip_rate&gt;0.1" value="0.0"' in (tmp_path / "j.xml").read_text()
     light = subprocess.run(
         [*base, "test_other.py"], cwd=tmp_path, capture_output=True, text=True, check=False

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import unswayed as us
 from unswayed.backends import BackendSettings, open_backend
 from unswayed.backends.typed import TEMPLATES, TypedPrompt
+from unswayed.backends.typed_dialects import distribution
 from unswayed.base.errors import UsageError
 from unswayed.model.items import Item, Message, Task, as_item
 from unswayed.model.presentation import Ask, Presentation, canonical
@@ -80,6 +81,19 @@ def test_probabilities_are_those_of_server(api) -> None:
         verdict = one(stub, api, "Which?", texts)
         planted = stub.probabilities(list(zip("ABC", texts, strict=True)))
     assert verdict.scores == pytest.approx(planted, abs=1e-12)
+
+
+def test_probabilities_are_read_despite_arithmetic_of_server() -> None:
+    assert distribution([1.0000000000000002, -2e-16, 0.004])[0] == pytest.approx(
+        (1 / 1.004, 0.0, 0.004 / 1.004)
+    )
+    assert sum(distribution([0.6, 0.42])[0]) == pytest.approx(1, abs=1e-15)
+
+
+@pytest.mark.parametrize("values", [(1.01, -0.01), (0.6, 0.422), (0.6, 0.378), (math.inf, 0.5)])
+def test_values_beyond_rounding_are_not_probabilities(values) -> None:
+    with pytest.raises(ValueError, match="not a distribution"):
+        distribution(values)
 
 
 @pytest.mark.parametrize(

@@ -420,7 +420,8 @@ the text states a label other than the likeliest. The likeliest label decides
 Newer reading rules changed
 candidates that refer to each other: asked in
 excluded from comparisons of orders
-a tie as gold label: excluded from accuracy unless ties are scored as a class
+a tie as gold label: excluded from accuracy. To score ties as a class, use --gold-ties class
+with a tie as gold label left out
 no gold label: excluded from accuracy
 Every group has one item, so groups are not compared
 Least consistent on @, most consistent on @.

@@ -165,6 +165,12 @@ def test_rates_of_gold_name_the_items_that_have_it(told: Callable[..., str]) -> 
     assert "right in both orders on 0% of the 30 items with gold." in text
 
 
+def test_rates_of_gold_name_the_ties_that_are_left_out(told: Callable[..., str]) -> None:
+    text = told(lambda i, first: first if i < 15 else 0, 60, gold=[0] * 40 + ["tie"] * 20)
+    assert "of the 40 items with gold other than a tie." in text
+    assert "Compared on 40 of 60 items (20 with a tie as gold label left out)." in text
+
+
 def test_gold_without_an_answer_is_not_called_missing(told: Callable[..., str]) -> None:
     text = told(lambda i, first: first if i >= 30 else None, 60, gold=[0] * 30 + [None] * 30)
     assert "There are no gold labels" not in text

@@ -222,6 +222,10 @@ def test_left_out_items_are_caveats() -> None:
     data = {"name": "d", "n_items": 1000, "not_permutable": 12, "gold_ties": 3, "no_gold": 1}
     told = say("facts.caveats", Finding(with_metrics(plain_run(), data=data)), True)
     assert [words.split()[0] for words in told][:3] == ["12", "3", "1"]
+    run = replace(
+        with_metrics(plain_run(), data=data), run=RunRecord(settings={"gold_ties": "class"})
+    )
+    assert "tie as gold" not in " ".join(map(str, say("facts.caveats", Finding(run), True)))
 
 
 def test_warnings_of_the_run_are_caveats() -> None:

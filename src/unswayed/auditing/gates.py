@@ -73,6 +73,11 @@ class Condition:
                 f"--fail-if {text!r}: unknown metric {parts['metric']!r}. "
                 f"{did_you_mean(parts['metric'], names)}"
             )
+        own = METRICS.name_of(CONSISTENCY) if parts["metric"] == FLIP_RATE else parts["metric"]
+        if abs(limit) > 1 and own in METRICS and METRICS.load(own).percent:
+            raise UsageError(
+                f"--fail-if {text!r}: {limit:g} is not a share. Write 0.1 for a limit of 10%."
+            )
         compare = _IS_BAD[parts["sign"]]
         return cls(
             text=text.strip(),
@@ -155,8 +160,11 @@ def _estimate(metrics: Metrics, condition: Condition) -> Estimate:
         return estimate
     if metrics.calls.unparsed >= metrics.calls.heard:
         return Estimate(value=None, n=0, reason="no answer could be read")
-    low, high = (None if end is None else 1 - end for end in (estimate.high, estimate.low))
-    return Estimate(value=1 - estimate.value, low=low, high=high, n=estimate.n)
+    value, low, high = (  # rounded, because 1 - 0.7 is above 0.3
+        None if share is None else round(1 - share, 12)
+        for share in (estimate.value, estimate.high, estimate.low)
+    )
+    return Estimate(value=value, low=low, high=high, n=estimate.n)
 
 
 def check_baseline(baseline: Path, run: Path, margin: float, rule: Rule = "shown") -> GateCheck:

@@ -20,6 +20,8 @@ POLES: Final = {"true", "false"}
 """Labels of two options that System One is asked about as a yes-no question."""
 HALF_STEP: Final = 0.005
 """Probability in place of 0 where the server rounds to two decimals."""
+SLACK: Final = 1e-6
+"""Excess below 0 or above 1 that the arithmetic of a server explains."""
 MALFORMED: Final = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 
 
@@ -31,8 +33,10 @@ def distribution(values: Sequence[Any]) -> tuple[list[float], bool]:
     """
     probs = [float(value) for value in values]
     total = math.fsum(probs)
-    if not all(0 <= p <= 1 for p in probs) or abs(total - 1) > 0.01 * len(probs) + 0.001:
+    inside = all(-SLACK <= p <= 1 + SLACK for p in probs)
+    if not inside or abs(total - 1) > 0.01 * len(probs) + 0.001:
         raise ValueError(f"{probs} is not a distribution")
+    probs = [max(p, 0.0) for p in probs]
     rounded = all(abs(100 * p - round(100 * p)) < 1e-6 for p in probs)
     probs = [p or (HALF_STEP if rounded else LEAST) for p in probs]
     total = math.fsum(probs)

@@ -6,7 +6,7 @@ import asyncio
 import warnings
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import msgspec
@@ -34,7 +34,8 @@ class Calibration:
 
     method: Method
     label_set: tuple[str, ...]  # of the item with most candidates
-    item_ids: tuple[str, ...]  # of the items shown; none where it learned from content-free text
+    # of the items shown; none where it learned from content-free text
+    item_ids: tuple[str, ...] = field(repr=False)
     diagnostics: dict[str, Any]  # counts, estimates with intervals and warnings, ready for JSON
     counts: RunCounts
     warnings: tuple[str, ...]

@@ -119,13 +119,15 @@ class Judging:
             method.check(label_set=(prompts.label_set or label_set_of(size, prompts))[:size])
             method.check(prompt_fingerprint=fingerprint)
             chosen = method.load()
+        elif isinstance(method, str) and method.endswith(".json"):
+            raise UsageError(f"{method} is a file. Give us.load_method({method!r}) as the method.")
         else:
             chosen = parse_method(method) if isinstance(method, str) else method
         if not is_fitted(chosen):
             name = spec_name(chosen)
             raise UsageError(
-                f"{name} has not been fitted. Run `unswayed calibrate {name} ...` and use the "
-                "file it writes as the method."
+                f"{name} has not been fitted. Fit it with `unswayed calibrate {name} ...` or us.calibrate, "
+                "and give the file as the method."
             )
         if Evidence.PROBS in chosen.reads and not chosen.or_reads and not backend.gives_logprobs:
             raise _no_logprobs(chosen, backend.model)

@@ -41,7 +41,7 @@ def unswayed(request: pytest.FixtureRequest) -> Callable[..., dict[str, Any]]:
             request.node.user_properties.append((f"unswayed {own.title}", own.estimate.value))
         failed = failures(checks, rule)
         if failed:
-            raise AssertionError("\n  ".join(["position or label sways the judge:", *failed]))
+            raise AssertionError("the judge fails " + "\n  and ".join(failed))
         return result.metrics
 
     return run

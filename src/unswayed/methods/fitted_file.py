@@ -46,6 +46,9 @@ class FittedFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     diagnostics: Json = {}  # anything worth knowing about the fit: counts, warnings, loss
     version: str = ""  # version of the package that wrote it
 
+    def __repr__(self) -> str:
+        return f"<FittedFile: {self.method.get('name')} for {self.model}>"
+
     def load(self) -> Method:
         """Return the method itself."""
         return from_json(self.method)

@@ -100,6 +100,10 @@ class Row:
 
     __hash__ = None  # type: ignore[assignment]
 
+    def __repr__(self) -> str:
+        values = ((name, own.value) for name, own in self.estimates.items())
+        return f"<Row {', '.join(f'{name}={v:.4g}' for name, v in values if v is not None)}>"
+
     if not TYPE_CHECKING:  # a name that does not exist stays an error of types
 
         def __getattr__(self, metric: str) -> Estimate | Rates:

@@ -27,3 +27,8 @@ class RunData:
     # metric to its paired difference to the first run of a report, this minus that, on the items
     # that both judged; empty for the first run and where nothing is shared
     changes: Mapping[str, Estimate] = field(default_factory=dict)
+
+    @property
+    def ties_left_out(self) -> int:
+        """Items that accuracy leaves out because their gold is a tie."""
+        return 0 if self.run.settings.get("gold_ties") == "class" else self.metrics.data.gold_ties

@@ -379,7 +379,7 @@ BAD: dict[str, tuple[list[dict[str, Any]], str]] = {
     ),
     "neither": (
         [{"question": "q", "choices": ["a", "b"], "answer": "42"}],
-        "answer is '42' where the candidates are 'a', 'b'",
+        "answer is '42' where the candidates are 'a', 'b'. Write letters, .* and tie for a tie",
     ),
     "nothing": ([{"x": 1, "y": 2}], r"no candidates among its fields \(x, y\)"),
     "no prompt": ([{"choices": ["a", "b"]}], "no prompt among its fields"),
@@ -444,6 +444,10 @@ BAD: dict[str, tuple[list[dict[str, Any]], str]] = {
         [{"question": "q", "choices": ["a"]}],
         "choices: has no list of at least two",
     ),
+    "one column of candidates, with gold": (
+        [{"question": "q", "choices": "a", "answer": "b"}],
+        r"choices: has no list of at least two candidates .two columns: candidates=FIRST\|SECOND",
+    ),
 }
 
 
@@ -459,6 +463,7 @@ def test_ambiguous_or_unknown_layout_is_rejected(name: str) -> None:
     [
         ("prompt=Question", "data.csv has no such field"),
         ("promt=question", "promt is not a field of an item. Did you mean 'prompt'"),
+        ("question=prompt", "question is not a field of an item. Did you mean 'prompt'"),
         ("question", "write ours=theirs"),
         ("gold=answer,gold_from=2", "gold_from=2: write one of 0, 1, letters"),
         ("group=answer,gold_from=0", "data.csv has no column that names the right candidate"),

@@ -83,7 +83,8 @@ class _Collected:
                 raise BadFieldError(
                     "item",
                     f"{decision.item_id!r} in order {list(decision.order)} was answered at "
-                    f"{self.asked[key]} already (same model and sample)",
+                    f"{self.asked[key]} already (same model and sample). In --map, order= and sample= tell "
+                    "calls apart",
                 )
         if judged.item is not None:
             self.items.setdefault(judged.item.id, (judged.item, source))

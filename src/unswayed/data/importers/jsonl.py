@@ -230,8 +230,8 @@ class _MappedRecord:
         else:
             raise self._bad(
                 "order",
-                f"{value!r} is not an order: give a list of candidates, a string such as BCDA, or "
-                "(two candidates) true where they were swapped",
+                f"{value!r} is not an order: give a list of candidates, a string such as BCDA, or for "
+                "two candidates yes, true or 1 if they were swapped, else no, false or 0",
             )
         if sorted(order) != list(range(len(order))) or (self.fields.candidates and len(order) != n):
             raise self._bad("order", f"{value!r} is not a permutation of 0..{n - 1}")

@@ -240,8 +240,9 @@ def _given_columns(
     columns: dict[str, Paths] = {}
     for ours, theirs in given.items():
         if ours not in fields:
+            meant = next((field for field, own in ALIASES.items() if ours in own), ours)
             raise UsageError(
-                f"--columns: {ours} is not a field of an item. {did_you_mean(ours, fields)}"
+                f"--columns: {ours} is not a field of an item. {did_you_mean(meant, fields)}"
             )
         if ours != "gold_from":
             columns[ours] = (theirs,) if isinstance(theirs, str) else tuple(theirs)
@@ -308,7 +309,8 @@ def our_record(record: Record, reading: ColumnReading) -> dict[str, Any]:
     elif paths:
         row["candidates"] = candidates_in(record, paths)[0]
         if len(row["candidates"]) < 2:
-            raise BadFieldError(paths[0], "has no list of at least two candidates")
+            reason = "has no list of at least two candidates (two columns: candidates=FIRST|SECOND)"
+            raise BadFieldError(paths[0], reason)
         if len(row["candidates"]) > 2 and "values" not in row:
             row.setdefault("task", "mcq")
     if "gold" in columns and (gold := gold_of(record, columns, reading.gold_from)) is not None:

@@ -58,7 +58,8 @@ def gold_reading(
         if not is_missing(gold):
             with suppress(BadFieldError):  # which is reported with its line
                 row = (gold, *candidates_in(record, headings))
-                rows += [row] * (not _is_tie(gold, () if column == "gold" else row[1]))
+                is_tie = _is_tie(gold, () if column == "gold" else row[1])
+                rows += [row] * (len(row[1]) > 1 and not is_tie)
     if not rows:
         return None
     ways = {
@@ -89,8 +90,8 @@ def gold_reading(
         gold, cells, _ = rows[readable.index(False) if False in readable else 0]
         shown = ", ".join(f"{str(cell)[:20]!r}" for cell in cells)
         raise ItemError(
-            f"{name}: {column} is {str(gold)[:40]!r} where the candidates are {shown}: it is not a letter, an "
-            "index or the text of one. Leave the column out, or write an index into gold."
+            f"{name}: {column} is {str(gold)[:40]!r} where the candidates are {shown}. Write letters, indices, "
+            "texts or column names, and tie for a tie, or leave the column out."
         )
     return next(iter(ways))
 

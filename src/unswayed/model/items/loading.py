@@ -14,6 +14,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from unswayed.base.arguments import checked
 from unswayed.base.errors import ItemError
 from unswayed.model.items.foreign import is_ours, our_record, parse_columns, reading_of, their_name
 from unswayed.model.items.item import BadLine, Item, Task, decode_item, item_of, made_id
@@ -36,6 +37,7 @@ MOST_BAD: Final = 10_000
 """Most bad lines counted before a file is refused."""
 
 
+@checked
 def load_items(
     path: str | Path,
     *,
@@ -112,11 +114,15 @@ def encoded(record: object) -> Mapping[str, object]:
     if isinstance(record, Item):
         return {name: getattr(record, name) for name in Item.__struct_fields__}
     if not isinstance(record, Mapping):
-        raise ItemError(f"{record!r:.60} is neither an item nor a mapping with its fields.")
-    return {
-        str(name): value.tolist() if hasattr(value, "tolist") else value
-        for name, value in record.items()
-    }
+        raise ItemError(
+            f"{record!r:.60} is neither an item nor a mapping with its fields. Read a file or a data "
+            "frame with us.load_data."
+        )
+    fields = {str(name): value for name, value in record.items()}
+    for name, value in fields.items():  # an array or a time of pandas, which JSON does not know
+        if as_plain := getattr(value, "tolist", None) or getattr(value, "isoformat", None):
+            fields[name] = as_plain()
+    return fields
 
 
 def item_with_id(record: Mapping[str, Any]) -> Item:

@@ -17,7 +17,7 @@ class ItemSet(Sequence[Item]):
     """Items of one task, with where they came from."""
 
     name: str  # name for reports and run directories
-    items: Sequence[Item]  # in file order; ids are unique
+    items: Sequence[Item] = field(repr=False)  # in file order; ids are unique
     fingerprint: str  # sha256 over the items' canonical JSON
     bad_lines: tuple[BadLine, ...] = field(default=())  # lines left out with `on_bad_item="skip"`
     # of a benchmark: where it was fetched, revision, licence, as `run.json` keeps them
