@@ -168,7 +168,7 @@ def audit_calls(
     batch = settings.batch
     if batch is not None and budget is not None:
         raise UsageError(
-            "--budget does not go with --batch, which is paid as a whole. See its price with --dry-run."
+            "--budget does not go with --batch, which is paid as a whole. Use --dry-run to see the price."
         )
     backend, missing = _opened(model, settings, reach, directory)
     with ExitStack() as at_end:

@@ -142,12 +142,12 @@ class BatchFolder:
                 offset += len(raw)
         if bad:
             self._remarks.append(
-                f"{path}: {plural(len(bad), 'line')} {agrees(len(bad), 'is', 'are')} no result of a "
-                f"batch, such as line {bad[0]}. Download the file again if it is one."
+                f"{path}: {plural(len(bad), 'line')} {agrees(len(bad), 'is not a result', 'are not results')} "
+                f"of a batch, such as line {bad[0]}. Download the file again if it holds results."
             )
 
     def _read(self, key: bytes) -> Iterator[Response | Fault]:
-        """Yield the answers to a call and its faults; a repeated line says nothing new."""
+        """Yield the answers to a call and its faults; a repeated line adds nothing."""
         lines = []
         for path, offset, size in self._results.get(key, ()):
             with path.open("rb") as file:

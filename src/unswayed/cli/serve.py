@@ -44,11 +44,11 @@ def serve(
         ),
     ] = 0.0,
     budget: Annotated[
-        float | None, typer.Option(min=0, help="Spending limit in USD; then answers are 402.")
+        float | None, typer.Option(min=0, help="Spending limit in USD; beyond it, status 402.")
     ] = None,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on.")] = 8950,
-    max_open: Annotated[int, typer.Option(min=1, help="Most requests at once.")] = 64,
+    max_open: Annotated[int, typer.Option(min=1, help="Largest number of open requests.")] = 64,
     reach: Annotated[BackendSettings, "base_url", "timeout", "prices"],
 ) -> None:
     """Serve decisions that do not depend on the order of the options.

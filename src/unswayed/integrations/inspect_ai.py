@@ -312,7 +312,7 @@ def mcq(data: str = "tiny-mcq", orders: str = "cyclic", seed: int = 0) -> Task:
     for item in load_data(data, task="mcq"):
         if len(item.gold_candidates()) > 1:
             raise UsageError(
-                f"{item.id} has several right answers, which Inspect would want together."
+                f"{item.id} has several right answers, which Inspect expects together."
             )
         samples.append(
             Sample(

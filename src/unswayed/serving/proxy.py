@@ -220,7 +220,7 @@ class DecisionServer(Server):
             parts = {name: self.merged(client, name, s, answers) for name, s in spreads.items()}
             usage = said["usage"] if own else client.usage(said["usage"])
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ServeError(502, f"the model's answer is not of its API: {error}") from None
+            raise ServeError(502, f"the model's answer does not follow its API: {error}") from None
         more = said if own else {"model": said.get("model")}
         return web.json_response({**more, "answers": client.collect(parts), "usage": usage})
 
@@ -306,7 +306,7 @@ class DecisionServer(Server):
                     raise RelayedError(reply.status, reply.body, reply.headers)
                 answers |= zip(part, self.api.answers(reply.said, part), strict=True)
                 cut = usage_.get("truncated") or usage_.get("state_tokens_dropped")
-                need(not cut, 502, "the model cut the state and would decide on a part of it")
+                need(not cut, 502, "the model cut the state and would decide on part of it")
                 usage = summed(usage, usage_)
                 said = said or reply.said
             return {**said, "usage": usage}, answers
@@ -322,7 +322,7 @@ class DecisionServer(Server):
         return await answered(*(names[k : k + size] for k in range(0, len(names), size)))
 
     def differ(self, asked: Mapping[str, TypedQuestion], *said: Mapping[str, Json]) -> bool:
-        """Return True if questions asked together are answered otherwise than alone, twice, beyond noise."""
+        """Return True if questions get other answers together than alone, beyond the noise of asking twice."""
         alone, again, packed = (
             [p for k in answers for p in self.api.probabilities(asked[k], answers[k]) or ()]
             for answers in said

@@ -43,7 +43,7 @@ class Server:
     Args:
         about: Answer of `/health`.
         token: Token that clients must send; empty for none.
-        max_open: Most requests at once.
+        max_open: Largest number of open requests.
     """
 
     relays = ""  # route whose errors of the model's server are passed on as they are
@@ -136,7 +136,7 @@ async def receive(request: web.Request) -> None:
     except TimeoutError:
         raise ServeError(408, f"the body took longer than {SLOWEST} seconds") from None
     except web.HTTPRequestEntityTooLarge:
-        raise ServeError(413, f"a body has at most {MOST_BYTES} bytes") from None
+        raise ServeError(413, f"the body exceeds {MOST_BYTES} bytes") from None
     except web.RequestPayloadError:
         request.content.feed_eof()  # the rest is not read
         raise ServeError(400, "the body does not have its encoding") from None

@@ -146,7 +146,7 @@ class SystemOne:
         """Return the questions of a request."""
         asked = body.get("questions")
         need(isinstance(asked, dict) and asked, self.invalid, "questions: not an object")
-        need(JOINT not in "".join(asked or ()), self.invalid, "questions: a name has U+001F")
+        need(JOINT not in "".join(asked or ()), self.invalid, "questions: a name contains U+001F")
         return {name: self._question(raw) for name, raw in (asked or {}).items()}
 
     def _question(self, raw: Json) -> TypedQuestion:
@@ -201,7 +201,7 @@ class SystemOne:
     def answers(self, said: Json, names: Sequence[str]) -> list[Json]:
         """Return the answers of a response in the order of the questions."""
         if said["answers"].keys() != set(names):
-            raise ValueError("other questions are answered than asked")
+            raise ValueError("it answers other questions than asked")
         return [said["answers"][name] for name in names]
 
     def probabilities(self, question: TypedQuestion, answer: Json) -> list[float] | None:
@@ -215,7 +215,7 @@ class SystemOne:
         scale = question.kind == "score"
         names = [self.key(p if scale else o.value) for p, o in enumerate(question.options)]
         if values.keys() != set(names):
-            raise ValueError("other options are answered than asked")
+            raise ValueError("it answers other options than asked")
         return distribution([values[name] for name in names])[0]
 
     def key(self, value: str | bool | int) -> str:

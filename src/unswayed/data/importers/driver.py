@@ -160,7 +160,7 @@ def import_files(
 def _readings(
     kind: str, files: Sequence[str], fields: FieldMap | None
 ) -> Iterator[tuple[Convert, str, Iterator[Entry]]]:
-    """Every file with what reads it and the field of its answers; those of a format spread over files as one, at the end."""
+    """Yield the entries of every file with their reader and answer field; files that belong together last, as one."""
     joined: dict[str, list[tuple[str, Iterator[Entry]]]] = {}
     for file in files:
         if fields is not None:

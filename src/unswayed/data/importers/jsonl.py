@@ -216,7 +216,7 @@ class _MappedRecord:
         if not written or self.fields.candidates_are == "own":
             return tuple(range(n))
         if len(set(written)) < len(written):
-            raise self._bad("candidates", "are equal texts, which tell no order; give order=")
+            raise self._bad("candidates", "are equal texts, which show no order; give order=")
         return _ranks(written)
 
     def _order_in(self, n: int) -> Order:
