@@ -286,7 +286,7 @@ def test_records_data_frames_data_sets_and_csv_give_the_metrics_of_json_lines(
     frame = pandas.DataFrame(rows)
     arrays = frame.assign(candidates=frame["candidates"].map(lambda texts: np.array(texts)))
     dated = flat.assign(**{"meta.when": pandas.Timestamp("2026-01-02")})
-    assert us.load_data(dated)[0].meta["when"] == "2026-01-02T00:00:00"
+    assert us.load_data(dated, columns=None)[0].meta["when"] == "2026-01-02T00:00:00"
     for name, given in (
         ("list", rows),
         ("generator", (row for row in rows)),
@@ -390,6 +390,8 @@ def test_python_fits_and_judges_as_the_commands_do(file: Path, tmp_path: Path) -
     assert "consistency=0." in repr(shown[-1])
     with pytest.raises(UsageError, match=r"is a file. Give us.load_method\('python.json'\)"):
         us.Judge(MODEL, method="python.json")
+    with pytest.raises(UsageError, match=r"`unswayed calibrate pride ...` or us.calibrate"):
+        us.Judge(MODEL, method="pride")
 
 
 @pytest.fixture(scope="module")

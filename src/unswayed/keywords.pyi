@@ -37,7 +37,7 @@ class DataKeywords(TypedDict, total=False):
     limit: int | None
     sample: int | None
     data_dir: str | Path | None
-    columns: str | Mapping[str, str | Sequence[str]]
+    columns: str | Mapping[str, str | Sequence[str]] | None
 
 class MeasureKeywords(TypedDict, total=False):
     methods: str | Sequence[object]

@@ -58,7 +58,7 @@ class DataOptions(Settings):
         str | None,
         Meta(
             description="Names of your columns, such as prompt=question,candidates=GPT|Claude.",
-            extra={"value": str | Mapping[str, str | Sequence[str]]},
+            extra={"value": str | Mapping[str, str | Sequence[str]] | None},
         ),
     ] = None
     seed: int = 0  # of the sample

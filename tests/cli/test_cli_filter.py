@@ -35,6 +35,8 @@ def test_missing_folder_at_root_is_not_made(run: Run, pairs: Path) -> None:
     for out in ("/no-such-folder/kept.jsonl", "/no-such-folder/deep/kept.jsonl"):
         ran = run("filter", pairs, "--model", SIMULATED, "--out", out)
         assert ran.code == 2
-        assert ran.err.startswith("unswayed: there is no folder /no-such-folder. Make it, or")
+        assert ran.err.startswith(
+            "unswayed: the folder /no-such-folder does not exist. Create it, or"
+        )
         assert not Path("/no-such-folder").exists()
     assert run("filter", pairs, "--model", SIMULATED, "--out", "made/deep/kept.jsonl").code == 0

@@ -201,7 +201,7 @@ def test_a_recipe_gives_filter_audit_and_training_one_prompt(tmp_path, capsys, m
     assert "train.jsonl was filtered with prompt reasoning of hf/model" in capsys.readouterr().err
     assert main(["report", "run", "other", "--out", "both.html"]) == 0
     page = (tmp_path / "both.html").read_text()
-    assert "asked with different prompts (reasoning and direct)" in page
+    assert "asked with different prompts (reasoning and direct), so" in page
 
 
 def test_explicit_options_go_before_what_the_model_says(tmp_path):

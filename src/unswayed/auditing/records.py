@@ -295,7 +295,7 @@ def check_kind(
 
 
 def keep_finished(path: Path, run: RunRecord) -> Path | None:
-    """Keep the finished audit of a run directory before `run` is written over it; return where it lies.
+    """Keep the finished audit of a run directory before `run` is written over it; return its place.
 
     Return None if `run` has its figures, too: the same settings and data, with no fewer answers.
     """
@@ -313,7 +313,7 @@ def keep_finished(path: Path, run: RunRecord) -> Path | None:
 
 
 def run_before(path: Path) -> RunRecord:
-    """Return the run of a directory, whatever sums say; an empty one if there is none."""
+    """Return the run of a directory without checking sums; an empty one if there is none."""
     try:
         run = converted(json.loads((path / "run.json").read_text(encoding="utf-8")), RunRecord)
     except (OSError, ValueError, RecursionError):

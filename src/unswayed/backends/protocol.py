@@ -133,7 +133,7 @@ class Backend:
         return True
 
     def refusal(self, item: Item, asks: Iterable[Ask], prompts: PromptSettings) -> str | None:
-        """Why it cannot be asked these about an item, without a full stop; None if it can."""
+        """Return why these cannot be asked about an item, without a full stop; None if they can."""
         for ask in asks:
             if ask.sample and not self.samples:
                 return "this judge samples nothing: asked again, it answers the same"

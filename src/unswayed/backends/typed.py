@@ -61,7 +61,7 @@ class DecisionModel(Packed):
     own_prompt = TypedPrompt(template=TEMPLATES["typed"], only_template=True)
 
     def refusal(self, item: Item, asks: Iterable[Ask], prompts: PromptSettings) -> str | None:
-        """Why it cannot be asked these; see `Backend.refusal`."""
+        """Return why these cannot be asked; see `Backend.refusal`."""
         if item.task in (Task.LISTWISE, Task.CRITERIA) or item.criteria:
             return "decision models choose or score one thing. Write the items as mcq"
         asks, own = tuple(asks), canonical(item.n)

@@ -168,5 +168,5 @@ class DecisionsDialect(SystemOneDialect):
         rows = answer["probabilities"]
         shares = {str(row["value"]): row["probability"] for row in rows}
         if len(shares) < len(rows):
-            raise ValueError("an option stands there twice")
+            raise ValueError("an option occurs twice")
         return shares

@@ -126,8 +126,8 @@ class Judging:
         if not is_fitted(chosen):
             name = spec_name(chosen)
             raise UsageError(
-                f"{name} has not been fitted. Run `unswayed calibrate {name} ...` and use the "
-                "file it writes as the method."
+                f"{name} has not been fitted. Fit it with `unswayed calibrate {name} ...` or us.calibrate, "
+                "and give the file as the method."
             )
         if Evidence.PROBS in chosen.reads and not chosen.or_reads and not backend.gives_logprobs:
             raise _no_logprobs(chosen, backend.model)

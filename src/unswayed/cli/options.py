@@ -84,7 +84,9 @@ def check_out(out: Path, *inputs: str | Path | None) -> None:
         raise UsageError(f"cannot write {out} compressed. Remove .gz from the name.")
     missing = [folder for folder in out.absolute().parents if not folder.exists()]
     if missing and str(missing[-1].parent) == missing[-1].anchor:
-        raise RunDirectoryError(f"there is no folder {missing[-1]}. Make it, or correct --out.")
+        raise RunDirectoryError(
+            f"the folder {missing[-1]} does not exist. Create it, or correct --out."
+        )
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -32,7 +32,7 @@ def parse_method(text: str) -> Method:
     name, *rest = text.strip().split(":")
     if "=" in name or "=" in text.partition(",")[2]:
         way = text.replace(",", ":") if "," in text else "contextual:per_item=true:strings=N/A"
-        raise UsageError(f"{text!r}: write the parameters behind the method, with colons: {way}.")
+        raise UsageError(f"{text!r}: write the parameters after the method, with colons: {way}.")
     kind = METHODS.load(name)
     defaults = parameters(kind)
     given: dict[str, str] = {}

@@ -87,7 +87,7 @@ def load_runs(directories: Sequence[str | Path], *, names: Sequence[str] = ()) -
         if len({prompt.fingerprint for prompt in asked}) > 1:
             names = " and ".join(prompt.name for prompt in asked)
             told += (
-                f"The runs asked with different prompts ({names}): differences include the prompt's.",
+                f"The runs asked with different prompts ({names}), so differences include the effect of the prompt.",
             )
         gains = changes(first, o, seed=runs[0].run.seed)
         compared.append(replace(r, changes=gains, caveats=(*r.caveats, *told)))

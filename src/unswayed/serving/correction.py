@@ -51,7 +51,7 @@ class Correction:
             plain = all(ask == Ask(ask.presentation) for ask in again)
             if self.method.asks(n) != (canonical_ask(n),) or not plain:
                 raise UsageError(
-                    f"{self.method.name} asks more than the options in one order. Use --orders, or pride."
+                    f"{self.method.name} needs other calls than one order of the options. Use --orders, or pride."
                 )
 
     def item(self, names: Sequence[str], content: str) -> Item | None:

@@ -124,3 +124,5 @@ def test_missing_values_of_frame_are_missing() -> None:
     filed = us.audit(decisions=rows, resamples=100)
     assert given.metrics["methods"] == filed.metrics["methods"]
     assert given.metrics["methods"]["direct"]["unparsed_rate"]["value"] > 0
+    numbered = frame.assign(item_id=frame["item_id"].factorize()[0] + 7)
+    assert us.audit(decisions=numbered, resamples=100).decisions[0].item_id == "7"

@@ -213,7 +213,7 @@ def test_cells_of_table_hold_orders_indices_and_repetitions(tmp_path: Path) -> N
         (
             "id=id,candidates=a|b,candidates_are=shown,verdict=v",
             "id,a,b,v\n1,same,same,A\n",
-            "are equal texts, which tell no order; give order=",
+            "are equal texts, which show no order; give order=",
         ),
         (
             "id=id,names=a|b,verdict=v,verdict_is=name",

@@ -84,9 +84,9 @@ def files_of(
             if not files:
                 alone = f"; or take what is there: {' or '.join(there)}" if there else ""
                 raise UsageError(
-                    f"{name}: {data_dir} has no file {wanted[part][0]}, here or up to two folders "
-                    f"below, nor one of this name without its folders, as {', '.join(SUFFIXES[1:])} or .gz. Put there the files of "
-                    f"{_at(benchmark)} ({benchmark.address}), under the same names{alone}."
+                    f"{name}: {data_dir} has no file {wanted[part][0]}, neither there nor up to two folders "
+                    f"below, and none of this bare name, as {', '.join(SUFFIXES[1:])} or .gz. Put the files of "
+                    f"{_at(benchmark)} ({benchmark.address}) there, under the same names{alone}."
                 )
         if len(set(own.values())) < len(own):
             raise UsageError(
@@ -128,7 +128,7 @@ def _local(folder: Path, patterns: Sequence[str]) -> tuple[Path, ...]:
                         first, *others = sorted({f.parents[written.count("/")] for f in files})
                         if others:
                             raise UsageError(
-                                f"--data-dir: {written} is in {first} and in {others[0]}. Give one of the two."
+                                f"--data-dir: {written} is in {first} and in {others[0]}. Choose one of them."
                             )
                         return files
     return ()

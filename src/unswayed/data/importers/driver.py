@@ -160,7 +160,7 @@ def import_files(
 def _readings(
     kind: str, files: Sequence[str], fields: FieldMap | None
 ) -> Iterator[tuple[Convert, str, Iterator[Entry]]]:
-    """Every file with what reads it and the field of its answers; those of a format spread over files as one, at the end."""
+    """Yield the entries of every file with their reader and answer field; files that belong together last, as one."""
     joined: dict[str, list[tuple[str, Iterator[Entry]]]] = {}
     for file in files:
         if fields is not None:
@@ -267,12 +267,10 @@ def _imported(
         "ties": sum(decision.choice == "tie" for decision in decisions),
         "bad_records": len(bad),
         **collected.remarks,
-        **{
-            f"unread: {name}": values.total()
-            for (kind, name), values in collected.unread.items()
-            if kind != "choice"
-        },
     }
+    for (kind, name), values in collected.unread.items():
+        if kind != "choice":
+            counts[f"unread: {name}"] = values.total()
     warning = collected.unread.warning(decisions)
     return Imported(items, tuple(decisions), counts, tuple(bad), warning)
 

@@ -114,7 +114,7 @@ def _check(file: str, members: list[zipfile.ZipInfo], size: int) -> None:
         raise UsageError(f"{file}: not an .eval log: the zip has no samples/.")
     if sum(member.compress_size for member in members) > size:
         raise UsageError(
-            f"{file}: refused: its members overlap, they claim more than the file has."
+            f"{file}: refused: its members overlap and claim more bytes than the file has."
         )
     if expands(size, whole := sum(member.file_size for member in members)):
         raise UsageError(f"{file}: refused: its {size:,} bytes expand to {whole:,}.")
@@ -129,7 +129,7 @@ def _check(file: str, members: list[zipfile.ZipInfo], size: int) -> None:
 
 
 def _reason(member: zipfile.ZipInfo) -> str | None:
-    """Why a member is refused; None if it is not."""
+    """Return why a member is refused; None if it is not."""
     path = PurePosixPath(member.orig_filename)
     if path.is_absolute() or ".." in path.parts or member.orig_filename[1:2] == ":":
         return "leads out of the archive"

@@ -176,6 +176,8 @@ class GivenLines:
                     for name, own in encoded(given).items()
                     if own == own
                 }
+                if type(plain.get("item_id")) is int:  # as ids of items
+                    plain["item_id"] = str(plain["item_id"])
                 endless = [name for name, own in plain.items() if own in (inf, -inf)]
                 if endless:  # JSON has only null for it
                     raise ValueError(f"{endless[0]}: {plain[endless[0]]} is not a finite number")

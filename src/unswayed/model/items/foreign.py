@@ -226,7 +226,7 @@ class _Draft:
             close = get_close_matches(column, free, n=1, cutoff=0.74)
             if close and close[0][0] == column[0]:
                 raise ItemError(
-                    f"{self.name}: {column} is not a field of an item. Did you mean {close[0]!r}? Else call it "
+                    f"{self.name}: {column} is not a field of an item. Did you mean {close[0]!r}? Otherwise name it "
                     f"meta.{column}."
                 )
         if rest:
