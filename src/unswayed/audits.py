@@ -21,12 +21,7 @@ from unswayed.auditing.audit import (
     write_record,
 )
 from unswayed.auditing.measurement import asked_for
-from unswayed.auditing.opening import (
-    check_recorded,
-    open_for_batches,
-    open_or_replay,
-    recorded_calls,
-)
+from unswayed.auditing.opening import check_recorded, open_or_replay, recorded_calls
 from unswayed.auditing.recorded import audit_decisions
 from unswayed.auditing.records import check_kind, keep_finished
 from unswayed.auditing.rereading import reread, said
@@ -40,7 +35,7 @@ from unswayed.auditing.settings import AuditSettings
 from unswayed.backends import Backend, BackendSettings
 from unswayed.backends.batches import BatchFolder
 from unswayed.backends.client import HttpBackend
-from unswayed.base.errors import MissingKeyError, UsageError
+from unswayed.base.errors import UsageError
 from unswayed.base.sync import run_sync
 from unswayed.calls import Caller, CallPlan, OutcomeOf, Progress, Question, stop_on_interrupt
 from unswayed.data.importers import read_recording
@@ -170,7 +165,7 @@ def audit_calls(
         raise UsageError(
             "--budget does not go with --batch, which is paid as a whole. Use --dry-run to see the price."
         )
-    backend, missing = _opened(model, settings, reach, directory)
+    backend, missing = open_or_replay(model, reach, directory, batches=batch is not None)
     with ExitStack() as at_end:
         with _closed_if_refused(None if backend is model else backend):
             plan = plan_for(items, settings, backend, directory)
@@ -193,7 +188,7 @@ def audit_calls(
         if batch is None:
             asked = run_sync(_ask(audit, priced, closes=backend is not model))
         else:
-            asked = _collect(audit, Path(batch), directory)
+            asked = _collect(audit, priced, Path(batch), directory)
         # measured outside the event loop, so that Ctrl-C stops it at once
         record = audit.measure(asked, command=command or f"unswayed.audit({title!r}, ...)")
         named = asked_for(title, reach, settings.prompts, directory, given or {})
@@ -202,14 +197,6 @@ def audit_calls(
             return AuditResult(record)
         _write(directory, record)
     return AuditResult(_reopening(audit, directory, record), directory)
-
-
-def _opened(
-    model: str | Backend, settings: AuditSettings, reach: BackendSettings, directory: Path | None
-) -> tuple[Backend, MissingKeyError | None]:
-    if settings.batch is None:
-        return open_or_replay(model, reach, directory)
-    return open_for_batches(model, reach), None
 
 
 @contextmanager
@@ -234,11 +221,11 @@ def _write(directory: Path, record: AuditRecord) -> None:
 
 
 async def _ask(
-    audit: Audit, priced: CallPlan | None, *, closes: bool, outcome_of: OutcomeOf | None = None
+    audit: Audit, priced: CallPlan, *, closes: bool, outcome_of: OutcomeOf | None = None
 ) -> AuditedCalls:
     with stop_on_interrupt() as stop:
         try:
-            progress = Progress(priced.n_distinct) if priced else None
+            progress = Progress(priced.n_distinct)
             return await audit.ask(
                 priced=priced, progress=progress, stop=stop, outcome_of=outcome_of
             )
@@ -247,7 +234,7 @@ async def _ask(
                 await audit.caller.backend.close()
 
 
-def _collect(audit: Audit, path: Path, directory: Path | None) -> AuditedCalls:
+def _collect(audit: Audit, priced: CallPlan, path: Path, directory: Path | None) -> AuditedCalls:
     """Record the results of batches.
 
     Raises:
@@ -255,13 +242,12 @@ def _collect(audit: Audit, path: Path, directory: Path | None) -> AuditedCalls:
     """
     caller, plan = audit.caller, audit.plan
     folder = BatchFolder(cast(HttpBackend, caller.backend), path)
-    asked = run_sync(_ask(audit, None, closes=True, outcome_of=folder.outcome))
+    asked = run_sync(_ask(audit, priced, closes=True, outcome_of=folder.outcome))
     remarks = folder.remarks(caller.pool)
     if not asked.counts.interrupted:
         usual = default_directory(plan.items.name, caller.backend.model).name
         name = usual if directory is None else directory.resolve().name or usual
-        missing = caller.missing(plan.calls()) if asked.n_waiting else ()
-        if files := folder.write(missing, name):
+        if files := folder.write(caller.missing(plan.calls()), name):
             raise folder.waiting(files, asked.counts.planned)
     return replace(asked, warnings=(*asked.warnings, *remarks))
 
@@ -294,7 +280,8 @@ def price_calls(
     directory: Path | None,
 ) -> CallPlan:
     """Price the calls of `audit_calls`; no key is needed and nothing is written."""
-    backend, missing = _opened(model, settings, replace(reach, pricing_only=True), directory)
+    batches, reach = settings.batch is not None, replace(reach, pricing_only=True)
+    backend, missing = open_or_replay(model, reach, directory, batches=batches)
     try:
         plan = plan_for(items, settings, backend, directory)
         with recorded_calls(directory) as pool:

@@ -9,9 +9,11 @@ from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
 import aiohttp
+import pytest
 from aiohttp import web
 
-from unswayed.backends import BackendSettings
+from unswayed.backends import BackendSettings, open_backend
+from unswayed.backends.client import HttpBackend
 from unswayed.serving.proxy import DecisionServer, Serving
 from unswayed.serving.server import Server
 
@@ -81,13 +83,13 @@ def decision_server(
 ) -> DecisionServer:
     reach = {k: settings.pop(k) for k in ("timeout", "prices") if k in settings}
     limits = {k: settings.pop(k) for k in ("token", "max_open", "correction") if k in settings}
-    return DecisionServer(
-        f"{api}/{MODEL}",
-        Serving(**settings),
-        BackendSettings(base_url=url, **reach),
-        environ=environ or {},
-        **limits,
-    )
+    asking = BackendSettings(base_url=url, pricing_only=not limits.get("token"), **reach)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in (environ or {}).items():
+            patch.setenv(name, value)
+        backend = open_backend(f"{api}/{MODEL}", asking)
+    assert isinstance(backend, HttpBackend)
+    return DecisionServer(backend, Serving(**settings), **limits)
 
 
 @asynccontextmanager

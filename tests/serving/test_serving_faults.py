@@ -13,7 +13,7 @@ from aiohttp import web
 from decision_stub import DecisionStub
 from served import APIS, MODEL, Reply, body_of, client_of, decision_server, run, running
 
-from unswayed.base.errors import UnknownNameError, UsageError
+from unswayed.base.errors import UsageError
 from unswayed.serving import server as serving_server
 from unswayed.serving.server import Server
 
@@ -458,11 +458,6 @@ def test_answer_without_usage_counts_the_most(tmp_path: Path) -> None:
 def test_budget_without_price_is_an_error() -> None:
     with pytest.raises(UsageError, match="no known price"):
         decision_server("https://example.org/v1", budget=1.0)
-
-
-def test_other_provider_is_an_error() -> None:
-    with pytest.raises(UnknownNameError, match="systemone/NAME"):
-        decision_server("http://127.0.0.1:9/v1", "openai")
 
 
 def test_public_host_requires_token() -> None:

@@ -84,12 +84,6 @@ class AuditedCalls:
     # a budget that reaches for the calls that a stopped run did not make
     needed_usd: float | None = None
 
-    @property
-    def n_waiting(self) -> int:
-        """Number of calls without an answer that have not failed."""
-        counts = self.counts
-        return counts.planned - counts.made - counts.cached - counts.failed
-
 
 def run_settings_for(
     settings: AuditSettings, backend: Backend, *, budget_usd: float | None = None
@@ -161,12 +155,11 @@ class Audit:
         """
         caller, store = self.caller, self.caller.pool
         store.bind(model=caller.backend.model, items=self.plan.items)
+        calls, elsewhere = self.plan.calls(), outcome_of is not None
         if outcome_of is None:
-            counts = await caller.ask(
-                self.plan.calls(), priced=priced, progress=progress, stop=stop
-            )
+            counts = await caller.ask(calls, priced=priced, progress=progress, stop=stop)
         else:
-            counts = await caller.take(self.plan.calls(), outcome_of, stop=stop)
+            counts = await caller.take(calls, outcome_of, stop or asyncio.Event())
         warnings, needed = self.plan.warnings, None
         if counts.left_out:
             warnings.append(
@@ -186,11 +179,7 @@ class Audit:
         return AuditedCalls(
             counts=counts,
             warnings=(*warnings, *caller.backend.remarks),
-            failures=tuple(
-                _failures(
-                    counts, caller.settings.budget_usd, needed, elsewhere=outcome_of is not None
-                )
-            ),
+            failures=tuple(_failures(counts, caller.settings.budget_usd, needed, elsewhere)),
             needed_usd=None if needed is None else enough_usd(needed),
         )
 
@@ -265,7 +254,7 @@ class Audit:
 
 
 def _failures(
-    counts: RunCounts, budget_usd: float | None, needed_usd: float | None, *, elsewhere: bool
+    counts: RunCounts, budget_usd: float | None, needed_usd: float | None, elsewhere: bool
 ) -> Iterator[str]:
     """Why calls are missing and what to do, one sentence for each cause."""
     if counts.fatal is not None:

@@ -150,12 +150,7 @@ def _by_position(counts: Counter[int], n: int) -> tuple[int, ...]:
 
 
 def run_of(
-    command: str,
-    metrics: Metrics,
-    plan: AuditPlan,
-    *,
-    created: str,
-    warnings: Sequence[str],
+    command: str, metrics: Metrics, plan: AuditPlan, *, created: str, warnings: Sequence[str]
 ) -> RunRecord:
     """Return the fields of `run.json` that every audit has."""
     data, settings = metrics.data, plan.settings

@@ -15,11 +15,17 @@ from unswayed.store import CallStore, Memory, Pool
 
 
 def open_or_replay(
-    model: str | Backend, settings: BackendSettings, directory: Path | None
+    model: str | Backend,
+    settings: BackendSettings,
+    directory: Path | None,
+    *,
+    batches: bool = False,
 ) -> tuple[Backend, MissingKeyError | None]:
     """Open the model; without its key, replay its calls in a run directory, and tell what is missing to
-    ask the model itself (see `check_recorded`).
+    ask the model itself (see `check_recorded`). For `batches` no key is needed.
     """
+    if batches:
+        return _open_for_batches(model, settings), None
     try:
         return backend_of(model, settings, keeps_calls=directory is not None), None
     except MissingKeyError as missing:
@@ -28,14 +34,13 @@ def open_or_replay(
         return open_backend(f"replay/{directory}", settings), missing
 
 
-def open_for_batches(model: str | Backend, settings: BackendSettings) -> HttpBackend:
-    """Open a model for batches: at half price, without a key."""
-    name = model if isinstance(model, str) else model.model
-    if isinstance(model, str) and name.partition("/")[0] in FORMATS:
-        backend = open_backend(name, replace(settings, pricing_only=True))
+def _open_for_batches(model: str | Backend, settings: BackendSettings) -> HttpBackend:
+    if isinstance(model, str) and model.partition("/")[0] in FORMATS:
+        backend = open_backend(model, replace(settings, pricing_only=True))
         if isinstance(backend, HttpBackend):
             backend.share_of_price = HALF
             return backend
+    name = model if isinstance(model, str) else model.model
     raise UsageError(
         f"{name} does not take batches. Leave out --batch, or choose a model of {', '.join(FORMATS)}."
     )

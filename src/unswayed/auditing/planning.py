@@ -22,11 +22,7 @@ from unswayed.auditing.design import (
     with_samples,
 )
 from unswayed.auditing.pool import DecisionSource, sampled, with_content
-from unswayed.auditing.settings import (
-    AuditSettings,
-    protocols_of,
-    samples_per_call,
-)
+from unswayed.auditing.settings import AuditSettings, protocols_of, samples_per_call
 from unswayed.base.counts import plural
 from unswayed.base.errors import MethodError, UsageError
 from unswayed.calls import Question

@@ -40,10 +40,6 @@ class RequestFormat(NamedTuple):
     before_body: bytes
     steps: str
 
-    def has_room(self, lines: int, size: int) -> bool:
-        """Return True if a file of so many lines takes one more, with which it has this size."""
-        return lines < self.most_lines and size <= self.most_bytes
-
 
 _CHAT: Final = b',"method":"POST","url":"/v1/chat/completions","body":'
 _OPENAI: Final = """\
@@ -203,7 +199,7 @@ class BatchFolder:
 
         Return the files and their numbers of requests. Older request files of the same name are removed.
         """
-        upload, files = self.path / "upload", dict[Path, int]()
+        upload, files, form = self.path / "upload", dict[Path, int](), self._format
         lines = filter(None, map(self._request, queries))
         line = next(lines, b"")
         try:
@@ -211,7 +207,9 @@ class BatchFolder:
                 upload.mkdir(parents=True, exist_ok=True)
                 path, size, count = upload / f"{name}-{len(files) + 1}.jsonl", ENVELOPE, 0
                 with whole_file(path) as file:
-                    while line and (count == 0 or self._format.has_room(count, size + len(line))):
+                    while line and count < form.most_lines:
+                        if count and size + len(line) > form.most_bytes:
+                            break
                         size, count = size + file.write(line), count + 1
                         line = next(lines, b"")
                 files[path] = count

@@ -23,13 +23,7 @@ from unswayed.backends.local_chats import (
     template_arguments,
 )
 from unswayed.backends.local_costs import PassCosts
-from unswayed.backends.local_plans import (
-    WINDOW,
-    Form,
-    PromptBatch,
-    by_length,
-    plan,
-)
+from unswayed.backends.local_plans import WINDOW, Form, PromptBatch, by_length, plan
 from unswayed.backends.local_texts import seed_of
 from unswayed.backends.model_folders import ModelFolder
 from unswayed.backends.protocol import Answer, too_long

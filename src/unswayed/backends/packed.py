@@ -104,26 +104,24 @@ class Packed(HttpBackend):
 
     def _divided(self, group: Sequence[Query], whole: Outcome) -> list[Answer]:
         """Return the outcome of each question of a request; tokens and cost are shared by length."""
-        first = group[0].item.id
         if isinstance(whole, Failure):
-            reason = whole.message.removeprefix(f"{first}: ")
-            return [(query, _named(whole, query, reason)) for query in group]
+            reason = whole.message.removeprefix(f"{group[0].item.id}: ")
+            told = ((query, f"{query.item.id}: {reason}") for query in group)
+            return [(q, msgspec.structs.replace(whole, message=words)) for q, words in told]
         said = json.loads(whole.text)
         ends = [0, *accumulate(len(query.request.messages[-1].content) for query in group)]
         outcomes: list[Answer] = []
         for place, query in enumerate(group):
             start, end = ends[place] / ends[-1], ends[place + 1] / ends[-1]
-            totals = {name: getattr(whole, name) for name in SUMMED}
-            own: dict[str, Any] = {
-                k: int(total * end) - int(total * start) for k, total in totals.items()
-            }
+            totals = ((name, getattr(whole, name)) for name in SUMMED)
+            own: dict[str, Any] = {k: int(total * end) - int(total * start) for k, total in totals}
             if whole.cost_usd is not None:
                 own["cost_usd"] = whole.cost_usd * (end - start)
             try:
                 top, is_rounded = self.dialect.read(_asked(query), place, said, len(group))
             except BadResponseError as error:
-                lost = Failure(error="BadResponseError", message="")
-                outcomes.append((query, _named(lost, query, str(error))))
+                words = f"{query.item.id}: {error}"
+                outcomes.append((query, Failure(error="BadResponseError", message=words)))
                 continue
             if is_rounded:
                 self.remarks = tuple(dict.fromkeys((*self.remarks, ROUNDED)))
@@ -158,10 +156,6 @@ class Packed(HttpBackend):
             sums = {name: sum(getattr(own, name) for own in paid) for name in names}
             answers[-1] = query, msgspec.structs.replace(last, **sums)
         return answers
-
-
-def _named(failure: Failure, query: Query, reason: str) -> Failure:
-    return msgspec.structs.replace(failure, message=f"{query.item.id}: {reason}")
 
 
 def _asked(query: Query) -> Any:

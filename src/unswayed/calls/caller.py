@@ -143,11 +143,7 @@ class Caller:
         return counts
 
     async def take(
-        self,
-        questions: Iterable[Question],
-        outcome_of: OutcomeOf,
-        *,
-        stop: asyncio.Event | None = None,
+        self, questions: Iterable[Question], outcome_of: OutcomeOf, stop: asyncio.Event
     ) -> RunCounts:
         """Record the outcomes of calls that were made elsewhere; calls without one stay missing.
 
@@ -155,7 +151,6 @@ class Caller:
             StoreError, RunDirectoryError: As for `ask`.
         """
         self._settle()
-        stop = stop or asyncio.Event()
         counts = RunCounts()
         window = Window(questions, self._drafter, self.pool, counts)
         writer = writer_for(self.pool, counts.add)

@@ -44,6 +44,10 @@ from unswayed.tiny import is_built_in
 
 CHUNK = 1 << 16
 """Most bytes taken at once; a pipe gives what has arrived, however little."""
+Shadow = Annotated[
+    float,
+    typer.Option(min=0, max=1, help="Share of questions to ask again in all orders, for drift."),
+]
 
 
 @with_options
@@ -62,12 +66,7 @@ def judge(
     out: Annotated[
         Path | None, typer.Option(help="Verdicts file to write [default: standard output]")
     ] = None,
-    shadow: Annotated[
-        float,
-        typer.Option(
-            min=0, max=1, help="Share of questions to ask again in all orders, for drift."
-        ),
-    ] = 0.0,
+    shadow: Shadow = 0.0,
     asking: AskOptions,
     shots: Shots = None,
     selection: Annotated[DataOptions, "task", "on_bad_item", "data_dir", "columns"],

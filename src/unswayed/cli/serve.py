@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Annotated, Literal
 
 import typer
@@ -10,7 +11,7 @@ import typer
 from unswayed.backends import BackendSettings, open_backend
 from unswayed.base.errors import UsageError
 from unswayed.calls.judge import Judge
-from unswayed.cli.judge import method_of
+from unswayed.cli.judge import Shadow, method_of
 from unswayed.cli.options import with_options
 from unswayed.methods.fitted_file import load_method
 
@@ -37,12 +38,7 @@ def serve(
         str | None,
         typer.Option(help="File that calibrate wrote; other judges: also the name of a method."),
     ] = None,
-    shadow: Annotated[
-        float,
-        typer.Option(
-            min=0, max=1, help="Share of questions to ask again in all orders, for drift."
-        ),
-    ] = 0.0,
+    shadow: Shadow = 0.0,
     budget: Annotated[
         float | None, typer.Option(min=0, help="Spending limit in USD; beyond it, status 402.")
     ] = None,
@@ -55,27 +51,23 @@ def serve(
 
     Clients change their base URL. Set UNSWAYED_SERVE_TOKEN to require a token.
     """
+    from unswayed.backends.client import HttpBackend
     from unswayed.serving.correction import Correction
-    from unswayed.serving.proxy import SERVICES, DecisionServer, Serving
+    from unswayed.serving.proxy import DecisionServer, Serving
     from unswayed.serving.server import JudgeServer, Server, run
+    from unswayed.serving.shapes import APIS
 
     token = os.environ.get("UNSWAYED_SERVE_TOKEN", "")
-    decides = model.partition("/")[0] in SERVICES
+    decides = f"/v1/{model.partition('/')[0]}" in APIS
     if shadow and (method is None or not decides):
         raise UsageError("--shadow tests a fitted file of a decision model. Give it with --method.")
     if decides:
-        correction = None
-        if method is not None:
-            correction = Correction(load_method(method), open_backend(model, reach), shadow)
+        backend = open_backend(model, replace(reach, pricing_only=not token))
+        assert isinstance(backend, HttpBackend)
+        correction = None if method is None else Correction(load_method(method), backend, shadow)
         settings = Serving(orders=orders, mean=mean, polarity=polarity, budget=budget)
         server: Server = DecisionServer(
-            model,
-            settings,
-            reach,
-            correction=correction,
-            environ=os.environ,
-            token=token,
-            max_open=max_open,
+            backend, settings, correction=correction, token=token, max_open=max_open
         )
     else:
         judge = Judge(model, method=method_of(method, "given"), budget=budget, backend=reach)

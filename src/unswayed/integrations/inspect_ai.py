@@ -38,11 +38,6 @@ CLUSTER: Final = "unswayed_item"
 PAIR: Final = "unswayed_pair"
 """Key of a sample's metadata: the item that the task `judge` judges."""
 _warn: Final = cache(logging.getLogger(__name__).warning)
-_MESSAGES: Final = {
-    "system": models.ChatMessageSystem,
-    "user": models.ChatMessageUser,
-    "assistant": models.ChatMessageAssistant,
-}
 
 
 class InspectBackend(Backend):
@@ -74,7 +69,10 @@ class InspectBackend(Backend):
             top_logprobs=request.top_logprobs or None,
             seed=request.sample or None,
         )
-        messages = [_MESSAGES[own.role](content=own.content) for own in request.messages]
+        messages = [
+            getattr(models, f"ChatMessage{own.role.title()}")(content=own.content)
+            for own in request.messages
+        ]
         try:
             output = await self._model.generate(messages, config=config)
         except util.LimitExceededError:
@@ -117,7 +115,6 @@ def _figure(metric: Metric, prefix: str = "") -> scorer.Metric:
     Inspect leaves out None. It calls equal keys of two metrics `value`, `value2`.
     """
     name = METRICS.name_of(metric)
-    key = prefix + name
 
     def compute(scores: list[SampleScore]) -> scorer.Value:
         items: dict[str, Item] = {}
@@ -125,12 +122,9 @@ def _figure(metric: Metric, prefix: str = "") -> scorer.Metric:
         for own in scores:
             kept, shown = own.score.metadata or {}, own.sample_metadata
             mark = None if MARK in kept else mark_of(shown, field="metadata")
-            record = {
-                "id": own.sample_id,
-                "choices": [""] * len(mark.order) if mark else None,
-                "metadata": shown,
-                "scores": {"": {"answer": own.score.answer, "metadata": kept}},
-            }
+            choices = [""] * len(mark.order) if mark else None
+            scored = {"": {"answer": own.score.answer, "metadata": kept}}
+            record = {"id": own.sample_id, "choices": choices, "metadata": shown, "scores": scored}
             read = INSPECT.convert(record, Source("scores", 1))
             if read.item is not None:
                 items[read.item.id] = read.item
@@ -139,7 +133,8 @@ def _figure(metric: Metric, prefix: str = "") -> scorer.Metric:
         if items:
             row = measure(outcomes_from_decisions(items.values(), decisions), names=[name])
             estimate = (*row.values.get(name, ()), estimate)[0]
-        return {key: estimate.value, f"{key}_low": estimate.low, f"{key}_high": estimate.high}
+        figures = {"": estimate.value, "_low": estimate.low, "_high": estimate.high}
+        return {f"{prefix}{name}{end}": figure for end, figure in figures.items()}
 
     return compute
 
@@ -182,6 +177,7 @@ def unswayed_pairwise(
     """
 
     reads = parse_method(method).readings()
+    logprobs = any(Evidence.PROBS in reading for reading in reads)
 
     async def score(state: solver.TaskState, target: scorer.Target) -> Score:
         _check_epoch(state)
@@ -193,7 +189,6 @@ def unswayed_pairwise(
             ) from None
         item = _pair(state, baseline)
         judged_by = models.get_model(model or None, role=None if model else role)
-        logprobs = any(Evidence.PROBS in reading for reading in reads)
         judge = InspectBackend(judged_by, logprobs=logprobs)
         async with Judge(judge, method=method) as judging:
             (judged,) = [judged async for judged in judging.ajudged([item])]
@@ -310,18 +305,15 @@ def mcq(data: str = "tiny-mcq", orders: str = "cyclic", seed: int = 0) -> Task:
     """
     samples = []
     for item in load_data(data, task="mcq"):
-        if len(item.gold_candidates()) > 1:
+        target = "".join(ascii_uppercase[right] for right in item.gold_candidates())
+        if len(target) > 1:
             raise UsageError(
                 f"{item.id} has several right answers, which Inspect expects together."
             )
+        metadata = {"permutable": item.permutable}
+        choices, prompt = list(map(text_of, item.candidates)), text_of(item.prompt)
         samples.append(
-            Sample(
-                id=item.id,
-                input=text_of(item.prompt),
-                choices=[text_of(candidate) for candidate in item.candidates],
-                target="".join(ascii_uppercase[right] for right in item.gold_candidates()),
-                metadata={"permutable": item.permutable},
-            )
+            Sample(id=item.id, input=prompt, choices=choices, target=target, metadata=metadata)
         )
     figures = [consistency(), position_rate(), permuted_accuracy()]
     return Task(

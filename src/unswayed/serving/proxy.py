@@ -15,27 +15,22 @@ from aiohttp import web
 from multidict import CIMultiDict
 from yarl import URL
 
-from unswayed.backends import BackendSettings
-from unswayed.backends.addresses import resolve
+from unswayed.backends.client import HttpBackend
 from unswayed.backends.dialect import token_count
-from unswayed.backends.openai_compatible import OPENAI
 from unswayed.backends.packed import MOST_PROBED, TOLERANCE
-from unswayed.backends.prices import FREE, load_prices
 from unswayed.backends.transport import LARGEST_BODY, plain_body, proxy_for
-from unswayed.backends.typed import TYPESAFE
 from unswayed.backends.typed_dialects import distribution
-from unswayed.base.errors import UnknownNameError, UsageError
+from unswayed.base.errors import UsageError
 from unswayed.methods.voting import log_mean_by_candidate, mean_by_candidate
 from unswayed.model.items import Item
 from unswayed.model.permutations import Order, invert, orders, reverse
 from unswayed.model.presentation import Ask
 from unswayed.serving.correction import Correction
-from unswayed.serving.server import Server
+from unswayed.serving.server import RelayedError, Server
 from unswayed.serving.shapes import (
     APIS,
     JOINT,
     Json,
-    RelayedError,
     ServeError,
     SystemOne,
     TypedQuestion,
@@ -70,8 +65,6 @@ HOPS: Final = frozenset(
 """Headers of one connection, which are not passed on."""
 REPLACED: Final = HOPS | {"content-type", "content-encoding", "accept-encoding"}
 """Headers of a request that the server writes itself."""
-
-SERVICES: Final = {"systemone": TYPESAFE, "decisions": OPENAI}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,51 +114,27 @@ class Spread(NamedTuple):
         return [probs[place] for place in invert(self.first)] if self.first else list(probs)
 
 
-class ModelReply(NamedTuple):
-    """A response of the model's server."""
-
-    status: int
-    body: bytes
-    headers: CIMultiDict[str]
-    said: Json
-
-
 class DecisionServer(Server):
     """Both APIs in front of a model of one of them."""
 
     def __init__(
         self,
-        model: str,
+        backend: HttpBackend,
         serving: Serving,
-        reach: BackendSettings,
         *,
         correction: Correction | None = None,
-        environ: Mapping[str, str],
         **limits: Any,
     ) -> None:
+        model, self.backend, self.address = backend.model, backend, backend.address
         super().__init__({"model": model, "orders": serving.orders, "mean": serving.mean}, **limits)
         provider, _, self.name = model.partition("/")
-        if provider not in SERVICES:
-            raise UnknownNameError(
-                f"{model}: not a decision model. Use systemone/NAME or decisions/NAME."
-            )
-        self.api: SystemOne = APIS[f"/v1/{provider}"]
         self.relays = f"/v1/{provider}"
-        self.serving = serving
+        self.api: SystemOne = APIS[self.relays]
+        self.serving, self.timeout = serving, backend.settings.timeout
         self.correction = correction
         if correction is not None:
             self.about["method"] = correction.method.name
-        self.timeout = reach.timeout
-        self.address = resolve(
-            SERVICES[provider],
-            base_url=reach.base_url,
-            environ=environ,
-            model=model,
-            needs_key=bool(self.token),
-        )
-        price = load_prices(reach.prices).find(model, own_address=self.address.is_own)
-        self.price = FREE if price is None and self.address.is_loopback else price
-        if serving.budget is not None and self.price is None:
+        if serving.budget is not None and backend.price(0, 0) is None:
             raise UsageError(f"{model} has no known price. Give --prices, or leave --budget out.")
         self.spent = self.held = 0.0
         self.apart: bool | None = None  # whether questions asked together influence each other
@@ -180,9 +149,8 @@ class DecisionServer(Server):
     async def context(self, app: web.Application) -> Any:
         """Keep connections to the model."""
         url = self.address.join(self.api.path)
-        self.url, self.proxy = URL(url, encoded=True), proxy_for(url)
-        if self.address.is_loopback:
-            self.proxy = None
+        self.url = URL(url, encoded=True)
+        self.proxy = None if self.address.is_loopback else proxy_for(url)
         async with aiohttp.ClientSession(
             timeout=aiohttp.ClientTimeout(total=self.timeout),
             connector=aiohttp.TCPConnector(limit=self.max_open),
@@ -194,7 +162,8 @@ class DecisionServer(Server):
 
     def gauges(self) -> dict[str, float]:
         """Return the spending, and the p-value of the last test for drift."""
-        figures = {} if self.price is None else {"spent_usd": round(self.spent, 9)}
+        priced = self.backend.price(0, 0) is not None
+        figures = {"spent_usd": round(self.spent, 9)} if priced else {}
         if self.correction is not None and self.correction.p_value is not None:
             figures["shadow_p_value"] = self.correction.p_value
         return figures
@@ -204,16 +173,14 @@ class DecisionServer(Server):
         client, raw = APIS[request.path], await request.read()
         body, own = client.body(raw, self.name), client is self.api
         asked = {} if own and self.serving.orders == "none" else client.read(body)
-        spreads = {
-            name: self.once(self.spread(question), body, client) for name, question in asked.items()
-        }
+        spreads = {name: self.spread(question, body) for name, question in asked.items()}
         if own and not any(spread.orders for spread in spreads.values()):
             self.counts["passed_through"] += 1
             sized = body.get("questions")
             count = len(sized) if isinstance(sized, dict | list) else 1
-            reply = await self.post(raw, count, request)
+            reply, _ = await self.post(raw, count, request)
             self.counts["failed"] += reply.status >= 400
-            return web.Response(status=reply.status, body=reply.body, headers=reply.headers)
+            return reply
         sent = {k: q for name, spread in spreads.items() for k, q in spread.variants(name).items()}
         try:
             said, answers = await self.ask(client, body, sent, request)
@@ -224,34 +191,27 @@ class DecisionServer(Server):
         more = said if own else {"model": said.get("model")}
         return web.json_response({**more, "answers": client.collect(parts), "usage": usage})
 
-    def spread(self, question: TypedQuestion) -> Spread:
-        """Return a question with the orders it is asked in."""
+    def spread(self, question: TypedQuestion, body: Json) -> Spread:
+        """Return a question with its orders, or with the one that a fitted method corrects."""
         n, kind, name = len(question.options), question.kind, self.serving.orders
         own = tuple(range(n))
         if name == "none" or not n or (kind == "noul" and not self.serving.polarity):
             return Spread(question, own, ())
         if kind != "choice":  # a scale has no other orders, and yes and no have two
             return Spread(question, own, reverse(n) if n > 1 else (own,))
-        need(
-            name != "all" or n <= MOST_ALL, 400, f"orders all: at most {MOST_ALL} options, got {n}"
-        )
+        few = name != "all" or n <= MOST_ALL
+        need(few, 400, f"orders all: at most {MOST_ALL} options, got {n}")
         api, options = question.api, question.options
-        first = sorted(own, key=lambda place: api.key(options[place].value))
+        first = tuple(sorted(own, key=lambda place: api.key(options[place].value)))
         try:
             chosen = orders(SETS.get(name, name), n) if n > 1 else (own,)
         except UsageError as error:
             raise ServeError(400, str(error)) from None
-        return Spread(question, tuple(first), chosen)
-
-    def once(self, spread: Spread, body: Json, client: SystemOne) -> Spread:
-        """Return a question asked in one order, if the fitted method corrects it."""
-        if self.correction is None or spread.question.kind != "choice" or not spread.orders:
-            return spread
-        options = [spread.question.options[place] for place in spread.first]
-        content = [body.get(client.state), spread.question.raw.get("instructions")]
-        content += [option.text for option in options]
-        item = self.correction.item([option.name for option in options], json.dumps(content))
-        if item is None:
+        spread, shown = Spread(question, first, chosen), [options[place] for place in first]
+        content = [body.get(api.state), question.raw.get("instructions"), *(o.text for o in shown)]
+        if self.correction is None or not (
+            item := self.correction.item([option.name for option in shown], json.dumps(content))
+        ):
             return spread
         return spread._replace(item=item, asks=self.correction.asks(item))
 
@@ -279,11 +239,7 @@ class DecisionServer(Server):
         return client.answer(spread.question, probs, replies[0] if own else {})
 
     async def ask(
-        self,
-        client: SystemOne,
-        body: Json,
-        sent: Mapping[str, TypedQuestion],
-        request: web.Request,
+        self, client: SystemOne, body: Json, sent: Mapping[str, TypedQuestion], request: web.Request
     ) -> tuple[Json, dict[str, Json]]:
         """Return the first response with the usage of all, and the answers by name."""
 
@@ -300,15 +256,16 @@ class DecisionServer(Server):
             for part, reply in zip(parts, replies, strict=True):
                 if isinstance(reply, BaseException):
                     raise reply
-                status, usage_ = reply.status, reply.said.get("usage") or {}
+                response, own = reply
+                status, usage_ = response.status, own.get("usage") or {}
                 need(status == 200 or status >= 400, 502, f"the model's server answered {status}")
                 if status != 200:
-                    raise RelayedError(reply.status, reply.body, reply.headers)
-                answers |= zip(part, self.api.answers(reply.said, part), strict=True)
+                    raise RelayedError(response)
+                answers |= zip(part, self.api.answers(own, part), strict=True)
                 cut = usage_.get("truncated") or usage_.get("state_tokens_dropped")
                 need(not cut, 502, "the model cut the state and would decide on part of it")
                 usage = summed(usage, usage_)
-                said = said or reply.said
+                said = said or own
             return {**said, "usage": usage}, answers
 
         names = list(sent)
@@ -333,8 +290,10 @@ class DecisionServer(Server):
         )
         return difference > max(TOLERANCE, 2 * noise)
 
-    async def post(self, raw: bytes, questions: int, request: web.Request) -> ModelReply:
-        """Send a body to the model with the client's headers, within the budget."""
+    async def post(
+        self, raw: bytes, questions: int, request: web.Request
+    ) -> tuple[web.Response, Json]:
+        """Send a body to the model with the client's headers, within the budget; return its reply, read."""
         most = self.cost(len(raw) * questions)
         budget = self.serving.budget
         left = budget is None or self.spent + self.held + most <= budget
@@ -368,19 +327,15 @@ class DecisionServer(Server):
             with contextlib.suppress(ValueError):
                 said = parsed(body)
             said = said if isinstance(said, dict) else {}
-            self.count(said.get("usage"), len(raw) * questions)
-        return ModelReply(status, body, headers, said)
-
-    def count(self, usage: Any, most: int) -> None:
-        """Count the tokens of a response; without a count the most there can be."""
-        usage = usage if isinstance(usage, dict) else {}
-        tokens = token_count(usage.get("input_tokens"))
-        self.counts["upstream_input_tokens"] += tokens or 0
-        self.spent += self.cost(most if tokens is None else tokens)
+            usage = said.get("usage")
+            tokens = token_count(usage.get("input_tokens")) if isinstance(usage, dict) else None
+            self.counts["upstream_input_tokens"] += tokens or 0
+            self.spent += most if tokens is None else self.cost(tokens)  # without a count the most
+        return web.Response(status=status, body=body, headers=headers), said
 
     def cost(self, tokens: int) -> float:
         """Return the price of input tokens in USD."""
-        return 0.0 if self.price is None else self.price.of(tokens, 0)
+        return self.backend.price(tokens, 0) or 0.0
 
 
 def summed(a: Json, b: Json) -> Json:

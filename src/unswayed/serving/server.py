@@ -8,19 +8,20 @@ from __future__ import annotations
 import asyncio
 import hmac
 from collections import Counter
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import aiohttp
 import msgspec
 from aiohttp import web
 
 from unswayed.backends.addresses import is_loopback
+from unswayed.backends.faults import server_words
 from unswayed.base.errors import ItemError, UnswayedError, UsageError
 from unswayed.calls.judge import Judge
 from unswayed.calls.judging import JudgeFailure
 from unswayed.model.faces import named
 from unswayed.model.items import Item, check_item
-from unswayed.serving.shapes import APIS, Decisions, Json, RelayedError, ServeError, need
+from unswayed.serving.shapes import APIS, Decisions, Json, ServeError, need
 
 MOST_BYTES: Final = 4_000_000
 """Longest body of a request."""
@@ -35,6 +36,14 @@ COUNTED: Final = (
 
 HEADERS: Final = {429: {"Retry-After": "1"}, 401: {"WWW-Authenticate": "Bearer"}}
 """Headers of errors by status."""
+
+
+class RelayedError(ServeError):
+    """An error of the model's server, which goes to the client as it is."""
+
+    def __init__(self, reply: web.Response) -> None:
+        super().__init__(reply.status, server_words(cast(bytes, reply.body)))
+        self.reply = reply
 
 
 class Server:
@@ -72,40 +81,38 @@ class Server:
         """Check token and limits, and turn errors into answers in the API's own form."""
         if request.path == "/health":
             return await self.health(request)
+        asks = request.method == "POST"
         try:
             token = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
             valid = not self.token or hmac.compare_digest(token, b"Bearer " + self.token.encode())
             need(valid, 401, "the token is missing or wrong")
-            if request.method != "POST":
+            if asks:
+                await receive(request)
+            need(self.open < self.max_open or not asks, 429, f"{self.max_open} requests are open")
+            self.open += asks
+            self.counts["requests"] += asks
+            try:
                 return await handler(request)  # type: ignore[no-any-return]  # aiohttp's handlers
-            await receive(request)
-            need(self.open < self.max_open, 429, f"{self.max_open} requests are open")
+            finally:
+                self.open -= asks
         except ServeError as error:
-            return self.refused(request, error)
-        self.open += 1
-        self.counts["requests"] += 1
-        try:
-            return await handler(request)  # type: ignore[no-any-return]
+            told = error
         except TimeoutError:
-            return self.refused(request, ServeError(504, "the model did not answer in time"))
+            told = ServeError(504, "the model did not answer in time")
         except aiohttp.ClientError as error:  # its text can hold headers
-            words = f"the model cannot be reached ({type(error).__name__})"
-            return self.refused(request, ServeError(502, words))
-        except ServeError as error:
-            return self.refused(request, error)
-        finally:
-            self.open -= 1
+            told = ServeError(502, f"the model cannot be reached ({type(error).__name__})")
+        return self.refused(request, told)
 
     def refused(self, request: web.Request, error: ServeError) -> web.Response:
         """Return an error, counted as the client's or as the model's."""
         failed = error.status >= 500 or isinstance(error, RelayedError)
         self.counts["failed" if failed else "refused"] += 1
         if isinstance(error, RelayedError) and request.path == self.relays:
-            return web.Response(status=error.status, body=error.body, headers=error.headers)
+            return error.reply
         body = APIS.get(request.path, ERRORS).error(error.status, str(error))
         headers = dict(HEADERS.get(error.status, {}))
-        if isinstance(error, RelayedError) and "Retry-After" in error.headers:
-            headers["Retry-After"] = error.headers["Retry-After"]
+        if isinstance(error, RelayedError) and "Retry-After" in error.reply.headers:
+            headers["Retry-After"] = error.reply.headers["Retry-After"]
         return web.json_response(body, status=error.status, headers=headers)
 
     async def health(self, request: web.Request) -> web.Response:

@@ -7,7 +7,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from unswayed.backends.faults import server_words
 from unswayed.backends.typed_dialects import distribution
 from unswayed.base.digests import digest
 from unswayed.base.errors import UnswayedError
@@ -29,14 +28,6 @@ class ServeError(UnswayedError):
     def __init__(self, status: int, words: str) -> None:
         super().__init__(words)
         self.status = status
-
-
-class RelayedError(ServeError):
-    """An error of the model's server, which goes to the client as it is."""
-
-    def __init__(self, status: int, body: bytes, headers: Mapping[str, str]) -> None:
-        super().__init__(status, server_words(body))
-        self.body, self.headers = body, headers
 
 
 class TypedOption(NamedTuple):
@@ -211,7 +202,9 @@ class SystemOne:
         if question.kind == "noul":
             yes = answer["noul" if self.binary == "noul" else "probability"]
             return distribution([yes, 1 - yes])[0]
-        values = self.values(answer["probabilities"])
+        rows = answer["probabilities"]
+        listed = isinstance(rows, list)
+        values = {self.key(p["value"]): p["probability"] for p in rows} if listed else dict(rows)
         scale = question.kind == "score"
         names = [self.key(p if scale else o.value) for p, o in enumerate(question.options)]
         if values.keys() != set(names):
@@ -221,10 +214,6 @@ class SystemOne:
     def key(self, value: str | bool | int) -> str:
         """Return the key of an option or a level among the probabilities of an answer."""
         return str(value)
-
-    def values(self, probabilities: Any) -> Json:
-        """Return the probabilities of an answer by key."""
-        return dict(probabilities)
 
     def answer(self, question: TypedQuestion, probs: Sequence[float] | None, raw: Json) -> Json:
         """Return an answer with these probabilities, or the refusal, with the other fields of `raw`."""
@@ -260,16 +249,10 @@ class Decisions(SystemOne):
     """`POST /v1/decisions`, OpenAI's form: questions and answers by place."""
 
     path, state, binary, invalid = "decisions", "input", "predicate", 400
-    fields = frozenset(
-        [
-            "model",
-            "input",
-            "questions",
-            "safety_identifier",
-            "prompt_cache_key",
-            "prompt_cache_options",
-        ]
-    )
+    fields = frozenset({"model", "input", "questions", "safety_identifier"}) | {
+        "prompt_cache_key",
+        "prompt_cache_options",
+    }
 
     def read(self, body: Json) -> dict[str, TypedQuestion]:
         """Return the questions of a request."""
@@ -332,10 +315,6 @@ class Decisions(SystemOne):
         """Return the key of an option or a level: `true` and `"true"` are two."""
         return json.dumps(value)
 
-    def values(self, probabilities: Any) -> Json:
-        """Return the probabilities of an answer by key."""
-        return {self.key(p["value"]): p["probability"] for p in probabilities}
-
     def answer(self, question: TypedQuestion, probs: Sequence[float] | None, raw: Json) -> Json:
         """Return an answer with these probabilities, or the refusal, with the other fields of `raw`."""
         reply = {**raw, "name": question.raw.get("name")}
@@ -343,11 +322,12 @@ class Decisions(SystemOne):
             return {**reply, "type": "refusal"}
         if question.kind == "noul":
             return {**reply, "type": "predicate", "probability": probs[0]}
-        ranked = [
-            {"value": option.value, "probability": p}
-            | ({"label": option.entry["label"]} if question.kind == "score" else {})
-            for option, p in zip(question.options, probs, strict=True)
+        named = [
+            {"label": o.entry["label"]} if question.kind == "score" else {}
+            for o in question.options
         ]
+        rows = zip(question.options, probs, named, strict=True)
+        ranked = [{"value": option.value, "probability": p} | name for option, p, name in rows]
         return {**reply, **figures(question, probs), "probabilities": ranked}
 
     def usage(self, tokens: Json) -> Json:

@@ -97,10 +97,7 @@ class Memory:
         self._notes[name] = value
 
     def put_many(
-        self,
-        rows: Sequence[tuple[bytes, Request, Response]],
-        *,
-        unread: Collection[bytes] = (),
+        self, rows: Sequence[tuple[bytes, Request, Response]], *, unread: Collection[bytes] = ()
     ) -> None:
         """Keep answers, and count what they cost."""
         for key, request, response in rows:

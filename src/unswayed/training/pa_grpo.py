@@ -26,11 +26,7 @@ from unswayed.training.recipe_parts import Layouts, Recipe
 from unswayed.training.reward_settings import Advantage, RewardSettings
 from unswayed.training.scoring import GroupScorer
 from unswayed.training.shared_prompts import SharedPrompts
-from unswayed.training.trainer_arguments import (
-    load_arguments,
-    lora_config,
-    trainer_arguments,
-)
+from unswayed.training.trainer_arguments import load_arguments, lora_config, trainer_arguments
 from unswayed.training.trl_hooks import GroupHooks
 
 if TYPE_CHECKING:

@@ -17,15 +17,7 @@ from unswayed.base.errors import ItemError, StoreError, field_and_reason
 from unswayed.base.files import whole_file
 from unswayed.model.decisions import RANK, SCORE, Decision, Recording, check_decision, record
 from unswayed.model.decisions.recorder import SHARED
-from unswayed.model.items import (
-    TOO_DEEP,
-    BadFieldError,
-    BadLine,
-    Item,
-    Task,
-    is_packed,
-    suffix,
-)
+from unswayed.model.items import TOO_DEEP, BadFieldError, BadLine, Item, Task, is_packed, suffix
 
 decode_quickly: Final = msgspec.json.Decoder(Decision).decode
 """The decision of a line as it stands there, its types checked only."""

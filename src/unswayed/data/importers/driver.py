@@ -267,12 +267,10 @@ def _imported(
         "ties": sum(decision.choice == "tie" for decision in decisions),
         "bad_records": len(bad),
         **collected.remarks,
-        **{
-            f"unread: {name}": values.total()
-            for (kind, name), values in collected.unread.items()
-            if kind != "choice"
-        },
     }
+    for (kind, name), values in collected.unread.items():
+        if kind != "choice":
+            counts[f"unread: {name}"] = values.total()
     warning = collected.unread.warning(decisions)
     return Imported(items, tuple(decisions), counts, tuple(bad), warning)
 

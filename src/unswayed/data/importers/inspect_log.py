@@ -135,7 +135,7 @@ def _choice_of(sample: _Sample, scores: Mapping[str, _Score]) -> ReadRecord:
     gold = _gold(sample.target, order, shown) if mark is None or mark.gold is None else mark.gold
     right = [gold] if isinstance(gold, int) else gold
     name = str(sample.id if mark is None else mark.item)
-    task = sample.evaluation.task
+    task, labels = sample.evaluation.task, tuple(ascii_uppercase[:n])
     item = Item(
         id=name if task is None else f"{task}/{name}",
         task=Task.MCQ,
@@ -144,7 +144,6 @@ def _choice_of(sample: _Sample, scores: Mapping[str, _Score]) -> ReadRecord:
         gold=tuple(right) if len(right) > 1 else right[0] if right else None,
         permutable=True if mark is None else mark.permutable,
     )
-    labels = tuple(ascii_uppercase[:n])
     scorer, answer = _answer(scores)
     completions = sample.output.choices if sample.output else []
     call = decision(
@@ -156,9 +155,8 @@ def _choice_of(sample: _Sample, scores: Mapping[str, _Score]) -> ReadRecord:
         model=sample.evaluation.model,
         finish_reason=completions[0].stop_reason if completions else None,
     )
-    remarks = [SEVERAL_RIGHT] if len(right) > 1 else []
-    if re.fullmatch(r"\s*[A-Z](\s*,\s*[A-Z])+\s*", answer):
-        remarks.append(SEVERAL)
+    remarks = [SEVERAL_RIGHT] * (len(right) > 1)
+    remarks += [SEVERAL] * bool(re.fullmatch(r"\s*[A-Z](\s*,\s*[A-Z])+\s*", answer))
     unread: dict[str, tuple[str, object]] = {}
     if call.choice is None:
         unread["choice"] = (f"scores.{scorer}.answer", answer)

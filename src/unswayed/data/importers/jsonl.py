@@ -74,25 +74,24 @@ class _MappedRecord:
             meta={"names": list(own_names)} if own_names else {},
         )
         labels = tuple(symbols[c] for c in order) if fields.label_is_value else symbols
-        text, model = self._text(fields.text), self._text(fields.model)
         decision = Decision(
             item_id=item.id,
             order=order,
             labels=labels,
             label_set=symbols,
             sample=self._sample(),
-            text=text,
-            model=model,
+            text=self._text(fields.text),
+            model=self._text(fields.model),
             finish_reason=self._text(fields.finish_reason),
         )
         decision = self._answered(item, decision, own_names)
         unread = {
             kind: (fields.pair(part), value)
-            for kind, part in (
-                ("choice", fields.answer),
-                ("scores", "scores"),
-                ("ranking", "ranking"),
-            )
+            for kind, part in {
+                "choice": fields.answer,
+                "scores": "scores",
+                "ranking": "ranking",
+            }.items()
             if getattr(decision, kind) is None and (value := self._given(part)) not in (None, "")
         }
         return ReadRecord(item, (decision,), unread=unread)
@@ -127,11 +126,7 @@ class _MappedRecord:
             answer_only=False,
         )
         return msgspec.structs.replace(
-            decision,
-            choice=read.choice,
-            scores=read.scores,
-            ranking=read.ranking,
-            flags=read.flags,
+            decision, choice=read.choice, scores=read.scores, ranking=read.ranking, flags=read.flags
         )
 
     def _task(self, n: int) -> Task:
@@ -230,17 +225,16 @@ class _MappedRecord:
         else:
             raise self._bad(
                 "order",
-                f"{value!r} is not an order: give a list of candidates, a string such as BCDA, or for "
-                "two candidates yes, true or 1 if they were swapped, else no, false or 0",
+                f"{value!r} is not an order of {'|'.join(labels)}: name other symbols in labels=, or give a "
+                "list of candidates, or for two yes, true or 1 if they were swapped, else no, false or 0",
             )
         if sorted(order) != list(range(len(order))) or (self.fields.candidates and len(order) != n):
             raise self._bad("order", f"{value!r} is not a permutation of 0..{n - 1}")
         return order
 
     def _gold(self, order: Order, names: tuple[str, ...]) -> int | float | str | None:
-        path = self.fields.gold
-        value = self._at(path)
-        if path is None or value is None or value == "":
+        value = self._at(self.fields.gold)
+        if value is None or value == "":
             return None
         if self.fields.values:
             return _score(value, self.fields.pair("gold"))
@@ -282,12 +276,10 @@ class _MappedRecord:
         return order[place] if meaning == "label" else place
 
     def _sample(self) -> int:
-        path = self.fields.sample
-        value = self._at(path)
-        if path is None or value is None or value == "":
+        value = self._at(self.fields.sample)
+        if value is None or value == "":
             return 0
-        number = _number(value)
-        if number is None:
+        if (number := _number(value)) is None:
             raise self._bad("sample", f"{value!r} is not a number")
         return number
 

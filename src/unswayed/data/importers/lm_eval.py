@@ -123,9 +123,8 @@ def _generated(sample: _Sample, source: Source) -> ReadRecord:
     unread = _unread_gold(sample, item)
     if choice is None:
         unread["choice"] = ("filtered_resps", text)
-    return ReadRecord(
-        item, (call,), remarks=() if choice is not None else (NO_LETTER,), unread=unread
-    )
+    remarks = (NO_LETTER,) if choice is None else ()
+    return ReadRecord(item, (call,), remarks=remarks, unread=unread)
 
 
 def _unread_gold(sample: _Sample, item: Item) -> dict[str, tuple[str, object]]:

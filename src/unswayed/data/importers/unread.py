@@ -53,15 +53,11 @@ class UnreadValues(dict[tuple[str, str], Counter[str]]):
             return ""
         answers = plural(len(decisions), "answer")
         said = f"{n:,} of {answers} ({n / len(decisions):.0%}) {agrees(n, 'is', 'are')} unparsed."
-        kinds = [
-            (count, field, value)
-            for (kind, field), values in self.items()
-            if kind == "choice"
-            for value, count in values.items()
-            if value
-        ]
-        if not kinds:
-            return said
-        count, field, value = max(kinds, key=lambda entry: entry[0])
-        of = f"value of {field!r}" if field else "answer"
-        return f"{said} The commonest unread {of} is {value!r} ({plural(count, 'time')})."
+        fields = ((field, values) for (kind, field), values in self.items() if kind == "choice")
+        counts = Counter(
+            {(field, word): n for field, own in fields for word, n in own.items() if word}
+        )
+        for (field, word), count in counts.most_common(1):
+            of = f"value of {field!r}" if field else "answer"
+            said += f" The commonest unread {of} is {word!r} ({plural(count, 'time')})."
+        return said

@@ -18,12 +18,7 @@ from unswayed.base.arguments import checked
 from unswayed.base.errors import ItemError
 from unswayed.model.items.foreign import is_ours, our_record, parse_columns, reading_of, their_name
 from unswayed.model.items.item import BadLine, Item, Task, decode_item, item_of, made_id
-from unswayed.model.items.lines import (
-    is_parquet,
-    iter_objects,
-    read_parquet,
-    read_table,
-)
+from unswayed.model.items.lines import is_parquet, iter_objects, read_parquet, read_table
 from unswayed.model.items.paths import is_missing
 from unswayed.model.items.sets import ItemSet
 from unswayed.model.items.tables import BadFieldError, is_table, typed_cells, typed_values
