@@ -104,7 +104,7 @@ def percent(figure: Mapping[str, Any] | None) -> str:
         return "–"
     value, low, high = (figure.get(key) for key in ("value", "low", "high"))
     ends = "" if low is None or high is None else f" ({100 * low:.1f} to {100 * high:.1f})"
-    return f"{100 * value:.1f}{ends}"
+    return f"{100 * value:.1f}%{ends}".replace("-", "−")
 
 
 def rows(metrics: Mapping[str, Any]) -> Iterator[list[str]]:

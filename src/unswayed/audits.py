@@ -215,8 +215,8 @@ def _write(directory: Path, record: AuditRecord) -> None:
         print(f"unswayed: the earlier audit is kept in {earlier}.", file=sys.stderr, flush=True)
     if record.answers is not None:
         write_lines(directory / "decisions.jsonl", record.answers.lines(record.plan))
-    write_record(directory, record)
     write_report(directory, record)
+    write_record(directory, record)  # last: until then the directory holds no finished new audit
     write_sums(directory)
 
 

@@ -90,7 +90,19 @@ def test_probabilities_are_read_despite_arithmetic_of_server() -> None:
     assert sum(distribution([0.6, 0.42])[0]) == pytest.approx(1, abs=1e-15)
 
 
-@pytest.mark.parametrize("values", [(1.01, -0.01), (0.6, 0.422), (0.6, 0.378), (math.inf, 0.5)])
+@pytest.mark.parametrize(
+    "values",
+    [
+        (1.01, -0.01),
+        (0.6, 0.422),
+        (0.6, 0.378),
+        (math.inf, 0.5),
+        (10**400, 0.5),
+        (True, False),
+        ("0.6", "0.4"),
+        (None, 1.0),
+    ],
+)
 def test_values_beyond_rounding_are_not_probabilities(values) -> None:
     with pytest.raises(ValueError, match="not a distribution"):
         distribution(values)

@@ -252,6 +252,19 @@ def test_kill_while_keeping_loses_no_finished_audit(steps: int, run: Run, pairs:
     assert json.loads(Path("run/metrics.json").read_text())["data"]["n_items"] == 10
 
 
+@pytest.mark.parametrize("steps", [12, 13, 14, 15])
+def test_half_written_audit_is_not_kept_as_earlier(steps: int, run: Run, pairs: Path) -> None:
+    assert audit(run, pairs, "--out", "run").code == 0
+    before = files_of(Path("run"))
+    fewer = ["audit", str(pairs), "--model", SIMULATED, "--resamples", "100", "--out", "run"]
+    command = [sys.executable, "-c", KILLED, str(steps), *fewer, "--limit", "10"]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    assert run("report", "run").code == 2
+    assert run(*fewer, "--limit", "20").code == 0
+    (earlier,) = Path("run/earlier").iterdir()
+    assert files_of(earlier) == before
+
+
 def test_all_keeps_costly_methods_that_the_finished_audit_holds(run: Run, folder: Path) -> None:
     data = write_lines("five.jsonl", [choice(number, 5) for number in range(24)])
     assert audit(run, data, "--out", "run", "--methods", "all,repeat").code == 0

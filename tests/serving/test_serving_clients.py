@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 from decision_stub import DecisionStub
 from served import MODEL, body_of, client_of, decision_server, run, running
 
@@ -127,3 +128,23 @@ def test_call_without_answer_counts_as_spent(answer: Streams, tmp_path: Path) ->
         assert statuses[1] == 402
 
     run(work)
+
+
+@pytest.mark.parametrize("figure", ["x", {"a": 1}, [2], None])
+def test_odd_counts_of_model_leave_no_traceback(
+    figure: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def answer(request: web.Request) -> web.Response:
+        said = {"model": "m", "answers": {"0": {"type": "noul", "noul": 0.5}}}
+        return web.json_response({**said, "usage": {"input_tokens": figure, "output_tokens": 1}})
+
+    async def work() -> None:
+        app = web.Application()
+        app.add_routes([web.post("/v1/systemone", answer)])
+        body = {"model": MODEL, "input": "s", "questions": [{"type": "predicate"}]}
+        async with running(app) as url, client_of(decision_server(f"{url}/v1")) as post:
+            reply = await post("v1/decisions", body)
+        assert reply.status == (502 if figure else 200), reply.raw
+
+    run(work)
+    assert not caplog.records

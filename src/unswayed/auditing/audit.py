@@ -299,8 +299,8 @@ def unread_replies(calls: CallsRecord) -> Iterator[str]:
 
 
 def write_record(directory: Path, record: AuditRecord) -> None:
-    """Write `run.json`, `metrics.json` and the single calls, each whole or not at all."""
-    write_text(directory / "run.json", json_text(record.run.to_json()))
+    """Write `metrics.json`, the single calls and then `run.json`, each whole or not at all."""
     write_text(directory / "metrics.json", json_text(as_json(record.metrics)))
     answers = msgspec.json.encode(answers_of(record.plan))
     write_bytes(directory / ANSWERS_FILE, answers)
+    write_text(directory / "run.json", json_text(record.run.to_json()))

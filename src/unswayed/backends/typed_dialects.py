@@ -31,12 +31,10 @@ def distribution(values: Sequence[Any]) -> tuple[list[float], bool]:
     Raises:
         ValueError: If they are none, or their sum is further from 1 than rounding explains.
     """
-    probs = [float(value) for value in values]
-    total = math.fsum(probs)
-    inside = all(-SLACK <= p <= 1 + SLACK for p in probs)
-    if not inside or abs(total - 1) > 0.01 * len(probs) + 0.001:
-        raise ValueError(f"{probs} is not a distribution")
-    probs = [max(p, 0.0) for p in probs]
+    inside = all(type(p) in (int, float) and -SLACK <= p <= 1 + SLACK for p in values)
+    if not inside or abs(math.fsum(values) - 1) > 0.01 * len(values) + 0.001:
+        raise ValueError(f"{values} is not a distribution")
+    probs = [max(float(p), 0.0) for p in values]
     rounded = all(abs(100 * p - round(100 * p)) < 1e-6 for p in probs)
     probs = [p or (HALF_STEP if rounded else LEAST) for p in probs]
     total = math.fsum(probs)

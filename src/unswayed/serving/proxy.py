@@ -185,9 +185,9 @@ class DecisionServer(Server):
         try:
             said, answers = await self.ask(client, body, sent, request)
             parts = {name: self.merged(client, name, s, answers) for name, s in spreads.items()}
+            usage = said["usage"] if own else client.usage(said["usage"])
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ServeError(502, f"the model's answer does not follow its API: {error}") from None
-        usage = said["usage"] if own else client.usage(said["usage"])
         more = said if own else {"model": said.get("model")}
         return web.json_response({**more, "answers": client.collect(parts), "usage": usage})
 

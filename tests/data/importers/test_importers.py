@@ -279,6 +279,10 @@ def test_a_map_reads_orders_of_four_as_lists_and_strings(tmp_path: Path) -> None
     ("record", "message"),
     [
         ({"order": "ABBA", "verdict": "A", "id": "a"}, "order: 'ABBA' is not an order"),
+        (
+            {"order": "BCDA", "verdict": "A", "id": "a"},
+            r"order: 'BCDA' is not an order of A\|B: name other symbols in labels=",
+        ),
         ({"order": "original", "verdict": "A", "id": "a"}, "else no, false or 0"),
         ({"order": [0, 2], "verdict": "A", "id": "a"}, "is not a permutation"),
         ({"order": True, "verdict": "A"}, "id: None is not an id"),
