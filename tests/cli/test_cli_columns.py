@@ -65,6 +65,7 @@ def test_export_writes_the_same(run: Run, own: Path) -> None:
 def test_advise_recommends_the_same(run: Run, own: Path) -> None:
     first, second = both(run, own, "train", "advise", "DATA", "--model", "tiny/judge")
     told = first.out.replace("sheet.csv", own.name).replace("runs/sheet-", "runs/own-")
+    assert f" --columns '{COLUMNS}'" in told  # the command to train with reads the same columns
     assert told.replace(f" --columns '{COLUMNS}'", "") == second.out.replace(str(own), own.name)
 
 

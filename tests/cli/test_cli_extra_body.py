@@ -82,6 +82,8 @@ def test_fitted_file_is_refused_under_another_extra_body(
         (Server.model, '{"max_tokens": 9}', "unswayed sets max_tokens itself. Leave it out."),
         (Server.model, '{"temperature": 1}', "unswayed sets temperature itself. Leave it out."),
         ("anthropic/claude-x", '{"system": "S"}', "unswayed sets system itself. Leave it out."),
+        (Server.model, '{"stream": true}', "unswayed sets stream itself. Leave it out."),
+        (Server.model, '{"n": 5}', "unswayed sets n itself. Leave it out."),
         ("simulated/judge", "{}  ", None),
         ("simulated/judge", '{"a": 1}', "simulated/judge sends no request, so it takes no extra"),
         ("tiny/judge", '{"a": 1}', "tiny/judge sends no request, so it takes no extra_body."),

@@ -66,7 +66,7 @@ class HttpBackend(Backend):
         self.traits = dialect.traits  # what the server is known to accept
         self.gives_logprobs = dialect.traits.logprobs != 0
         self.extra_body = settings.extra_body
-        if twice := json.loads(self.extra_body or "{}").keys() & dialect.fields:
+        if twice := json.loads(self.extra_body or "{}").keys() & {*dialect.fields, "n", "stream"}:
             raise UsageError(f"extra_body: unswayed sets {min(twice)} itself. Leave it out.")
         self.dialect = dialect
         self.settings = settings

@@ -71,6 +71,7 @@ def advise(
         "--model": None if name == chosen.model else name,
         "--limit": selection.limit,
         "--data-dir": selection.data_dir,
+        "--columns": selection.columns,
         "--on-bad-item": None if selection.on_bad_item == "stop" else selection.on_bad_item,
         "--out": folder,
     }
