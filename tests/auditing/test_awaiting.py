@@ -38,7 +38,7 @@ class Talker(Backend):
 @pytest.fixture
 def talker(monkeypatch: pytest.MonkeyPatch) -> Talker:
     backend = Talker()
-    monkeypatch.setattr(audits, "open_or_replay", lambda *_: (backend, None))
+    monkeypatch.setattr(audits, "open_or_replay", lambda *_, **__: (backend, None))
     return backend
 
 
