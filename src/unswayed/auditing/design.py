@@ -138,7 +138,7 @@ def strata_of(
     def shown(n: int, first: Item) -> dict[Protocol, tuple[Presentation, ...]]:
         try:
             return {
-                p: presentations(orders, n, protocol=p, seed=seed)
+                p: tuple(sorted(presentations(orders, n, protocol=p, seed=seed)))  # as recorded ones are
                 * (turns[n] if p == "criteria" else 1)
                 for p in named
             }
