@@ -185,7 +185,7 @@ def test_known_services_need_no_address_and_ollama_no_key() -> None:
         ("vlm/x", "unknown provider 'vlm'. Did you mean 'vllm'"),
         (
             "mistral/x",
-            "unknown provider 'mistral'. Known: anthropic, hf, .*openai-api/<service>/<model>",
+            "unknown provider 'mistral'. Known: anthropic, decisions, hf, .*openai-api/<service>/<model>",
         ),
     ],
 )
