@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -258,7 +259,8 @@ def test_yes_bias_is_planted_one() -> None:
 TEXT = st.text(
     st.one_of(st.sampled_from("\u2028\u2029\ud800\udfff</>&'\"\\{}%\x00\n"), st.characters()),
     max_size=12,
-)
+).filter(lambda text: not re.search("[\ud800-\udbff][\udc00-\udfff]", text))
+"""No text holds a pair of surrogates: JSON reads one as the character that it stands for."""
 
 
 @settings(max_examples=60, deadline=None)
