@@ -80,8 +80,7 @@ def main(arguments: list[str] | None = None) -> None:
     assert upstream.stdout is not None
     address = f"http://127.0.0.1:{upstream.stdout.readline().strip()}/v1"
     command = [sys.executable, "-m", "unswayed", "serve", "systemone/m", "--base-url", address]
-    port = int(address.rpartition(":")[2].partition("/")[0]) % 20_000 + 20_000
-    server = subprocess.Popen([*command, "--port", str(port)], stdout=subprocess.PIPE, text=True)
+    server = subprocess.Popen([*command, "--port", "0"], stdout=subprocess.PIPE, text=True)
     assert server.stdout is not None
     try:
         url = f"{server.stdout.readline().split()[-1]}/v1/systemone"

@@ -31,23 +31,17 @@ SHOW = {"typesafe_sdk": "    print(sorted(decision.choices['team'].probabilities
 """Lines that print the probabilities of the page's clients."""
 
 
-def free_port() -> int:
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        return int(held.getsockname()[1])
-
-
 @contextmanager
 def serving(url: str, *options: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """The command in a process of its own: address and process."""
-    port = free_port()
     line = [sys.executable, "-m", "unswayed", "serve", *options]
-    line += ["--base-url", url, "--port", str(port)]
+    line += ["--base-url", url, "--port", "0"]
     process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
-        assert process.stdout.readline().endswith(f"at http://127.0.0.1:{port}\n")
-        yield f"http://127.0.0.1:{port}", process
+        address = process.stdout.readline().split()[-1]
+        assert address.startswith("http://127.0.0.1:")
+        yield address, process
     finally:
         process.terminate()
         process.communicate(timeout=60)

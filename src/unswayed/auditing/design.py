@@ -138,7 +138,8 @@ def strata_of(
     def shown(n: int, first: Item) -> dict[Protocol, tuple[Presentation, ...]]:
         try:
             return {
-                p: tuple(sorted(presentations(orders, n, protocol=p, seed=seed)))  # as recorded ones are
+                # sorted, as those of recorded answers are
+                p: tuple(sorted(presentations(orders, n, protocol=p, seed=seed)))
                 * (turns[n] if p == "criteria" else 1)
                 for p in named
             }

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import socket
 from collections import Counter
 from typing import Any, Final, cast
 
@@ -206,7 +207,7 @@ class JudgeServer(Server):
 
 
 def run(server: Server, *, host: str, port: int, timeout: float) -> None:
-    """Serve until a signal; open requests then finish within the timeout.
+    """Serve until a signal; open requests then finish within the timeout. Port 0 takes a free one.
 
     Raises:
         UsageError: If the address is taken, or others reach it and no token is set.
@@ -215,12 +216,13 @@ def run(server: Server, *, host: str, port: int, timeout: float) -> None:
         raise UsageError(
             f"--host {host} is reachable from outside. Set UNSWAYED_SERVE_TOKEN, or serve 127.0.0.1."
         )
-    said = f"serving {server.about['model']} at http://{host}:{port}"
     try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        listening = socket.create_server((host, port), family=family)
+        said = f"serving {server.about['model']} at http://{host}:{listening.getsockname()[1]}"
         web.run_app(
             server.application(),
-            host=host,
-            port=port,
+            sock=listening,
             shutdown_timeout=timeout,
             handler_cancellation=True,
             access_log=None,
