@@ -102,12 +102,7 @@ def judge(
             return 0
         stream = _Stream(judging)
         try:
-            if keeps and out is not None and pool is not None:
-                with VerdictFile(out, judging, pool) as file:
-                    stream.judge(arrived, file)
-            else:
-                with nullcontext() if out is None else out.open("wb") as device:
-                    stream.judge(arrived, _Plain(device))
+            stream.write(arrived, out, pool if keeps else None)
         except KeyboardInterrupt:
             if pool is not None:
                 raise
@@ -120,9 +115,9 @@ def judge(
         for line in judging.drift_report():
             note(line)
         if stream.stopped is not None and judging.counts.budget_spent:
-            again = (
-                _items(data, replace(selection, on_bad_item="skip")) if data != "-" else iter(())
-            )
+            again: Iterator[list[Item]] = iter(())
+            if data != "-":
+                again = _items(data, replace(selection, on_bad_item="skip"))
             needed = judging.budget_for(item for items in again for item in items)
             note(f"to go on: {with_budget(command_line(), needed)}")
     return 3 if stream.failed else 0
@@ -235,6 +230,15 @@ class _Stream:
         self._arrived = self._verdicts = self._ties = self.failed = 0
         self.stopped: JudgeFailure | None = None
         self._is_read = True
+
+    def write(self, arrived: Iterator[list[Item]], out: Path | None, pool: Path | None) -> None:
+        """Judge what arrives into a file that resumes if there is a pool, else a device or standard output."""
+        if out is not None and pool is not None:
+            with VerdictFile(out, self._judge, pool) as file:
+                self.judge(arrived, file)
+        else:
+            with nullcontext() if out is None else out.open("wb") as device:
+                self.judge(arrived, _Plain(device))
 
     def judge(self, arrived: Iterator[list[Item]], out: VerdictFile | _Plain) -> None:
         """Write the verdicts on items as they arrive."""
