@@ -26,3 +26,13 @@ def store(tmp_path: Path) -> "Iterator[CallStore]":
 
     with CallStore.open(tmp_path / "run") as opened:
         yield opened
+
+
+@pytest.fixture
+def keyless_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory of a test: a folder of its own, in an environment without keys."""
+    monkeypatch.chdir(tmp_path)
+    for name in list(os.environ):
+        if name.endswith(("_API_KEY", "_BASE_URL")):
+            monkeypatch.delenv(name)
+    return tmp_path

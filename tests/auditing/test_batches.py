@@ -31,13 +31,9 @@ Line = dict[str, Any]
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(keyless_folder: Path) -> Path:
     """A folder of its own, without keys."""
-    monkeypatch.chdir(tmp_path)
-    for name in list(os.environ):
-        if name.endswith(("_API_KEY", "_BASE_URL")):
-            monkeypatch.delenv(name)
-    return tmp_path
+    return keyless_folder
 
 
 def audit(model: str, **options: Any) -> us.audit:

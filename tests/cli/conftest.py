@@ -1,6 +1,5 @@
 """The command line in this process, in a folder of its own, without keys; a fake server."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,13 +10,9 @@ from unswayed.cli import main
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(keyless_folder: Path) -> Path:
     """Every test runs in a folder of its own, without keys."""
-    monkeypatch.chdir(tmp_path)
-    for name in list(os.environ):
-        if name.endswith(("_API_KEY", "_BASE_URL")):
-            monkeypatch.delenv(name)
-    return tmp_path
+    return keyless_folder
 
 
 @pytest.fixture
