@@ -1,6 +1,7 @@
 """The evidence pages show the data that the benchmarks measured."""
 
 import json
+import re
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -99,3 +100,16 @@ def test_benchmark_table_is_printed_and_kept(
     assert capsys.readouterr().out == "| file | alarm |\n|---|---|\n| pride | 3 |\n"
     assert kept["tables"]["drift"]["command"] == "python benchmarks/claims.py drift"
     assert kept["tables"]["drift"]["rows"] == [["pride", "3"]]
+
+
+def test_no_figure_starts_a_line() -> None:
+    """A comment that starts a line begins a block of HTML, which ends the list or paragraph it stands in."""
+    pages = sorted((ROOT / "docs").rglob("*.md"))
+    wrong = [
+        f"{page.name}: {line}"
+        for page in pages
+        for line in page.read_text(encoding="utf-8").splitlines()
+        if re.match(r" *<!-- [\w-]+: begin -->\S", line)
+    ]
+    assert pages
+    assert wrong == []
