@@ -85,6 +85,8 @@ def test_port_in_use_is_one_line() -> None:
         (["systemone/x", "--orders", "random"], "--orders"),
         (["systemone/x", "--shadow", "0.1"], "--shadow tests a fitted file"),
         (["simulated/judge", "--method", "pride.json", "--shadow", "0.1"], "decision model"),
+        (["simulated/judge", "--orders", "cyclic"], "--orders would change nothing"),
+        (["simulated/judge", "--mean", "log", "--polarity"], "--mean and --polarity would change"),
         (["simulated/judge", "--host", "0.0.0.0"], "UNSWAYED_SERVE_TOKEN"),
         (["nobody/x"], "unknown provider"),
     ],
