@@ -126,7 +126,7 @@ BUDGETS: Final = {
     "model": 7965,
     "prompts": 1700,
     "report": 3800,
-    "serving": 1036,
+    "serving": 1062,
     "store": 1291,
     "testing": 1340,
     "tiny": 1200,
