@@ -94,6 +94,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]
 
 @pytest.fixture(scope="module", params=["openai", "typesafe_sdk", "litellm"])
 def package(request: pytest.FixtureRequest) -> str:
+    interpreter("UNSWAYED_CLIENTS", request.param)  # no server starts without it
     return str(request.param)
 
 
