@@ -48,6 +48,8 @@ DTYPES: Final = ("float32", "bfloat16", "float16", "float64")
 ADAPTER_WEIGHTS: Final = "adapter_model.safetensors"
 
 FINGERPRINT_DIGITS: Final = 16
+OPEN: Final = "@sha256:"
+"""Ends the name of a folder whose files were not hashed."""
 CACHED_FROM_BYTES: Final = 64 * 2**20
 
 
@@ -69,13 +71,19 @@ class ModelFolder:
 
 
 def locate(
-    model: str, *, provider: str = "hf", dtype: str | None = None, weights: bool = True
+    model: str,
+    *,
+    provider: str = "hf",
+    dtype: str | None = None,
+    weights: bool = True,
+    digest: bool = True,
 ) -> ModelFolder:
     """Find a model by what follows `hf/` in its name.
 
     That is a folder or a hub id, with `@revision` (a hub revision, or the fingerprint that a folder
     must have), `+bits=`, `+dtype=` and `+lora=DIR` where wanted. The option `dtype` says the same as
-    `+dtype=`. A price needs no `weights`, and none are downloaded for it.
+    `+dtype=`. A price needs no `weights`, and none are downloaded for it. Without `digest` the files
+    of a folder are not hashed, and its name ends in `OPEN`.
     """
     shown = f"{provider}/{model}"
     base, plus, adapter = model.partition("+lora=")
@@ -84,7 +92,8 @@ def locate(
     base, revision = _split_revision(base)
     folder = Path(base).expanduser()
     if folder.is_dir():
-        name = f"{base}@{_checked_fingerprint(folder, f'{provider}/{base}', revision)}"
+        shown_base = f"{provider}/{base}"
+        name = f"{base}@{_checked_fingerprint(folder, shown_base, revision)}" if digest else base + OPEN
     elif base.startswith((".", "~", "/")) or base.count("/") > 1 or "\\" in base:
         raise UsageError(
             f"{shown}: there is no folder {folder}. Give a folder with config.json and "
