@@ -114,8 +114,8 @@ def test_function_fits_a_screen(path: Path) -> None:
 BUDGETS: Final = {
     ".": 1108,
     "auditing": 4505,
-    "backends": 7428,
-    "base": 1075,
+    "backends": 7440,
+    "base": 1085,
     "calls": 3055,
     "cli": 2540,
     "data": 6290,
