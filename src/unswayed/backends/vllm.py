@@ -145,9 +145,10 @@ class VllmBackend(Backend):
             window, engine.writer, engine.labels, longest=engine.longest, model=self.model
         )
 
-    def _run(self, jobs: Sequence[Job]) -> list[Answer]:
+    def _run(self, jobs: Sequence[Job]) -> Iterator[list[Answer]]:
         """Answer one batch; an engine that fails ends the run, and what was answered is kept."""
         start = time.perf_counter()
+        self.running = len(jobs)
         try:
             outcomes = self._score(jobs) if jobs[0].label_ids else self._write(jobs)
         except Exception as error:  # the engine's errors have no common base
@@ -158,14 +159,16 @@ class VllmBackend(Backend):
                 "the same command again to resume.",
                 fatal=True,
             )
-            return [(job.query, failure) for job in jobs]
+            yield [(job.query, failure) for job in jobs]
+            return
         share = (time.perf_counter() - start) / len(jobs)
         if self._cached:
             self.remarks = (
                 f"{self.model}: of {self._read:,} tokens of prompts {self._cached:,} were in vLLM's "
                 "prefix cache.",
             )
-        return [
+        self.running = 0
+        yield [
             (
                 job.query,
                 outcome
