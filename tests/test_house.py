@@ -116,7 +116,7 @@ BUDGETS: Final = {
     "auditing": 4505,
     "backends": 7428,
     "base": 1075,
-    "calls": 3055,
+    "calls": 3020,
     "cli": 2540,
     "data": 6290,
     "ext": 122,
@@ -126,11 +126,11 @@ BUDGETS: Final = {
     "model": 7965,
     "prompts": 1700,
     "report": 3800,
-    "serving": 1036,
+    "serving": 1062,
     "store": 1291,
     "testing": 1340,
     "tiny": 1200,
-    "training": 8480,
+    "training": 8335,
 }
 """Lines of Python by room. Who raises one names, in that commit, the feature that needs it."""
 

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections import Counter
 
 import pytest
 from hypothesis import given
@@ -161,6 +162,18 @@ def test_exposure_counts_where_each_candidate_stands() -> None:
 def test_balanced_sets_have_even_exposure(name: str, n: int) -> None:
     even = permutations.exposure(permutations.orders(name, n))
     assert even.is_even_first
+
+
+@pytest.mark.parametrize("n", range(2, 10))
+def test_williams_set_balances_positions_and_neighbours(n: int) -> None:
+    shown = permutations.orders("williams", n)
+    assert len(shown) == n * (1 + n % 2)
+    assert shown[0] == tuple(range(n))
+    times = 1 + n % 2
+    places = Counter((place, c) for order in shown for place, c in enumerate(order))
+    assert places == dict.fromkeys(itertools.product(range(n), repeat=2), times)
+    neighbours = Counter(pair for order in shown for pair in itertools.pairwise(order))
+    assert neighbours == dict.fromkeys(itertools.permutations(range(n), 2), times)
 
 
 def test_exposure_of_nothing_is_an_error() -> None:

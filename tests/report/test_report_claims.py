@@ -8,11 +8,13 @@ import pytest
 from judges import GROUPS, est, figures, fixed, plain_run, sample_run, with_metrics
 from unswayed.auditing.records import RunRecord
 from unswayed.model.decisions import Estimate
+from unswayed.model.permutations import ORDER_SETS, exposure, orders
 from unswayed.report.claims import (
     Bias,
     Cause,
     ClaimGroups,
     Trend,
+    balanced,
     bias_of,
     cause_of,
     changes_of,
@@ -36,6 +38,14 @@ def rates(share: float, half: float = 0.02) -> list[dict[str, Any]]:
 def bias(position: float, label: float) -> Bias:
     alone = {"order": {"position_rate": rates(position)}, "label": {"label_rate": rates(label)}}
     return bias_of(Finding(plain_run(protocols=alone)))
+
+
+@pytest.mark.parametrize("name", ORDER_SETS)
+def test_orders_are_balanced_if_exposure_is_even(name: str) -> None:
+    sizes = [2] if name == "swap" else range(2, 7)
+    even = all(len(set(row)) == 1 for n in sizes for row in exposure(orders(name, n)).counts)
+    protocol = {"name": name, "n_presentations": 2}
+    assert balanced(Finding(plain_run(protocol=protocol))) is even
 
 
 def test_flips_beyond_doubt_are_plain_though_no_position_can_be_named() -> None:
