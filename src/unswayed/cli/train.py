@@ -12,7 +12,6 @@ import typer
 from unswayed.auditing.run_directory import json_text
 from unswayed.base.counts import plural
 from unswayed.base.errors import UsageError
-from unswayed.base.registry import require
 from unswayed.calls.interrupts import INTERRUPTED
 from unswayed.cli.options import with_options
 from unswayed.cli.output import note, write
@@ -73,7 +72,6 @@ def train(
 
     The same command resumes, exactly unless vLLM samples. `train advise` recommends an objective.
     """
-    require("trl", extra="train", feature="training")
     if exact:
         objective = exact_form(objective)
     changes = options.changes(change or ())
