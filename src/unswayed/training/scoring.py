@@ -162,10 +162,10 @@ class GroupScorer:
             )
         self._check_whole(features[:, 0].reshape(-1, *shape))
         keys, given = [], []
-        for at, (number, *read) in enumerate(features.tolist()):
+        for at, (number, candidate, well_formed, chars) in enumerate(features.tolist()):
             row = self.groups.rows[number]
             keys.append(SampleKey(row.item_id, row.presentation, at % shape[1]))
-            given.append(Features(*read, row.n, as_bits(row.gold)))
+            given.append(Features(candidate, well_formed, chars, row.n, as_bits(row.gold)))
         scored = score_rows(keys, given, self.settings, shape, whole=True)
         parts = {
             field.name: getattr(scored, field.name).reshape(-1, *shape)
