@@ -33,7 +33,7 @@ PARTS: Final = ("accuracy", "length", "format", "consistency")
 
 
 class Features(NamedTuple):
-    """What a response and its item give to the reward: plain numbers, which processes can exchange."""
+    """Features of a response and its item that the reward needs, as plain numbers."""
 
     candidate: int  # the candidate that the response names, or UNPARSED
     well_formed: int  # 1 if the response has the form that was asked for, else 0
