@@ -197,7 +197,7 @@ def short_functions_named_once(path: Path) -> Iterator[str]:
                 yield node.name
 
 
-def test_short_private_functions_are_inlined_where_they_are_named_once() -> None:
+def test_short_private_functions_named_once_are_inlined() -> None:
     found: dict[str, list[str]] = defaultdict(list)
     for path in FILES:
         found[room_of(path)] += short_functions_named_once(path)
