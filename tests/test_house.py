@@ -114,10 +114,10 @@ def test_function_fits_a_screen(path: Path) -> None:
 BUDGETS: Final = {
     ".": 1108,
     "auditing": 4505,
-    "backends": 7428,
-    "base": 1075,
-    "calls": 3020,
-    "cli": 2540,
+    "backends": 7500,
+    "base": 1085,
+    "calls": 3030,
+    "cli": 2552,
     "data": 6290,
     "ext": 122,
     "methods": 4735,
@@ -130,7 +130,7 @@ BUDGETS: Final = {
     "store": 1291,
     "testing": 1340,
     "tiny": 1200,
-    "training": 8335,
+    "training": 8370,
 }
 """Lines of Python by room. Who raises one names, in that commit, the feature that needs it."""
 

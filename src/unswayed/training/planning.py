@@ -39,6 +39,7 @@ def plan_training(
     consistency: str | None = None,
     advantage: Advantage | None = None,
     engine: str = "trl",
+    digest: bool = True,
 ) -> Plan:
     """Check everything that can be checked without loading weights, on the data itself.
 
@@ -54,6 +55,7 @@ def plan_training(
         consistency: `--reward` of `rl`.
         advantage: `--advantage` of `rl`.
         engine: A registered engine.
+        digest: Whether the files of the model are hashed; a plan that is only shown needs no hash.
 
     Raises:
         UsageError, ItemError, TemplateError: Anything that can be wrong.
@@ -65,7 +67,7 @@ def plan_training(
     runner.check(recipe, settings, chosen)
     sharding = runner.sharding(recipe, os.environ)
     base = _base_of(model)
-    folder = locate(base)
+    folder = locate(base, digest=digest)
     recipe = with_own_prompt(recipe, folder.prompt)
     skeleton = build_skeleton(folder.path)
     check_quantised(skeleton, recipe)
