@@ -12,14 +12,24 @@ import typer
 from unswayed.auditing.gates import Condition, check
 from unswayed.auditing.run_directory import default_directory
 from unswayed.auditing.settings import AuditSettings
+from unswayed.auditing.shard_files import ShardFolder
 from unswayed.audits import audit_data, price_calls, settled
 from unswayed.backends import BackendSettings
-from unswayed.cli.command import command_line
+from unswayed.cli.command import command_line, without_shard
 from unswayed.cli.gate import FailedShare, FailIf, Junit, RuleOption, conclude
-from unswayed.cli.options import Budget, DryRun, Model, Shots, with_options
+from unswayed.cli.options import (
+    Budget,
+    DryRun,
+    Model,
+    ShardOption,
+    Shots,
+    shard_of_options,
+    with_options,
+)
 from unswayed.cli.output import note, write
-from unswayed.cli.results import finish, show_price
+from unswayed.cli.results import finish, show_price, tell_shard
 from unswayed.prompts import AskOptions
+from unswayed.sharded import ShardedAudit, ask_shard
 from unswayed.sources import DataOptions
 
 SELDOM: Final = 70_000
@@ -48,6 +58,7 @@ def audit(
     out: Annotated[
         Path | None, typer.Option(help="Run directory [default: runs/DATA-MODEL[-PROMPT]]")
     ] = None,
+    shard: ShardOption = None,
     budget: Budget = None,
     reach: BackendSettings,
     dry_run: DryRun = False,
@@ -72,11 +83,38 @@ def audit(
     conditions = [Condition.of(text) for text in fail_if or ()]
     gc.set_threshold(SELDOM, *gc.get_threshold()[1:])  # the process is the command's
     reach = replace(reach, pricing_only=dry_run)
+    part = shard and shard_of_options(
+        shard,
+        data,
+        out,
+        decisions=decisions,
+        batch=measured.batch,
+        max_flip_rate=max_flip_rate,
+        fail_if=fail_if,
+        junit=junit,
+    )
     if dry_run and decisions is None:
         items, settings, name = settled(model, data, measured, asking, selection, shots)
         directory = out or default_directory(items.name, name, settings.prompts)
-        show_price(price_calls(items, settings, name, reach, directory=directory), json=json)
+        if part:
+            directory = ShardFolder(directory).local(part)
+        price = price_calls(items, settings, name, reach, directory=directory, shard=part)
+        show_price(price, json=json)
         return 0
+    if part and out is not None:
+        run = ShardedAudit(
+            data=data,
+            model=model,
+            measured=measured,
+            asking=asking,
+            selection=selection,
+            reach=reach,
+            directory=out,
+            shots=shots,
+            budget=budget,
+            command=without_shard(command_line()),
+        )
+        return tell_shard(ask_shard(run, part))
     result = audit_data(
         model,
         data,

@@ -13,6 +13,7 @@ import typer
 
 from unswayed.base.arguments import Option, Settings, options_of
 from unswayed.base.errors import RunDirectoryError, UsageError
+from unswayed.model.items import Shard
 
 R = TypeVar("R")
 
@@ -22,6 +23,12 @@ Budget = Annotated[
     float | None, typer.Option(min=0, help="Spending limit in USD, including earlier runs.")
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print calls and price, then stop.")]
+ShardOption = Annotated[
+    str | None,
+    typer.Option(
+        "--shard", help="Ask only part K of N, such as 0/4, for `unswayed merge`.", metavar="K/N"
+    ),
+]
 Calls = Annotated[
     Path | None,
     typer.Option(help="Directory of recorded calls to reuse and extend [default: next to --out]"),
@@ -68,6 +75,24 @@ def _parameter(option: Option) -> inspect.Parameter:
             option.typed_kind, typer.Option(flag, help=option.help, min=option.least)
         ],
     )
+
+
+def shard_of_options(text: str, data: str | None, out: Path | None, **others: object) -> Shard:
+    """Read `--shard`, which goes with an `--out` and with none of the other options."""
+    shard = Shard.of(text)
+    if out is None:
+        raise UsageError("--shard needs --out: give the directory that all shards share.")
+    if data == "-":
+        raise UsageError(
+            "--shard does not go with standard input. Give a file that all shards read."
+        )
+    for name, value in others.items():
+        if value is not None:
+            raise UsageError(
+                f"--shard does not go with --{name.replace('_', '-')}: a shard asks a part of the calls and "
+                "measures nothing. Leave one of them out."
+            )
+    return shard
 
 
 def check_out(out: Path, *inputs: str | Path | None) -> None:
