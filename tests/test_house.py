@@ -116,7 +116,7 @@ BUDGETS: Final = {
     "auditing": 4820,
     "backends": 7428,
     "base": 1075,
-    "calls": 3055,
+    "calls": 3021,
     "cli": 2645,
     "data": 6290,
     "ext": 122,
@@ -126,11 +126,11 @@ BUDGETS: Final = {
     "model": 8020,
     "prompts": 1700,
     "report": 3800,
-    "serving": 1036,
+    "serving": 1062,
     "store": 1305,
     "testing": 1340,
     "tiny": 1200,
-    "training": 8430,
+    "training": 8235,
 }
 """Lines of Python by room. Who raises one names, in that commit, the feature that needs it."""
 
@@ -197,7 +197,7 @@ def short_functions_named_once(path: Path) -> Iterator[str]:
                 yield node.name
 
 
-def test_short_private_functions_are_inlined_where_they_are_named_once() -> None:
+def test_short_private_functions_named_once_are_inlined() -> None:
     found: dict[str, list[str]] = defaultdict(list)
     for path in FILES:
         found[room_of(path)] += short_functions_named_once(path)

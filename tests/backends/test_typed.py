@@ -256,6 +256,15 @@ def test_yes_bias_is_planted_one() -> None:
     assert result["average"].accuracy.value == 1.0
 
 
+def test_words_of_labels_may_occur_in_texts() -> None:
+    items = [{**row, "prompt": f"True or false? {row['prompt']}"} for row in rows(3, n=2)]
+    with DecisionStub() as stub:
+        result = audit(stub, items, labels="true,false", methods="direct")
+    assert result.metrics["calls"]["failed"] == 0
+    with pytest.raises(us.UnswayedError, match="occurs in the prompt"):
+        us.audit("simulated/judge", items, labels="true,false", methods="direct")
+
+
 TEXT = st.text(
     st.one_of(st.sampled_from("\u2028\u2029\ud800\udfff</>&'\"\\{}%\x00\n"), st.characters()),
     max_size=12,
@@ -294,12 +303,12 @@ def test_state_holds_turns_reference_and_response() -> None:
     assert isinstance(message, Message)
 
 
-@pytest.mark.parametrize("given", [None, 7])
+@pytest.mark.parametrize("given", [None, 7, 64])
 def test_local_server_gets_four_connections_by_default(given) -> None:
     limit = {} if given is None else {"max_connections": given}
     reach = BackendSettings(base_url="http://127.0.0.1:9/v1", **limit)
     backend = open_backend("systemone/x", reach)
-    assert backend.settings.max_connections == (given or 4)
+    assert backend.max_connections == (given or 4)
 
 
 def test_price_is_at_most_and_output_is_free(tmp_path: Path) -> None:

@@ -81,6 +81,28 @@ def pause(seconds: float) -> None:
     __import__("threading").Event().wait(seconds)
 
 
+@pytest.mark.parametrize("value", [1.5, -0.2, "0.5", None, True])
+@both
+def test_impossible_answer_to_yes_or_no_is_502(api: str, value: Any) -> None:
+    async def answer(request: web.Request) -> web.Response:
+        said = stub.answer(api, await request.json(), 1)[1]
+        answers = said["answers"].values() if api == "systemone" else said["answers"]
+        field = {"systemone": "noul", "decisions": "probability"}[api]
+        for reply in answers:
+            if field in reply:
+                reply[field] = value
+        return web.json_response(said)
+
+    async def work() -> None:
+        app = web.Application()
+        app.add_routes([web.post(f"/v1/{api}", answer)])
+        async with running(app) as url, client_of(decision_server(f"{url}/v1", api)) as post:
+            assert_refused(api, await post(f"v1/{api}", body_of(api, ["a", "b"])), 502)
+
+    with DecisionStub() as stub:
+        run(work)
+
+
 @both
 def test_error_of_own_api_passes_unchanged(api: str) -> None:
     body = body_of(api, ["billing", "support"], "fault:422 x")

@@ -58,9 +58,10 @@ def test_item_without_id_is_named_by_its_content() -> None:
 @pytest.mark.parametrize(
     ("body", "word"),
     [
-        (b"{", "truncated"),
+        (b"{", "property name"),
         (b'{"prompt": "\xff"}', "utf-8"),
-        (b'{"prompt": ' + b"[" * 100_000, "recursion"),
+        (b'{"prompt": ' + b"[" * 100_000, "nested"),
+        (b'{"prompt": "a", "prompt": "b", "candidates": ["one", "two"]}', "twice"),
         ({**ITEM, "gold": 1}, "gold"),
         ({"prompt": "Which?"}, "candidates"),
         ({**ITEM, "candidates": ["one"]}, "candidates"),
@@ -74,6 +75,36 @@ def test_bad_item_is_400_with_its_field(body: Any, word: str) -> None:
             reply = await post("v1/judge", body)
         assert reply.status == 400
         assert word in reply.json["error"]["message"]
+
+    run(work)
+
+
+def test_lines_are_answered_in_order() -> None:
+    def judge(prompt: str, candidates: list[str]) -> int:
+        if "broken" in prompt:
+            raise RuntimeError("no judge today")
+        return candidates.index(min(candidates))
+
+    bodies = [{**ITEM, "id": f"i{k}"} for k in range(150)]
+    bodies[70] = {**ITEM, "id": "x", "prompt": "broken"}
+    bodies[80] = {**ITEM, "gold": 1}
+    raw = "\n\n".join(map(json.dumps, bodies)).encode()
+
+    async def work() -> None:
+        async with client_of(JudgeServer(us.Judge(judge, method="direct"))) as post:
+            headers = {"Content-Type": "application/x-ndjson"}
+            reply = await post("v1/judge", raw, headers=headers)
+            metrics = (await post("metrics")).raw.decode()
+        assert reply.headers["Content-Type"] == "application/x-ndjson"
+        said = [json.loads(line) for line in reply.raw.splitlines()]
+        assert set(said[70]) == {"item_id", "error"}
+        assert "gold" in said[80]["error"]
+        ids = [line.get("item_id") for line in said]
+        assert ids == [None if k == 80 else body["id"] for k, body in enumerate(bodies)]
+        assert {line["choice"] for line in said if "choice" in line} == {0}
+        assert "unswayed_serve_choices_total 148\n" in metrics
+        assert "unswayed_serve_failed_total 1\n" in metrics
+        assert "unswayed_serve_refused_total 1\n" in metrics
 
     run(work)
 

@@ -23,14 +23,14 @@ from unswayed.training.rewards import consistency_reward
 calls = 0
 
 def slow(choices, right):
-    """r_con; the call that SLOW_AT names takes ten minutes, in the process that SLOW_RANK names."""
+    """r_con; the call that SLOW_AT names takes SLOW_S, in the process that SLOW_RANK names."""
     global calls
     calls += 1
     if str(calls) == os.environ.get("SLOW_AT"):
         rank = os.environ.get("RANK", "0")
         Path(os.environ["SLOW_MARK"], rank).touch()
         if rank == os.environ.get("SLOW_RANK", "0"):
-            time.sleep(600)
+            time.sleep(float(os.environ["SLOW_S"]))
     return consistency_reward(choices, right.shape[-1])
 
 SLOW = Reward("r_con that may take its time", sampled=slow)
@@ -79,11 +79,12 @@ class Command:
         command = ["-m", "unswayed", "train", self.objective, str(self.items)]
         return [*command, "--recipe", "tiny-judge", "--model", str(self.model), *sets, "--out", out]
 
-    def environments(self, out, *, processes=1, slow_at=None, slow_rank=0):
+    def environments(self, out, *, processes=1, slow_at=None, slow_rank=0, slow_s=600):
         """What each process is told: the step that follows `slow_at` whole ones is the slow one."""
         mark = self.mark(out)
         mark.mkdir(exist_ok=True)
         own = {"PYTHONPATH": self.path, "SLOW_MARK": str(mark), "SLOW_RANK": str(slow_rank)}
+        own["SLOW_S"] = str(slow_s)
         if slow_at is not None:  # the plan tries the reward once before any step
             own["SLOW_AT"] = str(slow_at + 2)
         return environments(processes, own)

@@ -361,7 +361,7 @@ def test_advice_takes_the_cheapest_change_that_is_enough():
     assert "FSDP2" not in text
 
 
-def test_advice_adds_changes_where_none_alone_is_enough_and_says_where_none_is():
+def test_advice_combines_changes_and_says_where_none_suffices():
     shape = shape_by_name("Qwen3-32B")
     both = advice(demand(shape, loaded=4, keeps_reference=True, sequences=16, vllm=0.3))
     assert "saves" in both

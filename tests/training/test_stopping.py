@@ -102,9 +102,7 @@ def test_a_step_that_is_being_sampled_is_thrown_away(
     assert (f"saving step {saved}" in said) == bool(saved)
 
 
-def test_a_second_ctrl_c_leaves_a_checkpoint_that_is_being_written(
-    word_model, tmp_path, monkeypatch
-):
+def test_a_second_ctrl_c_leaves_a_half_written_checkpoint(word_model, tmp_path, monkeypatch):
     import torch
 
     save, pressed = torch.save, []
@@ -150,44 +148,48 @@ def command(tmp_path_factory, word_model):
     return Command(tmp_path_factory.mktemp("command"), word_model)
 
 
-@pytest.fixture(scope="module", params=[1, 2], ids=["one process", "two processes"])
-def undisturbed(request, command):
-    """The number of processes and the result that they come to when nothing happens."""
-    out = command.folder / f"whole-{request.param}"
-    command.finished(out, processes=request.param)
-    return request.param, result_of(out)
+@pytest.fixture(scope="module")
+def undisturbed(command):
+    """The result of so many processes when nothing happens."""
+
+    def result(processes):
+        out = command.folder / f"whole-{processes}"
+        command.finished(out, processes=processes)
+        return result_of(out)
+
+    return functools.cache(result)
 
 
 def test_sigterm_in_a_long_step_saves_within_the_grace(command, undisturbed):
-    processes, expected = undisturbed
-    out = command.folder / f"cut-{processes}"
-    with command.started(out, processes=processes, slow_at=2) as children:
+    out = command.folder / "cut"
+    with command.started(out, slow_at=2) as (child,):
         begun = time.monotonic()
-        for child in children:
-            child.send_signal(signal.SIGTERM)
-        said = [child.communicate(timeout=GRACE_S)[1] for child in children]
+        child.send_signal(signal.SIGTERM)
+        said = child.communicate(timeout=GRACE_S)[1]
         took = time.monotonic() - begun
-    assert [child.returncode for child in children] == [130] * processes, said
+    assert child.returncode == 130, said
     assert took < GRACE_S
-    assert "stopping: saving step 2" in said[0]
-    assert "interrupted after step 2 of 4; run the same command again to resume" in said[0]
-    assert not any("Traceback" in text for text in said)
+    assert "stopping: saving step 2" in said
+    assert "interrupted after step 2 of 4; run the same command again to resume" in said
+    assert "Traceback" not in said
     assert [path.name for path in out.glob("checkpoint-*")] == ["checkpoint-2"]
-    command.finished(out, processes=processes)
-    assert result_of(out) == expected
+    command.finished(out)
+    assert result_of(out) == undisturbed(1)
 
 
 @pytest.mark.parametrize("slow_rank", [0, 1])
-def test_a_signal_to_one_of_two_processes_stops_both(command, slow_rank):
-    # The other process waits in a collective, where no handler of Python runs.
+def test_ctrl_c_to_one_of_two_processes_stops_both(command, undisturbed, slow_rank):
+    # The other process waits in a collective; a terminal and a launcher pass one Ctrl-C on.
     out = command.folder / f"one-of-two-{slow_rank}"
-    with command.started(out, processes=2, slow_at=1, slow_rank=slow_rank) as children:
-        time.sleep(1)
-        children[1].send_signal(signal.SIGTERM)
+    with command.started(out, processes=2, slow_at=1, slow_rank=slow_rank, slow_s=2) as children:
+        for _ in range(2):
+            children[1].send_signal(signal.SIGINT)
+            time.sleep(0.2)
         said = [child.communicate(timeout=GRACE_S)[1] for child in children]
     assert [child.returncode for child in children] == [130, 130], said
+    assert "interrupted after step 1 of 4; run the same command again to resume" in said[0]
+    assert not any("Traceback" in text for text in said)
     record = json.loads((out / "checkpoint-1" / "training.json").read_text())
     assert record["processes"] == 2
-    assert {"rng_state_0.pth", "rng_state_1.pth"} <= {
-        path.name for path in (out / "checkpoint-1").iterdir()
-    }
+    command.finished(out, processes=2)
+    assert result_of(out) == undisturbed(2)

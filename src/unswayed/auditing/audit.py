@@ -114,7 +114,7 @@ def plan_for(
         refusal=lambda item, asks: backend.refusal(item, asks, prompts),
         held=() if directory is None else run_before(directory).planned,
     )
-    return replace(plan, remarks=tuple(check_prompts(items.items, prompts)))
+    return replace(plan, remarks=tuple(check_prompts(items.items, prompts, writes=backend.writes)))
 
 
 @dataclass(frozen=True, eq=False)

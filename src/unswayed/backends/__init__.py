@@ -36,7 +36,6 @@ __all__ = [
 
 Rate = Annotated[float, Meta(gt=0)]
 MOST: Final = sys.float_info.max
-MOST_CONNECTIONS: Final = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,10 +45,16 @@ class BackendSettings(Settings):
     base_url: Annotated[str | None, Meta(description="Address of an OpenAI-compatible server.")] = (
         None  # over the provider's own
     )
-    # concurrency adapts below it
-    max_connections: Annotated[int, Meta(ge=1, description="Most requests in flight at once.")] = (
-        MOST_CONNECTIONS
-    )
+    max_connections: (
+        Annotated[
+            int,
+            Meta(
+                ge=1,
+                description="Most requests in flight at once [default: 64; 4 for a decision model on this machine]",
+            ),
+        ]
+        | None
+    ) = None  # concurrency adapts below it
     # requests_per_minute, tokens_per_minute: limits to stay under; None for what the server says
     requests_per_minute: Rate | None = None
     tokens_per_minute: Rate | None = None

@@ -14,14 +14,13 @@ import json
 import math
 import os
 from collections.abc import AsyncGenerator, Callable, Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import Final, Self
 from urllib.parse import urlsplit
 
 import msgspec
 
-from unswayed.backends import MOST_CONNECTIONS, BackendSettings
+from unswayed.backends import BackendSettings
 from unswayed.backends.addresses import Address, Service, resolve
 from unswayed.backends.dialect import Dialect, Traits, Transport
 from unswayed.backends.faults import Fault, HttpReply, bad_response, fault_of, lost
@@ -33,6 +32,7 @@ from unswayed.backends.workers import Attempts, Line, Workers, is_passing
 from unswayed.base.errors import BadResponseError, ServerError, UsageError
 from unswayed.model.calls import Query, Request, Response
 
+MOST_CONNECTIONS: Final = 64
 OTHER_FILES: Final = 24
 """Files open at once in addition to connections: records, packages, a report."""
 
@@ -58,8 +58,8 @@ class HttpBackend(Backend):
         connect: Callable[[], Transport] | None = None,
     ) -> None:
         settings = settings.valid()
-        if address.is_loopback and settings.max_connections == MOST_CONNECTIONS:
-            settings = replace(settings, max_connections=self.most_local)
+        most = self.most_local if address.is_loopback else MOST_CONNECTIONS
+        self.max_connections = settings.max_connections or most
         self.model = model
         self.address = address
         self.server = address.shown
@@ -75,7 +75,7 @@ class HttpBackend(Backend):
         self.patience = Patience(settings.patience, self.clock)
         self._price = price
         self._connect = connect or self._connect_http
-        self._concurrency = Concurrency(settings.max_connections, self.clock)
+        self._concurrency = Concurrency(self.max_connections, self.clock)
         self._requests = Spacing(settings.requests_per_minute)
         self._tokens = Spacing(settings.tokens_per_minute)
         self._lines: dict[asyncio.AbstractEventLoop, Line] = {}
@@ -184,7 +184,7 @@ class HttpBackend(Backend):
             self.address,
             self.dialect.path,
             self.dialect.headers(self.address.key.reveal()),
-            connections=self.settings.max_connections,
+            connections=self.max_connections,
             timeout_s=self.settings.timeout,
         )
 
@@ -195,7 +195,7 @@ class HttpBackend(Backend):
             for other in [other for other in tuple(self._lines) if not other.is_running()]:
                 if (ended := self._lines.pop(other, None)) is not None:
                     ended.transport.abandon()
-            _check_room(self.settings.max_connections + OTHER_FILES)
+            _check_room(self.max_connections + OTHER_FILES)
             gate = Gate(self._concurrency, self._requests, self._tokens, self.clock)
             line = self._lines[loop] = Line(loop, self._connect(), gate)
         return line

@@ -19,7 +19,7 @@ from unswayed.backends.client import HttpBackend
 from unswayed.backends.protocol import Answer, Backend, Outcome
 from unswayed.backends.typed_dialects import SystemOneDialect
 from unswayed.base.errors import BadResponseError, UsageError
-from unswayed.model.calls import Failure, Query, Request, Response
+from unswayed.model.calls import Failure, Query, Response
 
 TOLERANCE: Final = 0.02
 """Difference of probabilities that shows no mixing: servers round to two decimals."""
@@ -38,15 +38,11 @@ MIXED: Final = (
 class Packed(HttpBackend):
     """A model behind HTTP that takes several questions in one request."""
 
-    samples = False
+    writes = samples = False
     dialect: SystemOneDialect
     _was_probed = _is_proved = False
 
     call = Backend.call
-
-    def converses(self, request: Request) -> bool:
-        """Return False: there is no reply to talk about."""
-        return False
 
     async def answer(self, queries: Iterable[Query]) -> AsyncGenerator[Answer, None]:
         """Answer every query once, in any order, pulling at most one query more than it sends."""

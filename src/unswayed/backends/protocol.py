@@ -71,6 +71,7 @@ class Backend:
             then waits for these calls, however long they take, and for nothing else.
         planted: Whether the bias was planted, which a report must say.
         reads_prompt: Whether it is given the rendered prompt with its labels; a function gets the texts.
+        writes: Whether it answers in text; otherwise it gives the probabilities of labels alone.
         samples: Whether asking the same again may bring another answer (`Ask.sample`).
         own_prompt: How it is asked unless its user says otherwise: as it was trained to be, or as
             everybody is.
@@ -89,6 +90,7 @@ class Backend:
     hands_over: bool = False
     planted: bool = False
     reads_prompt: bool = True
+    writes: bool = True
     samples: bool = True
     own_prompt: OwnPrompt = OwnPrompt()
     recipe: str | None = None
@@ -130,7 +132,7 @@ class Backend:
 
     def converses(self, request: Request) -> bool:
         """Return True if the judge can be asked this about its own reply."""
-        return True
+        return self.writes
 
     def refusal(self, item: Item, asks: Iterable[Ask], prompts: PromptSettings) -> str | None:
         """Return why these cannot be asked about an item, without a full stop; None if they can."""

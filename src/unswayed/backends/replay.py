@@ -75,6 +75,7 @@ class ReplayBackend(Backend):
         if original is not None:
             self.own_prompt = original.own_prompt
             self.planted = original.planted
+            self.writes = original.writes
         self._find = find
         self._has = has
         self._source = source

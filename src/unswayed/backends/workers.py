@@ -42,7 +42,8 @@ class Line:
 class Wire(Protocol):
     """Part of the client that a run needs: one attempt at a time, and what is learned from it."""
 
-    settings: BackendSettings  # limits on connections and attempts
+    settings: BackendSettings  # limit on attempts
+    max_connections: int
     dialect: Dialect  # reads refusals
     traits: Traits  # what the server is known to accept
     patience: Patience  # how long a server that answers nothing is put up with
@@ -195,7 +196,7 @@ class Workers(Attempts):
         self.error: Exception | None = None
         self._queries: Iterator[tuple[Query, Failure | None]] = ((query, None) for query in queries)
         self._aside: list[tuple[Query, Failure]] = []
-        self._most = wire.settings.max_connections
+        self._most = wire.max_connections
         self._open = 0  # queries pulled and not yet handed over
         self._idle = 0  # workers without a query
         self._pulled_all = False

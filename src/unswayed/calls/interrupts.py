@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import select
 import signal
 import socket
 import sys
@@ -62,39 +61,6 @@ def catch_interrupt(
         for number, handler in before.items():
             if handler is not None:  # None: set by something other than Python
                 signal.signal(number, handler)
-
-
-@contextmanager
-def signal_stream(
-    signals: Sequence[signal.Signals] = SIGNALS,
-) -> Iterator[Callable[[float], int | None]]:
-    """Yield a function that waits so many seconds for the next signal, for a thread beside the main one.
-
-    The main thread may be blocked outside Python (in a collective of several processes), where no handler
-    written in Python runs; what the interpreter writes into a pipe arrives at once.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield lambda timeout_s: None
-        return
-    hearing, told = socket.socketpair()
-    told.setblocking(False)
-
-    def next_signal(timeout_s: float) -> int | None:
-        ready, _, _ = select.select([hearing], [], [], timeout_s)
-        return hearing.recv(1)[0] if ready else None
-
-    heard = [number for number in signals if signal.getsignal(number) is not signal.SIG_IGN]
-    handlers = {number: signal.signal(number, lambda *_: None) for number in heard}
-    before = signal.set_wakeup_fd(told.fileno(), warn_on_full_buffer=False)
-    try:
-        yield next_signal
-    finally:
-        signal.set_wakeup_fd(before)
-        for number, handler in handlers.items():
-            if handler is not None:
-                signal.signal(number, handler)
-        told.close()
-        hearing.close()
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from unswayed.backends import BackendSettings, open_backend
+from unswayed.backends import BACKENDS, BackendSettings
 from unswayed.base.errors import UsageError
 from unswayed.calls.judge import Judge
 from unswayed.cli.judge import Shadow, method_of
@@ -23,13 +23,17 @@ def serve(
         str, typer.Argument(help="systemone/NAME, decisions/NAME, or any other judge.")
     ],
     orders: Annotated[
-        Literal["cyclic", "reverse", "williams", "all", "none"],
-        typer.Option(help="Orders of the options to average over; none changes nothing."),
-    ] = "cyclic",
+        Literal["cyclic", "reverse", "williams", "all", "none"] | None,
+        typer.Option(
+            help="Orders of the options to average over; none changes nothing. [default: cyclic]"
+        ),
+    ] = None,
     mean: Annotated[
-        Literal["arithmetic", "log"],
-        typer.Option(help="Mean of the probabilities, or of their logarithms."),
-    ] = "arithmetic",
+        Literal["arithmetic", "log"] | None,
+        typer.Option(
+            help="Mean of the probabilities, or of their logarithms. [default: arithmetic]"
+        ),
+    ] = None,
     polarity: Annotated[
         bool,
         typer.Option("--polarity", help="Exchange the described sides of yes-no questions, too."),
@@ -61,11 +65,22 @@ def serve(
     decides = f"/v1/{model.partition('/')[0]}" in APIS
     if shadow and (method is None or not decides):
         raise UsageError("--shadow tests a fitted file of a decision model. Give it with --method.")
+    given = {"orders": orders, "mean": mean, "polarity": polarity}
+    if named := [f"--{name}" for name, value in given.items() if value and not decides]:
+        raise UsageError(
+            f"{model} is not a decision model: {' and '.join(named)} would change nothing. Use --method."
+        )
     if decides:
-        backend = open_backend(model, replace(reach, pricing_only=not token))
+        provider, _, name = model.partition("/")  # no name: any that a request has
+        backend = BACKENDS.load(provider)(name, replace(reach, pricing_only=not token).valid())
         assert isinstance(backend, HttpBackend)
         correction = None if method is None else Correction(load_method(method), backend, shadow)
-        settings = Serving(orders=orders, mean=mean, polarity=polarity, budget=budget)
+        settings = Serving(
+            orders=orders or "cyclic",
+            mean=mean or "arithmetic",
+            polarity=polarity,
+            budget=budget,
+        )
         server: Server = DecisionServer(
             backend, settings, correction=correction, token=token, max_open=max_open
         )

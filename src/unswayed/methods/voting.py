@@ -70,7 +70,10 @@ def mean_by_candidate(values: FloatArray, cells: BoolArray, weights: FloatArray)
 
 
 def log_mean_by_candidate(probs: FloatArray, cells: BoolArray, weights: FloatArray) -> FloatArray:
-    """Softmax of the weighted mean of log(p + 1e-10) over the cells read, (I, T, n) -> (I, n)."""
+    """Softmax of the weighted mean of log(p + 1e-10) over the cells read, (I, T, n) -> (I, n).
+
+    A probability of 0 in one order therefore counts as 1e-10 and does not decide alone.
+    """
     logs = np.log(probs + EPSILON)
     total = np.where(cells[:, :, None], logs * weights[None, :, None], 0.0).sum(axis=1)
     return softmax(total / np.maximum(cells @ weights, 1.0)[:, None])

@@ -28,12 +28,14 @@ _FINGERPRINTED: Final = (Task.MCQ, Task.PAIRWISE)
 """The tasks whose words are in every fingerprint: it must stay when another task is added."""
 
 
-def check_prompts(items: Sequence[Item], settings: PromptSettings) -> list[str]:
+def check_prompts(
+    items: Sequence[Item], settings: PromptSettings, *, writes: bool = True
+) -> list[str]:
     """Check the prompts of a run against its items.
 
     The warnings, each a sentence: labels that stand in the content as labels, labels that differ only
     in case, a reference that the template does not show, unbalanced examples. What does not fit at all
-    is a `TemplateError`.
+    is a `TemplateError`. Labels in the content matter only if the model `writes` an answer to read.
     """
     if settings.max_tokens is not None and settings.max_tokens < 1:
         raise TemplateError(f"max_tokens is {settings.max_tokens}; give at least 1 or leave it out")
@@ -63,7 +65,8 @@ def check_prompts(items: Sequence[Item], settings: PromptSettings) -> list[str]:
             f"the labels {', '.join(longest)} differ only in case: answers are read "
             "case-sensitively."
         )
-    warnings += _check_content(chain(items, settings.shots), longest)
+    if writes:
+        warnings += _check_content(chain(items, settings.shots), longest)
     return warnings
 
 

@@ -53,7 +53,7 @@ def _aim(finding: Finding, rates: Sequence[Estimate], otherwise: int) -> Aim:
 
 def balanced(finding: Finding) -> bool:
     """Return True if every candidate is known to have stood equally often at every position."""
-    sets = {"swap", "cyclic", "balanced", "full", "graeco-latin"}
+    sets = {"swap", "cyclic", "balanced", "williams", "full", "graeco-latin"}
     return finding.metrics.protocol.name in sets and not finding.plain.incomplete
 
 

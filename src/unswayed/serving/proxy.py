@@ -222,6 +222,8 @@ class DecisionServer(Server):
         variants, own = spread.variants(name), client is self.api
         replies = [answers[key] for key in variants]
         if own and not spread.orders:
+            if spread.question.kind == "noul":
+                self.api.probabilities(spread.question, replies[0])  # checked, and left as it is
             return replies[0]
         said = []
         for variant, answer in zip(variants.values(), replies, strict=True):

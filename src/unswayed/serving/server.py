@@ -9,6 +9,7 @@ import asyncio
 import hmac
 import socket
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any, Final, cast
 
 import aiohttp
@@ -20,12 +21,17 @@ from unswayed.backends.faults import server_words
 from unswayed.base.errors import ItemError, UnswayedError, UsageError
 from unswayed.calls.judge import Judge
 from unswayed.calls.judging import JudgeFailure
+from unswayed.model.decisions import Verdict
 from unswayed.model.faces import named
 from unswayed.model.items import Item, check_item
-from unswayed.serving.shapes import APIS, Decisions, Json, ServeError, need
+from unswayed.serving.shapes import APIS, Decisions, Json, ServeError, need, parsed
 
 MOST_BYTES: Final = 4_000_000
 """Longest body of a request."""
+
+NDJSON: Final = "application/x-ndjson"
+AT_ONCE: Final = 64
+"""Lines of a request that are judged together."""
 
 SLOWEST: Final = 60
 """Seconds in which the body of a request must arrive."""
@@ -178,32 +184,57 @@ class JudgeServer(Server):
         yield
         await self.judge.aclose()
 
-    async def verdict(self, request: web.Request) -> web.Response:
-        """Judge the item of a request."""
+    async def verdict(self, request: web.Request) -> web.StreamResponse:
+        """Judge the item of a request, or one item in each line of NDJSON."""
+        raw = await request.read()
+        if request.content_type == NDJSON:
+            return await self.lines(request, raw.splitlines())
+        outcome = await self.judged(raw)
+        if isinstance(outcome, JudgeFailure):
+            spent = self.judge.counts.budget_spent
+            raise ServeError(402 if spent else 502, str(outcome))
+        return web.Response(body=msgspec.json.encode(outcome), content_type="application/json")
+
+    async def lines(self, request: web.Request, raws: Sequence[bytes]) -> web.StreamResponse:
+        """Write one line for each line that is not blank: its verdict or its error."""
+        reply = web.StreamResponse(headers={"Content-Type": NDJSON})
+        await reply.prepare(request)
+        raws = [raw for raw in raws if raw.strip()]
+        for start in range(0, len(raws), AT_ONCE):
+            some = await asyncio.gather(*map(self.line, raws[start : start + AT_ONCE]))
+            await reply.write(b"".join(msgspec.json.encode(outcome) + b"\n" for outcome in some))
+        return reply
+
+    async def line(self, raw: bytes) -> Verdict | Json:
+        """Return the verdict on the item of a line, or the error, which is counted."""
         try:
-            asked = msgspec.json.decode(await request.read(), type=JudgeRequest)
+            outcome = await self.judged(raw)
+        except ServeError as error:
+            self.counts["failed" if error.status >= 500 else "refused"] += 1
+            return {"error": str(error)}
+        if isinstance(outcome, JudgeFailure):
+            self.counts["failed"] += 1
+            return {"item_id": outcome.item_id, "error": str(outcome)}
+        return outcome
+
+    async def judged(self, raw: bytes) -> Verdict | JudgeFailure:
+        """Judge an item."""
+        try:
+            asked = msgspec.convert(parsed(raw), JudgeRequest)
             item = msgspec.convert(msgspec.to_builtins(asked), Item)
             if item.id:
                 check_item(item)
             else:
                 item = named(item)
             outcome = await anext(self.judge.averdicts([item]))
-        except (
-            msgspec.MsgspecError,
-            UnicodeDecodeError,
-            RecursionError,
-            ItemError,
-            UsageError,
-        ) as error:
+        except (ValueError, ItemError, UsageError) as error:
             raise ServeError(400, str(error)) from None
         except UnswayedError as error:
             raise ServeError(502, str(error)) from None
-        if isinstance(outcome, JudgeFailure):
-            spent = self.judge.counts.budget_spent
-            raise ServeError(402 if spent else 502, str(outcome))
-        self.counts["choices"] += 1
-        self.counts["flipped"] += outcome.consistent is False
-        return web.Response(body=msgspec.json.encode(outcome), content_type="application/json")
+        if not isinstance(outcome, JudgeFailure):
+            self.counts["choices"] += 1
+            self.counts["flipped"] += outcome.consistent is False
+        return outcome
 
 
 def run(server: Server, *, host: str, port: int, timeout: float) -> None:
