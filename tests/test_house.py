@@ -117,7 +117,7 @@ BUDGETS: Final = {
     "backends": 7428,
     "base": 1075,
     "calls": 3021,
-    "cli": 2645,
+    "cli": 2655,
     "data": 6290,
     "ext": 122,
     "methods": 4735,
@@ -130,7 +130,7 @@ BUDGETS: Final = {
     "store": 1305,
     "testing": 1340,
     "tiny": 1200,
-    "training": 8235,
+    "training": 8153,
 }
 """Lines of Python by room. Who raises one names, in that commit, the feature that needs it."""
 
