@@ -126,3 +126,20 @@ def test_merge_of_folder_without_shards_is_refused(run: Run) -> None:
     ran = run("merge", "nothing")
     assert ran.code == 2
     assert "nothing holds no shards (shards/plan.json is missing)." in ran.err
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (("--shards", "3"), "--shards goes with --engine"),
+        (("--engine", "ray"), "--shards goes with --engine"),
+        (("--shards", "3", "--engine", "ray", "--shard", "0/3"), "without --shard"),
+        (("--shards", "3", "--engine", "ray"), "needs --out"),
+    ],
+)
+def test_shards_need_engine_and_directory(
+    options: tuple[str, ...], problem: str, run: Run, pairs: Path
+) -> None:
+    refused = run("audit", "pairs.jsonl", "--model", SIMULATED, *options)
+    assert refused.code == 2
+    assert problem in refused.err

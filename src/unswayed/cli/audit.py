@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -17,11 +18,13 @@ from unswayed.audits import audit_data, price_calls, settled
 from unswayed.backends import BackendSettings
 from unswayed.cli.command import command_line, without_shard
 from unswayed.cli.gate import FailedShare, FailIf, Junit, RuleOption, conclude
+from unswayed.cli.merge import ask_and_merge
 from unswayed.cli.options import (
     Budget,
     DryRun,
     Model,
     ShardOption,
+    ShardTasks,
     Shots,
     shard_of_options,
     with_options,
@@ -59,6 +62,7 @@ def audit(
         Path | None, typer.Option(help="Run directory [default: runs/DATA-MODEL[-PROMPT]]")
     ] = None,
     shard: ShardOption = None,
+    tasks: ShardTasks,
     budget: Budget = None,
     reach: BackendSettings,
     dry_run: DryRun = False,
@@ -83,19 +87,26 @@ def audit(
     conditions = [Condition.of(text) for text in fail_if or ()]
     gc.set_threshold(SELDOM, *gc.get_threshold()[1:])  # the process is the command's
     reach = replace(reach, pricing_only=dry_run)
-    part = shard and shard_of_options(
-        shard,
-        data,
-        out,
-        decisions=decisions,
-        batch=measured.batch,
-        max_flip_rate=max_flip_rate,
-        fail_if=fail_if,
-        junit=junit,
+    shard = tasks.first(shard)
+    part = (
+        None
+        if shard is None
+        else shard_of_options(
+            shard,
+            data,
+            out,
+            decisions=decisions,
+            batch=measured.batch,
+            max_flip_rate=max_flip_rate,
+            fail_if=fail_if,
+            junit=junit,
+        )
     )
     if dry_run and decisions is None:
         items, settings, name = settled(model, data, measured, asking, selection, shots)
         directory = out or default_directory(items.name, name, settings.prompts)
+        if tasks.shards:
+            part = None
         if part:
             directory = ShardFolder(directory).local(part)
         price = price_calls(items, settings, name, reach, directory=directory, shard=part)
@@ -111,9 +122,12 @@ def audit(
             reach=reach,
             directory=out,
             shots=shots,
-            budget=budget,
+            budget=budget and budget / (tasks.shards or 1),
             command=without_shard(command_line()),
         )
+        if tasks.shards:
+            ask = partial(ask_shard, run)
+            return ask_and_merge(ask, tasks, out, model=model, budget=run.budget, json=json)
         return tell_shard(ask_shard(run, part))
     result = audit_data(
         model,

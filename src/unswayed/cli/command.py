@@ -16,7 +16,7 @@ def command_line() -> str:
 
 def without_shard(command: str) -> str:
     """Return the command for all shards together."""
-    return re.sub(r" --shard[ =]\S+", "", command)
+    return re.sub(r" --(shards?|engine|gpus-per-shard)[ =]\S+", "", command)
 
 
 def with_budget(command: str, usd: float) -> str:

@@ -6,10 +6,12 @@ import functools
 import inspect
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import typer
+from msgspec import Meta
 
 from unswayed.base.arguments import Option, Settings, options_of
 from unswayed.base.errors import RunDirectoryError, UsageError
@@ -29,6 +31,32 @@ ShardOption = Annotated[
         "--shard", help="Ask only part K of N, such as 0/4, for `unswayed merge`.", metavar="K/N"
     ),
 ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardTasks(Settings):
+    """Options of shards that are asked together."""
+
+    shards: (
+        Annotated[int, Meta(ge=1, description="Ask N parts on --engine, then merge.")] | None
+    ) = None
+    engine: Annotated[Literal["ray"] | None, Meta(description="What runs --shards.")] = None
+    gpus_per_shard: (
+        Annotated[
+            float, Meta(ge=0, description="GPUs of a part [default: 1 for hf/ and vllm/, if any].")
+        ]
+        | None
+    ) = None
+
+    def first(self, shard: str | None) -> str | None:
+        """Return `--shard`, or the first part of `--shards`."""
+        if (self.shards is None) != (self.engine is None) or (shard and self.shards):
+            raise UsageError(
+                "--shards goes with --engine and without --shard. Use --shards N --engine ray, or --shard K/N."
+            )
+        return f"0/{self.shards}" if self.shards else shard
+
+
 Calls = Annotated[
     Path | None,
     typer.Option(help="Directory of recorded calls to reuse and extend [default: next to --out]"),
