@@ -117,7 +117,7 @@ BUDGETS: Final = {
     "backends": 7428,
     "base": 1075,
     "calls": 3021,
-    "cli": 2655,
+    "cli": 2660,
     "data": 6290,
     "ext": 122,
     "methods": 4735,

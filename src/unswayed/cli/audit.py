@@ -83,7 +83,7 @@ def audit(
     conditions = [Condition.of(text) for text in fail_if or ()]
     gc.set_threshold(SELDOM, *gc.get_threshold()[1:])  # the process is the command's
     reach = replace(reach, pricing_only=dry_run)
-    part = shard and shard_of_options(
+    part = shard_of_options(
         shard,
         data,
         out,
