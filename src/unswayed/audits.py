@@ -238,7 +238,7 @@ async def ask_calls(
     audit: Audit, priced: CallPlan, *, closes: bool, outcome_of: OutcomeOf | None = None
 ) -> AuditedCalls:
     """Ask what is missing under a progress line, until Ctrl-C; see `Audit.ask`."""
-    with stop_on_interrupt() as stop:
+    with stop_on_interrupt(audit.caller.backend) as stop:
         try:
             progress = Progress(priced.n_distinct)
             return await audit.ask(

@@ -87,20 +87,15 @@ def audit(
     conditions = [Condition.of(text) for text in fail_if or ()]
     gc.set_threshold(SELDOM, *gc.get_threshold()[1:])  # the process is the command's
     reach = replace(reach, pricing_only=dry_run)
-    shard = tasks.first(shard)
-    part = (
-        None
-        if shard is None
-        else shard_of_options(
-            shard,
-            data,
-            out,
-            decisions=decisions,
-            batch=measured.batch,
-            max_flip_rate=max_flip_rate,
-            fail_if=fail_if,
-            junit=junit,
-        )
+    part = shard_of_options(
+        tasks.first(shard),
+        data,
+        out,
+        decisions=decisions,
+        batch=measured.batch,
+        max_flip_rate=max_flip_rate,
+        fail_if=fail_if,
+        junit=junit,
     )
     if dry_run and decisions is None:
         items, settings, name = settled(model, data, measured, asking, selection, shots)

@@ -105,8 +105,12 @@ def _parameter(option: Option) -> inspect.Parameter:
     )
 
 
-def shard_of_options(text: str, data: str | None, out: Path | None, **others: object) -> Shard:
+def shard_of_options(
+    text: str | None, data: str | None, out: Path | None, **others: object
+) -> Shard | None:
     """Read `--shard`, which goes with an `--out` and with none of the other options."""
+    if text is None:
+        return None
     shard = Shard.of(text)
     if out is None:
         raise UsageError("--shard needs --out: give the directory that all shards share.")
