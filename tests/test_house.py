@@ -130,7 +130,7 @@ BUDGETS: Final = {
     "store": 1291,
     "testing": 1340,
     "tiny": 1200,
-    "training": 8153,
+    "training": 8103,
 }
 """Lines of Python by room. Who raises one names, in that commit, the feature that needs it."""
 
