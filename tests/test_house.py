@@ -126,7 +126,7 @@ BUDGETS: Final = {
     "model": 8020,
     "prompts": 1700,
     "report": 3800,
-    "serving": 1062,
+    "serving": 1064,
     "store": 1305,
     "testing": 1340,
     "tiny": 1200,
