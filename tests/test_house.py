@@ -112,25 +112,25 @@ def test_function_fits_a_screen(path: Path) -> None:
 
 
 BUDGETS: Final = {
-    ".": 1108,
-    "auditing": 4540,
+    ".": 1270,
+    "auditing": 4855,
     "backends": 7500,
     "base": 1085,
-    "calls": 3030,
-    "cli": 2552,
+    "calls": 3033,
+    "cli": 2745,
     "data": 6290,
-    "ext": 122,
+    "ext": 126,
+    "integrations": 457,
     "methods": 5066,
-    "integrations": 403,
     "metrics": 4502,
-    "model": 7965,
+    "model": 8020,
     "prompts": 1700,
     "report": 3800,
     "serving": 1062,
-    "store": 1291,
+    "store": 1305,
     "testing": 1340,
     "tiny": 1200,
-    "training": 8153,
+    "training": 8370,
 }
 """Lines of Python by room. Who raises one names, in that commit, the feature that needs it."""
 

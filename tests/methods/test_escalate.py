@@ -43,7 +43,7 @@ def fitted(n: int, gap: float | None, offsets: np.ndarray | None = None) -> Esca
 
 
 @pytest.mark.parametrize("n", [2, 3, 4])
-def test_without_a_stop_the_verdict_is_the_mean_log_over_all_orders(n: int) -> None:
+def test_without_a_stop_the_mean_log_of_all_orders_decides(n: int) -> None:
     table = judged(300, n)
     whole = fitted(n, None, np.linspace(0.5, -0.5, n)).decide_table(table)
     np.testing.assert_array_equal(whole.choices, Average(space="logit").decide_table(table).choices)
@@ -120,7 +120,7 @@ def test_asking_one_by_one_gives_the_verdicts_of_the_table(gap: float | None) ->
         assert len(seen) == whole.n_calls[row]
 
 
-def test_answers_before_the_stop_are_needed_and_later_ones_are_not() -> None:
+def test_only_answers_before_the_stop_are_needed() -> None:
     table = judged(60, 4)
     method = fitted(4, 0.5)
     clean = method.decide_table(table)
@@ -135,7 +135,7 @@ def test_answers_before_the_stop_are_needed_and_later_ones_are_not() -> None:
             assert verdicts.choices[row] == (lost if read else clean.choices[row])
 
 
-def test_the_bound_is_clopper_pearson_and_the_gap_the_smallest_that_keeps_it() -> None:
+def test_the_bound_of_the_smallest_gap_is_clopper_pearson() -> None:
     method = Escalate(share=0.05)
     table = judged(400, 2, seed=3)
     (stop,) = method.fit_tables({2: table}).stops or ()
@@ -152,7 +152,7 @@ def test_the_bound_is_clopper_pearson_and_the_gap_the_smallest_that_keeps_it() -
     ("share", "guarantee", "needed"),
     [(0.01, "high", 230), (0.02, "high", 114), (0.05, "high", 45), (0.05, "mean", 19)],
 )
-def test_too_few_questions_ask_every_order_and_say_how_many_are_needed(
+def test_too_few_questions_ask_every_order_with_a_warning(
     share: float, guarantee: str, needed: int
 ) -> None:
     method = Escalate(share=share, guarantee=guarantee)  # type: ignore[arg-type]
@@ -189,7 +189,7 @@ def test_the_bound_holds_on_new_items() -> None:
     assert all(rate.count <= 4 for rate in rates)
 
 
-def test_an_audit_counts_the_calls_of_fitting_that_judging_stops_before() -> None:
+def test_an_audit_counts_fitting_calls_beyond_the_stop() -> None:
     names = ["escalate:gap=0.0", "escalate:gap=inf", "escalate:gap=0.3"]
     metrics = us.audit(
         "simulated/judge?noise=0.5", "tiny-judge", methods=names, limit=100, estimation_items=20
