@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from unswayed.auditing.audit import AuditRecord
     from unswayed.calls import CallPlan
     from unswayed.result import AuditResult
+    from unswayed.sharded import ShardAsked
 
 
 def show_price(plan: CallPlan, *, json: bool) -> None:
@@ -47,6 +48,22 @@ def show_price(plan: CallPlan, *, json: bool) -> None:
         write(remark)
 
 
+def tell_shard(asked: ShardAsked) -> int:
+    """Print what became of a shard and return the exit code."""
+    for remark in asked.remarks:
+        note(remark)
+    if asked.counts is None:
+        write(f"{asked.path}: there")
+    elif not asked.exit_code:
+        write(f"{asked.path}: {plural(asked.counts.planned, 'call')}")
+    else:
+        command = command_line()
+        if asked.needed_usd is not None and asked.counts.budget_spent:
+            command = with_budget(command, asked.needed_usd)
+        note(f"to go on: {command}")
+    return asked.exit_code
+
+
 def finish(
     result: AuditResult, *, json: bool, max_flip_rate: float | None, max_failed_share: float = 0.0
 ) -> int:
@@ -65,6 +82,10 @@ def finish(
             write(f"\n{directory / 'report.html'}")
     run = record.run
     if run.interrupted:
+        note(
+            f"interrupted: {run.calls.answered:,} of {plural(run.calls.planned, 'call')} are recorded. "
+            "Run the same command again to resume."
+        )
         return 130
     if run.budget_to_finish:
         note(f"to go on: {with_budget(command_line(), run.budget_to_finish)}")

@@ -11,7 +11,6 @@ import numpy as np
 from unswayed.base.errors import UnswayedError
 from unswayed.model.items import Task
 from unswayed.testing.rules import hold
-from unswayed.training.card import PARTIAL
 from unswayed.training.protocol import Engine, Objective
 from unswayed.training.recipe_parts import Layouts, Recipe
 from unswayed.training.reward_settings import Reward, RewardSettings
@@ -80,17 +79,16 @@ def describes_itself(objective: Objective) -> None:
     assert isinstance(objective.sampled, bool)
     assert isinstance(objective.needs_gold, bool)
     assert objective.layouts in get_args(Layouts)
-    for name in ("check", "largest_pass", "steps_per_epoch", "build"):
+    for name in ("check", "loss", "largest_pass", "steps_per_epoch", "build"):
         assert callable(getattr(objective, name)), name
     settings = objective.settings(RECIPE, consistency=None, advantage=None)
     assert settings is None or isinstance(settings, RewardSettings)
 
 
 def names_what_it_uses(objective: Objective) -> None:
-    """Check that `uses` names tables and fields of a recipe, which are its options on the command line."""
-    for name in objective.uses:
-        parts = [part for part in PARTIAL if name == part or name.startswith(f"{part}.")]
-        assert parts, f"{name} is no part of a recipe that objectives choose from"
+    """Check that `uses` names fields of a recipe's table `target`, which it adds to the command."""
+    fields = {f"target.{field}" for field in RECIPE.target.__struct_fields__}
+    assert set(objective.uses) <= fields, f"{objective.uses} are not all in the table target"
 
 
 def check_engine(engine: Engine) -> None:
@@ -104,7 +102,7 @@ def check_engine(engine: Engine) -> None:
 
 def divides_a_step_or_refuses(engine: Engine) -> None:
     """Check that a step is divided without a rest, or refused by an error with the numbers."""
-    for name in ("check", "run", "answer"):
+    for name in ("check", "sharding", "checkpoint_defect", "run", "answer"):
         assert callable(getattr(engine, name)), name
     for items in (1, 4, 7, 8):
         optimiser = msgspec.structs.replace(RECIPE.optimiser, items_per_step=items)

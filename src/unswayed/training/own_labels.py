@@ -118,6 +118,9 @@ class OwnLabels:
             REWARDS.load(settings.consistency).expectation(uniform, np.array([True, False]))
         self._split(recipe, groups)
 
+    def loss(self, recipe: Recipe, settings: RewardSettings | None) -> None:
+        """None: `build` alone has the loss."""
+
     def largest_pass(self, recipe: Recipe, groups: Groups, chat: ChatTokens) -> Pass:
         """Return a micro batch of prompts, of which one token is looked at."""
         prompts = groups.n_presentations if self.grouped else 1
@@ -256,9 +259,6 @@ RL_EXACT = OwnLabels(
     "--exact; not PA-GRPO)",
     lesson=_rewarded,
     asks=lambda recipe: recipe.target.distill > 0 or recipe.optimiser.beta > 0,
-    uses=(
-        *("reward.consistency", "reward.lam", "reward.format_size", "reward.length_size"),
-        *("optimiser.beta", "optimiser.entropy", "target.distill", "target.temperature"),
-    ),
+    uses=("target.distill", "target.temperature"),
     rewarded=True,
 )

@@ -22,6 +22,7 @@ from unswayed.training.devices import on_cpu
 from unswayed.training.groups import Groups
 from unswayed.training.memory import Pass
 from unswayed.training.plan import Plan
+from unswayed.training.policy_loss import PolicyLoss
 from unswayed.training.recipe_parts import Layouts, Recipe
 from unswayed.training.reward_settings import Advantage, RewardSettings
 from unswayed.training.scoring import GroupScorer
@@ -47,15 +48,7 @@ class GroupObjective:
     sampled: bool = True
     needs_gold: bool = True
     layouts: Layouts = "coupled"
-    uses: tuple[str, ...] = (
-        "reward",
-        "rollout",
-        "optimiser.inner_updates",
-        "optimiser.loss",
-        "optimiser.clip",
-        "optimiser.beta",
-        "optimiser.entropy",
-    )
+    uses: tuple[str, ...] = ()
 
     def settings(
         self, recipe: Recipe, *, consistency: str | None, advantage: Advantage | None
@@ -86,6 +79,10 @@ class GroupObjective:
         scorer = GroupScorer.of(groups, settings or recipe.reward, recipe)
         rows = [row for row in range(groups.n_presentations) for _ in range(recipe.rollout.samples)]
         scorer.rewards(scorer.features(rows, [groups.symbols[0]] * len(rows)))
+
+    def loss(self, recipe: Recipe, settings: RewardSettings | None) -> PolicyLoss:
+        """Return the recipe's policy gradient with the advantage of the reward."""
+        return PolicyLoss.of(recipe, (settings or recipe.reward).advantage)
 
     def largest_pass(self, recipe: Recipe, groups: Groups, chat: ChatTokens) -> Pass:
         """Return a micro batch of responses."""
@@ -142,20 +139,17 @@ def grpo_config(plan: Plan, out: Path) -> GRPOConfig:
     from trl.trainer.grpo_config import GRPOConfig
 
     recipe, groups, settings = plan.recipe, plan.groups, plan.settings or plan.recipe.reward
-    optimiser, rollout = recipe.optimiser, recipe.rollout
+    rollout = recipe.rollout
+    assert plan.loss is not None  # of a policy gradient
     micro, passes = plan.split
     return GRPOConfig(
         **trainer_arguments(recipe, out, micro=micro, passes=passes, steps=plan.steps),
         # the batch: one batch of responses per optimiser step (or per inner_updates steps)
         steps_per_generation=passes,
         num_generations=rollout.samples,
-        num_iterations=optimiser.inner_updates,
         shuffle_dataset=recipe.data.shuffle,
         # the objective: trl's defaults are beta 0, "dapo", corrections
-        loss_type=optimiser.loss,
-        beta=optimiser.beta,
-        epsilon=optimiser.clip,
-        entropy_coef=optimiser.entropy,
+        **plan.loss.trl_arguments(),
         scale_rewards="group",
         multi_objective_aggregation="sum_then_normalize",
         reward_weights=[1.0, 1.0, 1.0, settings.lam],

@@ -77,7 +77,7 @@ class PifObjective:
     sampled: bool = False
     needs_gold: bool = True
     layouts: Layouts = "coupled"
-    uses: tuple[str, ...] = ("pif",)
+    uses: tuple[str, ...] = ()
 
     def settings(
         self, recipe: Recipe, *, consistency: str | None, advantage: Advantage | None
@@ -100,6 +100,9 @@ class PifObjective:
                 "from. Give it --set prompt.style=direct, and audit with that prompt."
             )
         split_examples(recipe, groups)
+
+    def loss(self, recipe: Recipe, settings: RewardSettings | None) -> None:
+        """None: `build` alone has the loss."""
 
     def largest_pass(self, recipe: Recipe, groups: Groups, chat: ChatTokens) -> Pass:
         """Return a micro batch of answers, each a candidate with its label."""

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, Final
 
+from unswayed.backends.model_folders import OPEN
 from unswayed.base.version import versions_of
 from unswayed.model.items import Task, fingerprint
 from unswayed.training.groups import Groups
@@ -22,6 +23,8 @@ _PACKAGES: Final = (
     "datasets",
     "numpy",
     "vllm",
+    "verl",
+    "ray",
 )
 _RUNS_ON: Final = frozenset(
     {
@@ -55,11 +58,13 @@ def run_record(
     groups: Groups,
     *,
     prompt_fingerprint: str,
+    engine: str = "trl",
     n_processes: int = 1,
 ) -> Record:
     """Everything that decides what a run learns, and what it ran on."""
     return {
         "kind": objective,
+        "engine": engine,
         "model": model,
         "recipe_name": recipe.name,
         "recipe_fingerprint": recipe.fingerprint(),
@@ -86,6 +91,8 @@ def differing_fields(old: Record, new: Record) -> dict[str, tuple[object, object
         ignored = {*_RUNS_ON, "data.fingerprint", "recipe.data.held_out"}
     else:
         ignored = {*_RUNS_ON, "data.trained"}
+    if str(new.get("model")).endswith(OPEN):
+        ignored.add("model")
     may_grow = now.get("recipe.optimiser.schedule") == "constant"
     return {
         key: (before.get(key), now.get(key))
@@ -101,6 +108,7 @@ def _comparable(record: Record) -> dict[str, object]:
         key: record.get(key)
         for key in ("kind", "presentations", "candidates", "prompt_fingerprint")
     }
+    flat["engine"] = record.get("engine", "trl")  # the only one of records that name none
     flat["model"] = str(record.get("model")).rpartition("@")[2]  # what it is, not where it lies
     data = _table(record, "data")
     flat["data.fingerprint"] = data.get("fingerprint")

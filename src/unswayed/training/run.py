@@ -61,12 +61,11 @@ def finish(plan: Plan, folder: RunFolder, result: TrainingResult) -> None:
     folder.discard_older(plan.recipe.run.keep)  # else done, unless the run was killed before that
     plan.prompt.write(folder.path)  # what was trained is to be asked as it was trained
     (folder.path / "training_args.bin").unlink(missing_ok=True)  # a pickle; the record says it all
-    name_base(folder.path, plan.record)
+    name_base(folder.path, plan.record, plan.folder)
     objective = OBJECTIVES.load(plan.objective)
     card = model_card(
         plan.record,
         method=objective.card_text,
-        uses=objective.uses,
         origin=Origin(
             needs_gold=objective.needs_gold,
             golden=len(golden(plan.groups.items)),
@@ -115,7 +114,8 @@ def train(
     Raises:
         RunDirectoryError: If `out` holds another run, is trained into, or cannot be written.
     """
-    folder = RunFolder(Path(out))
+    engine = ENGINES.load(plan.engine)
+    folder = RunFolder(Path(out), engine.checkpoint_defect)
 
     def settle(held: ExitStack) -> Start:
         held.enter_context(folder.held())
@@ -132,7 +132,7 @@ def train(
             begin(start.resume or 0)
         _settle_threads(plan.folder)
         try:
-            stop = ENGINES.load(plan.engine).run(plan, folder, start.resume, report)
+            stop = engine.run(plan, folder, start.resume, report)
         except Exception as error:
             # safetensors and torch report a full disk in errors of their own
             if "No space left" not in str(error):
