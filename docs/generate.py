@@ -350,6 +350,7 @@ def pages(docs: Path = DOCS) -> dict[Path, str]:
         page = docs / "methods" / f"{name}.md"
         made[page] = method_page(name, by_hand_of(page))
     made[docs.parent / "src" / "unswayed" / "keywords.pyi"] = keyword_stub()
+    scale = load("performance")["tables"]["scale"]
     tables = {
         docs.parent / "README.md": {
             "methods": short_table(),
@@ -358,6 +359,7 @@ def pages(docs: Path = DOCS) -> dict[Path, str]:
         },
         docs / "reference" / "metrics.md": {"metrics": metric_table()},
         docs / "decisions.md": {"decisions": decision_table()},
+        docs / "scale.md": {"scale": markdown(scale["columns"], scale["rows"])},
         docs / "train.md": {"objectives": objective_table(), "rewards": reward_table()},
         docs / "benchmarks.md": {"benchmarks": benchmark_table()},
         docs / "reference" / "cli.md": {"cli": command_help()},
