@@ -114,7 +114,7 @@ def test_function_fits_a_screen(path: Path) -> None:
 BUDGETS: Final = {
     ".": 1108,
     "auditing": 4505,
-    "backends": 7428,
+    "backends": 7750,
     "base": 1075,
     "calls": 3020,
     "cli": 2540,
@@ -126,7 +126,7 @@ BUDGETS: Final = {
     "model": 7965,
     "prompts": 1700,
     "report": 3800,
-    "serving": 1062,
+    "serving": 700,
     "store": 1291,
     "testing": 1340,
     "tiny": 1200,

@@ -17,7 +17,7 @@ import msgspec
 
 from unswayed.backends.client import HttpBackend
 from unswayed.backends.protocol import Answer, Backend, Outcome
-from unswayed.backends.typed_dialects import SystemOneDialect
+from unswayed.backends.typed_dialects import TypedDialect
 from unswayed.base.errors import BadResponseError, UsageError
 from unswayed.model.calls import Failure, Query, Response
 
@@ -39,7 +39,7 @@ class Packed(HttpBackend):
     """A model behind HTTP that takes several questions in one request."""
 
     writes = samples = False
-    dialect: SystemOneDialect
+    dialect: TypedDialect
     _was_probed = _is_proved = False
 
     call = Backend.call
@@ -139,7 +139,7 @@ class Packed(HttpBackend):
                 break
         else:
             noise, difference = (_farthest(rounds[0], other) for other in rounds[1:])
-            self._is_proved = difference <= max(TOLERANCE, 2 * noise)
+            self._is_proved = not is_mixed(difference, noise)
             if not self._is_proved:
                 self.remarks = (*self.remarks, MIXED.format(difference))
             pack = self.settings.pack if self._is_proved else 1
@@ -152,6 +152,11 @@ class Packed(HttpBackend):
             sums = {name: sum(getattr(own, name) for own in paid) for name in names}
             answers[-1] = query, msgspec.structs.replace(last, **sums)
         return answers
+
+
+def is_mixed(difference: float, noise: float) -> bool:
+    """Return True if answers together differ by more than tolerance and twice the noise of the server."""
+    return difference > max(TOLERANCE, 2 * noise)
 
 
 def _asked(query: Query) -> Any:

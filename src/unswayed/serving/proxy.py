@@ -17,9 +17,20 @@ from yarl import URL
 
 from unswayed.backends.client import HttpBackend
 from unswayed.backends.dialect import token_count
-from unswayed.backends.packed import MOST_PROBED, TOLERANCE
+from unswayed.backends.packed import MOST_PROBED, is_mixed
 from unswayed.backends.transport import LARGEST_BODY, plain_body, proxy_for
-from unswayed.backends.typed_dialects import distribution
+from unswayed.backends.typed_apis import (
+    APIS,
+    JOINT,
+    Json,
+    ServeError,
+    SystemOne,
+    TypedQuestion,
+    distribution,
+    need,
+    parsed,
+)
+from unswayed.backends.typed_dialects import MALFORMED
 from unswayed.base.errors import UsageError
 from unswayed.methods.voting import log_mean_by_candidate, mean_by_candidate
 from unswayed.model.items import Item
@@ -27,16 +38,6 @@ from unswayed.model.permutations import Order, invert, orders, reverse
 from unswayed.model.presentation import Ask
 from unswayed.serving.correction import Correction
 from unswayed.serving.server import RelayedError, Server
-from unswayed.serving.shapes import (
-    APIS,
-    JOINT,
-    Json,
-    ServeError,
-    SystemOne,
-    TypedQuestion,
-    need,
-    parsed,
-)
 
 Orders = Literal["cyclic", "reverse", "williams", "all", "none"]
 Mean = Literal["arithmetic", "log"]
@@ -50,17 +51,7 @@ MOST_ALL: Final = 4
 """Options of a question that may be asked in all orders."""
 
 HOPS: Final = frozenset(
-    [
-        "connection",
-        "keep-alive",
-        "transfer-encoding",
-        "te",
-        "trailer",
-        "upgrade",
-        "expect",
-        "content-length",
-        "host",
-    ]
+    ["connection", "keep-alive", "transfer-encoding", "te", "trailer", "upgrade", "expect", "content-length", "host"]
 )
 """Headers of one connection, which are not passed on."""
 REPLACED: Final = HOPS | {"content-type", "content-encoding", "accept-encoding"}
@@ -186,7 +177,7 @@ class DecisionServer(Server):
             said, answers = await self.ask(client, body, sent, request)
             parts = {name: self.merged(client, name, s, answers) for name, s in spreads.items()}
             usage = said["usage"] if own else client.usage(said["usage"])
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except MALFORMED as error:
             raise ServeError(502, f"the model's answer does not follow its API: {error}") from None
         more = said if own else {"model": said.get("model")}
         return web.json_response({**more, "answers": client.collect(parts), "usage": usage})
@@ -227,10 +218,10 @@ class DecisionServer(Server):
             return replies[0]
         said = []
         for variant, answer in zip(variants.values(), replies, strict=True):
-            probs = self.api.probabilities(variant, answer)
-            if probs is None:
+            pair = self.api.probabilities(variant, answer)
+            if pair is None:
                 return client.answer(spread.question, None, answer if own else {})
-            said.append(probs)
+            said.append(pair[0])
         self.counts["choices"] += bool(spread.orders)
         if self.correction is not None and spread.item is not None:
             fitted = self.correction.corrected(spread.item, spread.asks, said)
@@ -283,14 +274,14 @@ class DecisionServer(Server):
     def differ(self, asked: Mapping[str, TypedQuestion], *said: Mapping[str, Json]) -> bool:
         """Return True if questions get other answers together than alone, beyond the noise of asking twice."""
         alone, again, packed = (
-            [p for k in answers for p in self.api.probabilities(asked[k], answers[k]) or ()]
+            [p for k in answers for p in (self.api.probabilities(asked[k], answers[k]) or [()])[0]]
             for answers in said
         )
         noise, difference = (
             max((abs(a - b) for a, b in zip(alone, other, strict=True)), default=0.0)
             for other in (again, packed)
         )
-        return difference > max(TOLERANCE, 2 * noise)
+        return is_mixed(difference, noise)
 
     async def post(
         self, raw: bytes, questions: int, request: web.Request
