@@ -1,6 +1,7 @@
 """What some tests need and a machine may lack: recorded data, a system, folders that others may enter."""
 
 import os
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -33,3 +34,13 @@ def open_folder() -> Iterator[Path]:
         if os.geteuid() == 0 and not all(p.stat().st_mode & 0o001 for p in folder.parents):
             pytest.skip("temporary files lie where only the superuser can go")
         yield folder
+
+
+def interpreter(variable: str, *packages: str) -> str:
+    """The Python that a variable of the environment names, or this one; a test skips if it lacks a package."""
+    python = os.environ.get(variable, sys.executable)
+    code = f"import importlib.util as u; print(*(p for p in {packages} if u.find_spec(p) is None))"
+    found = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True)
+    if missing := ", ".join(found.stdout.split()):
+        pytest.skip(f"{missing} not installed: name a Python that has them in {variable}")
+    return python

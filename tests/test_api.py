@@ -55,9 +55,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         us.adit  # type: ignore[attr-defined]  # noqa: B018
 
 
-def test_an_audit_is_a_value_with_figures_decisions_report_and_table(
-    items: ItemSet, tmp_path: Path
-) -> None:
+def test_an_audit_has_figures_decisions_report_and_table(items: ItemSet, tmp_path: Path) -> None:
     result = us.audit(MODEL, items, methods=["direct", "vote"], resamples=100)
     assert result.metrics["calls"]["made"] == 2 * N
     assert len(result.decisions) == 2 * N
@@ -77,7 +75,7 @@ def test_items_are_a_list_a_path_or_a_set(items: ItemSet, file: Path) -> None:
     assert all(result == results[0] for result in results)
 
 
-def test_a_built_in_set_is_one_whether_named_by_text_or_by_a_path() -> None:
+def test_a_built_in_set_is_equal_by_name_and_by_path() -> None:
     by_text, by_path = (
         us.audit(items=name, limit=12, resamples=100) for name in ("tiny-mcq", Path("tiny-mcq"))
     )
@@ -85,7 +83,7 @@ def test_a_built_in_set_is_one_whether_named_by_text_or_by_a_path() -> None:
     assert by_path.metrics == by_text.metrics
 
 
-def test_a_run_says_how_intervals_of_values_and_of_differences_are_made(items: ItemSet) -> None:
+def test_a_run_says_how_its_intervals_are_made(items: ItemSet) -> None:
     values, differences = us.audit(MODEL, items, resamples=100, seed=3).run["intervals"].split("; ")
     assert "bootstrap over items, 100 resamples, seed 3" in values
     assert "differences" in differences
@@ -186,7 +184,7 @@ def test_the_data_can_be_cut_and_chosen(items: ItemSet) -> None:
         ("openai-api/nowhere/x", {}, MissingKeyError, "NOWHERE_BASE_URL"),
     ],
 )
-def test_what_cannot_be_audited_is_an_error_that_says_what_to_give(
+def test_an_unusable_argument_says_what_to_give(
     model: object,
     options: dict[str, object],
     error: type[Exception],
@@ -212,7 +210,7 @@ def closed(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     return closed
 
 
-def test_a_backend_is_closed_once_whether_its_audit_is_made_priced_or_refused(
+def test_a_backend_is_closed_once_in_every_case(
     closed: list[object], file: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "run"
@@ -260,9 +258,7 @@ class Rows:
         return iter(self._rows)
 
 
-def test_records_data_frames_data_sets_and_csv_give_the_metrics_of_json_lines(
-    items: ItemSet, tmp_path: Path
-) -> None:
+def test_every_kind_of_data_gives_the_metrics_of_json_lines(items: ItemSet, tmp_path: Path) -> None:
     import pandas
 
     rows: list[dict[str, object]] = [
@@ -414,7 +410,7 @@ def test_recorded_decisions_are_audited_from_python_too(items: ItemSet, tmp_path
         assert ours == theirs
 
 
-def test_options_about_calls_do_not_go_with_decisions_in_python_either(
+def test_options_about_calls_are_refused_with_decisions(
     items: ItemSet, decisions: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(UsageError, match="--prices does not go with --decisions"):
@@ -443,7 +439,7 @@ def test_directory_of_other_model_is_rejected(items: ItemSet, tmp_path: Path) ->
         us.audit("simulated/judge?slot=2", items, out=tmp_path)
 
 
-def test_a_server_that_is_down_is_an_error_and_not_a_table_of_nothing(items: ItemSet) -> None:
+def test_a_server_that_is_down_is_an_error(items: ItemSet) -> None:
     how = BackendSettings(base_url="http://127.0.0.1:9/v1", patience=0.1)
     with pytest.raises(BackendError, match="the server is down"):
         us.audit("openai-api/local/m", items, backend=how)

@@ -130,7 +130,7 @@ BUDGETS: Final = {
     "store": 1291,
     "testing": 1340,
     "tiny": 1200,
-    "training": 8235,
+    "training": 8153,
 }
 """Lines of Python by room. Who raises one names, in that commit, the feature that needs it."""
 
@@ -197,7 +197,7 @@ def short_functions_named_once(path: Path) -> Iterator[str]:
                 yield node.name
 
 
-def test_short_private_functions_are_inlined_where_they_are_named_once() -> None:
+def test_short_private_functions_named_once_are_inlined() -> None:
     found: dict[str, list[str]] = defaultdict(list)
     for path in FILES:
         found[room_of(path)] += short_functions_named_once(path)

@@ -56,7 +56,7 @@ FILES = sorted(
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
-def test_a_module_imports_lower_layers_and_outside_the_pure_one_its_neighbours(
+def test_a_module_imports_lower_layers_alone(
     path: Path,
 ) -> None:
     room = room_of(path)

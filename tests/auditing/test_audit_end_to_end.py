@@ -52,7 +52,7 @@ def questions() -> ItemSet:
     ("slot", "label", "swayed"),
     [(0, 0, set()), (2, 0, {"coupled", "order"}), (0, 2, {"coupled", "label"})],
 )
-def test_a_bias_shows_under_the_protocols_that_move_what_it_is_for(
+def test_a_bias_shows_under_the_protocols_that_move_its_cause(
     slot: int, label: int, swayed: set[str], pairs: ItemSet
 ) -> None:
     model = f"simulated/judge?slot={slot}&label={label}&noise=0"
@@ -71,7 +71,7 @@ def test_a_fitted_method_pays_its_estimation_calls(pairs: ItemSet) -> None:
     assert row["calls_per_item_amortised"] == pytest.approx(1.1)
 
 
-def test_averaging_over_a_cyclic_set_is_not_by_construction_under_all_orders(
+def test_averaging_rotations_has_no_dagger_under_all_orders(
     questions: ItemSet,
 ) -> None:
     # 24 views, but the average reads a coset of 4: views of different cosets can disagree.
@@ -108,9 +108,7 @@ def test_without_gold_agreement_is_listed_and_no_method_named(pairs: ItemSet) ->
 
 
 @pytest.mark.parametrize("orders", ["identity", "swap"])
-def test_without_gold_nothing_is_compared_with_what_must_agree_with_it(
-    pairs: ItemSet, orders: str
-) -> None:
+def test_without_gold_nothing_is_compared_with_the_average(pairs: ItemSet, orders: str) -> None:
     """One order is its own average, and two answers have a winner only where they agree."""
     blind = ItemSet.of([msgspec.structs.replace(item, gold=None) for item in pairs], name="blind")
     record = run(
@@ -142,7 +140,7 @@ def test_with_ties_as_a_class_strict_accuracy_decides(pairs: ItemSet) -> None:
     assert (found["criterion"], found["margin"]) == ("accuracy", 0.02)
 
 
-def test_a_difference_between_methods_has_an_interval_for_all_of_them_at_once(
+def test_differences_have_an_interval_for_all_methods_at_once(
     pairs: ItemSet,
 ) -> None:
     record = run(pairs, AuditSettings(methods=("vote", "average", "pride"), resamples=50))
@@ -151,7 +149,7 @@ def test_a_difference_between_methods_has_an_interval_for_all_of_them_at_once(
     assert low < gain["low"] <= gain["value"] <= gain["high"] < high
 
 
-def test_items_that_may_not_be_permuted_have_one_verdict_and_stay_out_of_order_metrics(
+def test_fixed_items_have_one_verdict_and_no_order_metrics(
     pairs: ItemSet,
 ) -> None:
     fixed = [msgspec.structs.replace(item, permutable=False) for item in pairs.items[:50]]
@@ -164,7 +162,7 @@ def test_items_that_may_not_be_permuted_have_one_verdict_and_stay_out_of_order_m
     assert record.metrics["data"]["not_permutable"] == 50
 
 
-def test_more_items_leave_folds_and_estimation_sets_of_the_others_alone(pairs: ItemSet) -> None:
+def test_more_items_leave_folds_and_estimation_sets_unchanged(pairs: ItemSet) -> None:
     settings = AuditSettings(methods=("pride",), estimation_items=20)
     small = plan_audit(ItemSet.of(pairs.items[:200], name="s"), settings, gives=BOTH)
     large = plan_audit(pairs, settings, gives=BOTH)
@@ -173,7 +171,7 @@ def test_more_items_leave_folds_and_estimation_sets_of_the_others_alone(pairs: I
         assert folds[item.id] == fold
 
 
-def test_duplicates_of_a_question_share_a_fold_and_their_place_in_the_estimation_order(
+def test_duplicates_share_a_fold_and_a_place_in_estimation(
     pairs: ItemSet,
 ) -> None:
     turned = [

@@ -21,7 +21,7 @@ def answers(choices: dict[str, tuple[int, int]], gold: int = 0) -> SingleCalls:
     )
 
 
-def test_differences_are_those_of_the_shared_items_whatever_their_order() -> None:
+def test_differences_are_of_shared_items_in_any_order() -> None:
     before = {"a": (0, 1), "b": (0, 1), "c": (0, 0), "d": (1, 1), "only-before": (1, 1)}
     after = {"d": (0, 0), "c": (0, 0), "b": (0, 0), "a": (0, 1), "only-after": (0, 0)}
     found = changes([answers(before)], [answers(after)], resamples=200)
@@ -32,7 +32,7 @@ def test_differences_are_those_of_the_shared_items_whatever_their_order() -> Non
     assert found["accuracy_fractional"].n == 4
 
 
-def test_runs_without_a_common_item_or_presentation_are_not_compared() -> None:
+def test_runs_without_common_items_or_presentations_are_refused() -> None:
     one = answers({"a": (0, 1)})
     assert changes([one], [answers({"b": (0, 1)})]) == {}
     other = SingleCalls(("X", "Y"), SWAP, OWN, ("a",), ((0, 1),), ((0,),), (1,), (True,))
@@ -53,7 +53,7 @@ def test_the_same_run_twice_differs_by_nothing() -> None:
     assert {estimate.value for estimate in found.values()} == {0.0}
 
 
-def test_items_are_compared_in_the_order_of_their_ids_so_that_resamples_repeat() -> None:
+def test_compared_items_are_sorted_so_that_resamples_repeat() -> None:
     run = answers(dict.fromkeys("dbace", (0, 1)))
     assert run.outcomes(
         frozenset("abcde"), dict(zip("abcde", "abcde", strict=True))

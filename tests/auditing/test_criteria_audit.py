@@ -127,7 +127,7 @@ def test_a_judge_without_such_an_effect_is_left_alone() -> None:
     assert abs(given - rotated) < 0.02
 
 
-def test_every_criterion_has_its_own_figures_and_the_macro_average_is_over_them(
+def test_criteria_have_own_figures_and_a_macro_average(
     swayed: us.AuditResult,
 ) -> None:
     groups, macro = swayed.metrics["groups"], swayed.metrics["macro"]
@@ -139,7 +139,7 @@ def test_every_criterion_has_its_own_figures_and_the_macro_average_is_over_them(
     assert macro["direct"]["spearman"]["low"] < mean < macro["direct"]["spearman"]["high"]
 
 
-def test_groups_of_their_own_or_criteria_are_a_matter_of_an_option() -> None:
+def test_an_option_chooses_groups_or_criteria() -> None:
     grouped = [
         msgspec.structs.replace(item, group="even" if place % 2 == 0 else "odd")
         for place, item in enumerate(stories(8))
@@ -185,7 +185,7 @@ def test_decisions_go_out_and_come_back(tmp_path: Path) -> None:
     assert replayed.metrics["calls"]["unparsed"] == 0
 
 
-def test_an_order_of_criteria_that_follows_the_levels_cannot_be_told_apart(tmp_path: Path) -> None:
+def test_criteria_and_levels_moving_together_are_inseparable(tmp_path: Path) -> None:
     rows = [
         {"item_id": f"q{number}", "order": order, "labels": ["A", "B"], "choice": number % 2,
          "criterion": name, "criteria_order": order}
@@ -211,7 +211,7 @@ def test_a_judge_gives_a_verdict_for_each_criterion() -> None:
             asyncio.run(judging.ajudge(items[0]))
 
 
-def test_an_item_is_kept_for_training_where_any_criterion_is_inconsistent() -> None:
+def test_filter_keeps_an_item_with_any_inconsistent_criterion() -> None:
     items = list(stories(2, ("x", "y")))
     decisions = [
         Decision(

@@ -51,7 +51,7 @@ def simulate(wanted: AuditSettings, n: int = 2, model: str = "slot=0.9&noise=1")
     return audit_calls(items, wanted, judge, BackendSettings(), directory=None)
 
 
-def test_an_item_that_must_not_be_permuted_counts_with_its_own_order_in_every_section() -> None:
+def test_a_fixed_item_counts_in_its_own_order_in_every_section() -> None:
     # "a" was asked in both orders all the same; only its own (right) may count, and "b" is half
     # right: (1 + 1/2) / 2. All three of the calls that count were read.
     items = [item("a", permutable=False), item("b")]
@@ -64,7 +64,7 @@ def test_an_item_that_must_not_be_permuted_counts_with_its_own_order_in_every_se
         assert row["unparsed_rate"]["n"] == 3
 
 
-def test_an_item_that_must_not_be_permuted_is_read_alike_by_every_method() -> None:
+def test_every_method_reads_a_fixed_item_alike() -> None:
     # Unread, though with probabilities: no verdict for `direct`, and none for the others either.
     items = [item("a", permutable=False), item("b")]
     made = [call("a", X0, None, (0.9, 0.1))]
@@ -73,7 +73,7 @@ def test_an_item_that_must_not_be_permuted_is_read_alike_by_every_method() -> No
     assert {name: rows[name]["accuracy"]["value"] for name in rows} == dict.fromkeys(rows, 0.5)
 
 
-def test_a_mean_of_samples_is_the_score_of_an_item_that_must_not_be_permuted() -> None:
+def test_a_fixed_item_scores_the_mean_of_its_samples() -> None:
     human, samples = (1.0, 2.0, 2.2, 3.0), ((0, 0), (0, 1), (1, 1), (1, 2))
     items, made = [], []
     for at, levels in enumerate(samples):
@@ -95,7 +95,7 @@ def test_a_mean_of_samples_is_the_score_of_an_item_that_must_not_be_permuted() -
     assert rows["direct"]["pearson"]["value"] is None  # the greedy answers are all the same
 
 
-def test_choices_and_shares_of_votes_are_never_taken_for_probabilities() -> None:
+def test_choices_and_vote_shares_are_never_probabilities() -> None:
     items = [item(f"i{k}") for k in range(4)]
     made = [call(f"i{k}", shown, k % 2) for k in range(4) for shown in (X0, X2)]
     rows = audit(items, made, "direct", "vote").metrics["methods"]
@@ -105,7 +105,7 @@ def test_choices_and_shares_of_votes_are_never_taken_for_probabilities() -> None
         assert "position_bias" not in rows[name]
 
 
-def test_items_without_probabilities_stay_out_of_the_icc_of_the_single_call() -> None:
+def test_the_icc_leaves_out_items_without_probabilities() -> None:
     items = [item(f"i{k}") for k in range(4)]
     made = [
         call(f"i{k}", shown, 0, None if k == 0 else (0.5 + k / 10 + bias, 0.5 - k / 10 - bias))
@@ -121,9 +121,7 @@ def test_items_without_probabilities_stay_out_of_the_icc_of_the_single_call() ->
 
 
 @pytest.mark.parametrize("with_labels", [False, True])
-def test_items_of_another_size_without_decisions_are_counted_and_stop_nothing(
-    *, with_labels: bool
-) -> None:
+def test_items_of_another_size_without_decisions_are_counted(*, with_labels: bool) -> None:
     items = [*(item(f"i{k}") for k in range(3)), item("z", 3)]
     shown = (X0, X2, X3) if with_labels else (X0, X2)
     made = [call(f"i{k}", one, 0) for k in range(3) for one in shown]
@@ -142,7 +140,7 @@ def test_recorded_samples_alone_give_no_single_answer() -> None:
     assert "import it together with the first" in said
 
 
-def test_a_fold_whose_estimation_items_lack_probabilities_is_left_uncorrected() -> None:
+def test_a_fold_without_probabilities_is_left_uncorrected() -> None:
     # one item of twelve has probabilities: folds that must not learn from it learn nothing
     items = [item(f"i{k}") for k in range(12)]
     made = [
@@ -154,7 +152,7 @@ def test_a_fold_whose_estimation_items_lack_probabilities_is_left_uncorrected() 
     assert row["unparsed_rate"]["value"] == pytest.approx(11 / 12)
 
 
-def test_sampled_probabilities_are_paid_for_by_the_methods_that_read_them() -> None:
+def test_methods_that_read_sampled_probabilities_pay_for_them() -> None:
     wanted = AuditSettings(
         methods=("vote", "average", "pride"), probs="sampled:5", resamples=20, estimation_items=8
     )
@@ -167,7 +165,7 @@ def test_sampled_probabilities_are_paid_for_by_the_methods_that_read_them() -> N
     assert record.metrics["calls"]["made"] == 40 * 12
 
 
-def test_an_unread_answer_is_not_filled_in_from_samples_of_others() -> None:
+def test_samples_of_others_never_fill_an_unread_answer() -> None:
     wanted = AuditSettings(methods=("vote", "average"), probs="sampled:5", resamples=20)
     metrics = simulate(wanted, model="slot=0.9&noise=1&unparsed=0.4").metrics
     single = metrics["methods"]["direct"]["unparsed_rate"]
@@ -194,9 +192,7 @@ def test_content_free_questions_about_every_item_are_read() -> None:
         ("sequential:rule=lead:lead=1", False),
     ],
 )
-def test_a_vote_that_stops_early_is_not_consistent_by_construction(
-    method: str, *, constructed: bool
-) -> None:
+def test_a_vote_that_stops_early_has_no_dagger(method: str, *, constructed: bool) -> None:
     # of the balanced set, the views forwards read the rotations first, the others the reversed ones
     wanted = AuditSettings(methods=(method,), orders="balanced", resamples=50)
     cell = simulate(wanted, n=3).metrics["methods"][method]["consistency"]
@@ -204,7 +200,7 @@ def test_a_vote_that_stops_early_is_not_consistent_by_construction(
     assert cell["low"] < 1 or constructed
 
 
-def test_the_reference_without_gold_calls_equal_means_a_tie_in_spite_of_rounding() -> None:
+def test_the_reference_calls_equal_means_a_tie_despite_rounding() -> None:
     # .45 + .4 + .35 and .35 + .4 + .45 may differ in the last bit of float64
     shown = [Presentation(order, (0, 1, 2)) for order in ((0, 1, 2), (1, 2, 0), (2, 0, 1))]
     probs = [(0.1, 0.3, 0.6), (0.2, 0.2, 0.6), (0.3, 0.1, 0.6)]

@@ -32,7 +32,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "run"
 
 
-def test_auditing_exported_decisions_gives_the_figures_of_the_run(
+def test_auditing_exported_decisions_gives_the_same_figures(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "decisions.jsonl"
@@ -156,9 +156,7 @@ def change_row(run: Path, value: str) -> None:
     connection.close()
 
 
-def test_a_damaged_answer_is_not_left_out_of_an_export_without_a_word(
-    run: Path, tmp_path: Path
-) -> None:
+def test_an_export_reports_a_damaged_answer(run: Path, tmp_path: Path) -> None:
     damaged = tmp_path / "run"
     shutil.copytree(run, damaged)
     change_row(damaged, "CAST('x' AS BLOB)")
@@ -182,7 +180,7 @@ def test_a_damaged_answer_is_asked_for_again_and_said(run: Path, tmp_path: Path)
     assert "1 recorded answers were damaged and were asked for again." in warnings
 
 
-def test_a_run_of_all_methods_is_exported_where_some_could_not_ask(tmp_path: Path) -> None:
+def test_a_run_of_all_methods_exports_what_could_be_asked(tmp_path: Path) -> None:
     # the tiny judge has no words for other prompts, so "all" leaves methods out
     command = ["audit", "tiny-judge", "--limit", "12", "--methods", "all", "--resamples", "100"]
     assert main([*command, "--out", str(tmp_path / "run")]) == 0

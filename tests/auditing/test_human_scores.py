@@ -41,7 +41,7 @@ def compared(human: FloatArray | None, noise: dict[str, float], *, gold: bool = 
 
 
 @pytest.mark.parametrize("gold", [True, False])
-def test_with_human_scores_methods_are_recommended_by_rank_correlation(gold: bool) -> None:
+def test_human_scores_are_recommended_by_rank_correlation(gold: bool) -> None:
     human = np.arange(ITEMS) % 7.0
     recommendation = compared(human, NOISE, gold=gold).recommendation
     assert recommendation.criterion == "spearman"
@@ -64,7 +64,7 @@ def test_recommendation_uses_accuracy_without_human_scores() -> None:
     assert "spearman" not in comparison.differences["average", "direct"]
 
 
-def test_human_scores_that_are_all_the_same_leave_the_choice_to_gold() -> None:
+def test_equal_human_scores_leave_the_choice_to_gold() -> None:
     comparison = compared(np.full(ITEMS, 3.0), NOISE)
     assert comparison.recommendation.criterion == "accuracy_fractional"
     difference = comparison.differences["average", "direct"]["spearman"]

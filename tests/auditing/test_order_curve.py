@@ -44,7 +44,7 @@ def metrics_of(run: Path) -> dict:
     return json.loads((run / "metrics.json").read_text())
 
 
-def test_the_curve_goes_from_the_single_call_to_the_method_itself(run: Path) -> None:
+def test_the_curve_goes_from_single_call_to_method(run: Path) -> None:
     metrics = metrics_of(run)
     assert set(metrics["order_curve"]) == {"pcf", "pcf:orders=cyclic", "pcf:orders=balanced"}
     rows = metrics["order_curve"]["pcf"]
@@ -66,7 +66,7 @@ class FirstThree(PCF):
         return PCF.asks(self, n)[:3]
 
 
-def test_a_point_is_the_method_asked_with_so_many_orders_from_the_calls_there_are(
+def test_a_point_is_the_method_with_that_many_recorded_orders(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert METHODS.load("pcf") is PCF
@@ -82,7 +82,7 @@ def test_a_point_is_the_method_asked_with_so_many_orders_from_the_calls_there_ar
     assert metrics_of(run)["calls"]["planned"] == 30 * len(asks)
 
 
-def test_the_row_has_the_exposure_of_its_orders_and_no_other_row_has(run: Path) -> None:
+def test_only_the_row_of_drawn_orders_has_exposure(run: Path) -> None:
     rows = metrics_of(run)["methods"]
     assert "exposure" not in rows["direct"]
     assert "exposure" not in rows["vote"]
@@ -100,7 +100,7 @@ def test_uneven_orders_alone_are_reported(run: Path) -> None:
     assert "/".join(map(str, first)) in cautions["pcf"][0]
 
 
-def test_lists_of_two_sizes_have_a_curve_together_and_an_exposure_each() -> None:
+def test_lists_of_two_sizes_share_a_curve_but_not_exposure() -> None:
     audited = us.audit(JUDGE, listwise(3, 4), methods=["pcf"], resamples=100).record.metrics
     assert set(audited.methods["pcf"].beside.exposure) == {3, 4}
     curve = audited.order_curve["pcf"]  # type: ignore[index]

@@ -42,7 +42,7 @@ def test_label_sets_must_agree() -> None:
         with_answers(strata, [decision("a"), other])
 
 
-def test_sampled_probabilities_are_laplace_shares_of_parsed_samples() -> None:
+def test_sampled_probabilities_are_laplace_shares() -> None:
     # candidate 0 named 3 times, 1 once, one sample unparsed: (3 + 1/2) / 5 and (1 + 1/2) / 5
     choices = [0, 0, 1, None, 0]
     samples = [decision("a", sample=k, choice=c) for k, c in enumerate(choices, start=1)]
@@ -52,7 +52,7 @@ def test_sampled_probabilities_are_laplace_shares_of_parsed_samples() -> None:
     assert greedy.choice == 1  # the greedy answer stays what it was
 
 
-def test_samples_met_twice_count_once_and_none_parsed_leaves_probabilities_unknown() -> None:
+def test_repeated_samples_count_once_and_unparsed_give_none() -> None:
     samples = [decision("a", sample=1, choice=0)] * 3
     assert list(sampled([decision("a"), *samples], 5))[-1].probs == pytest.approx((0.75, 0.25))
     unread = [decision("b", sample=k, choice=None) for k in (1, 2)]

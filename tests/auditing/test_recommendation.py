@@ -54,7 +54,7 @@ def test_a_cheaper_method_is_used_only_if_shown_to_be_as_good() -> None:
     assert (below.method, below.cheapest) == ("average", "pride")
 
 
-def test_a_method_takes_the_place_of_all_orders_if_shown_above_them() -> None:
+def test_a_method_shown_above_all_orders_takes_their_place() -> None:
     found = advised(values(1000, average=(60, 10), pride=(200, 0)))
     assert (found.state, found.method, found.most_accurate) == ("better", "pride", "pride")
 
@@ -67,7 +67,7 @@ def test_the_plain_average_stands_for_all_orders() -> None:
     assert (found.method, found.most_accurate) == ("average", "average")
 
 
-def test_a_single_call_is_enough_where_no_more_than_the_margin_is_left() -> None:
+def test_a_single_call_within_the_margin_is_enough() -> None:
     found = advised(values(3000, average=(6, 5)))
     assert (found.state, found.method) == ("enough", "direct")
     assert found.gain is not None
@@ -82,7 +82,7 @@ def test_a_loss_that_is_shown_keeps_the_single_call() -> None:
     assert (found.gain.high or 0) < 0
 
 
-def test_a_question_that_is_open_names_both_ends_and_what_it_takes() -> None:
+def test_an_open_question_names_both_ends_and_the_items_needed() -> None:
     found = advised(values(300, average=(20, 12)))
     assert (found.state, found.method) == ("open", None)
     assert (found.cheapest, found.most_accurate) == ("direct", "average")
@@ -155,7 +155,7 @@ def test_a_single_call_above_chance_is_better_than_guessing() -> None:
     assert (falls.state, falls.method) == ("worse", "direct")
 
 
-def test_without_a_method_of_all_orders_a_single_call_is_compared_with_what_asks_most() -> None:
+def test_without_all_orders_the_largest_method_is_compared() -> None:
     found = advised(values(300, sequential=(20, 12)))
     assert (found.state, found.most_accurate) == ("open", "sequential")
 
@@ -270,7 +270,7 @@ def test_one_item_or_one_order_carries_nothing() -> None:
     assert recorded(40, leaning, orders=lambda number: ((0, 1),)).state == "none"
 
 
-def test_an_order_that_a_third_of_the_items_lack_leaves_fewer_items() -> None:
+def test_an_order_that_a_third_of_items_lack_leaves_fewer_items() -> None:
     found = recorded(
         90, leaning, orders=lambda number: ((0, 1), (1, 0)) if number % 3 else ((0, 1),)
     )

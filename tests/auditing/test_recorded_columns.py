@@ -127,9 +127,7 @@ def test_tables_hold_what_a_loop_over_decisions_finds(seed: int, tmp_path: Path)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_the_questions_that_an_item_answers_are_those_of_its_decisions(
-    seed: int, tmp_path: Path
-) -> None:
+def test_an_item_answers_the_questions_of_its_decisions(seed: int, tmp_path: Path) -> None:
     decisions = decisions_of(seed, tmp_path / "d.jsonl")
     items = items_from_decisions(decisions)
     silent = msgspec.structs.replace(items[0], id="silent")
@@ -188,7 +186,7 @@ def test_lines_kept_and_decisions_given_are_those_of_the_plan(seed: int, tmp_pat
 
 
 @pytest.mark.parametrize("again", [False, True])
-def test_items_are_shuffled_and_put_into_folds_by_their_questions(again: bool) -> None:
+def test_items_are_shuffled_and_folded_by_question(again: bool) -> None:
     items = [
         Item(id=f"q{99 - number}", prompt=f"Question {number}", candidates=("yes", "no"))
         for number in range(60)
@@ -240,7 +238,7 @@ def test_questions_by_rows_are_the_questions_one_by_one() -> None:
     assert by_rows == {(q.item.id, q.ask) for q in stratum_questions(stratum, asks)}
 
 
-def test_a_label_set_that_differs_names_the_first_decision_that_has_it() -> None:
+def test_an_error_names_the_first_decision_of_another_label_set() -> None:
     decisions = [
         Decision(item_id=name, order=(0, 1), labels=labels, label_set=labels)
         for name, labels in (("a", ("A", "B")), ("b", ("A", "B")), ("c", ("X", "Y")))
@@ -249,7 +247,7 @@ def test_a_label_set_that_differs_names_the_first_decision_that_has_it() -> None
         DecisionTable.of(items_from_decisions(decisions), decisions)
 
 
-def test_the_last_answer_stands_and_what_an_earlier_one_said_beside_it_is_forgotten() -> None:
+def test_the_last_answer_stands_and_the_earlier_is_forgotten() -> None:
     early = Decision(
         item_id="a", order=(0, 1), labels=("A", "B"), choice=0, probs=(0.9, 0.1), label_mass=0.5
     )

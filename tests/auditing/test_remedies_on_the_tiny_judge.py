@@ -57,7 +57,7 @@ def test_voting_over_two_orders_is_mostly_ties(judged: AuditResult) -> None:
     assert value(judged, "vote", "accuracy") < value(judged, "average", "accuracy") - 0.2
 
 
-def test_the_recommendation_is_measured_and_cheaper_than_the_whole_pool(
+def test_the_recommendation_costs_less_than_the_whole_pool(
     judged: AuditResult,
 ) -> None:
     recommended = judged.metrics["recommendation"]["method"]
@@ -66,7 +66,7 @@ def test_the_recommendation_is_measured_and_cheaper_than_the_whole_pool(
     assert gain["low"] > 0.05
 
 
-def test_calibraeval_needs_the_coupled_swap_not_a_swap_of_labels_alone(
+def test_calibraeval_needs_the_coupled_swap(
     judged: AuditResult,
 ) -> None:
     # CalibraEval's third presentation is X2 (its Eq. 6). Read as "same order, labels swapped"

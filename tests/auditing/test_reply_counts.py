@@ -53,7 +53,7 @@ def test_replies_are_counted_by_ending_and_reading() -> None:
     assert (calls.reasked, calls.reasked_read, calls.reasked_positions) == (4, 3, (1, 1))
 
 
-def test_examples_of_unread_answers_name_the_finish_reason_that_is_the_cause() -> None:
+def test_unread_examples_name_the_finish_reason() -> None:
     made = [
         decision("a", text="A", finish_reason="tool_calls"),
         decision("b", text="I cannot say.", finish_reason="stop"),

@@ -16,7 +16,7 @@ from unswayed.auditing.run_directory import (
 from unswayed.base.errors import RunDirectoryError
 
 
-def test_the_default_directory_has_a_name_every_file_system_takes() -> None:
+def test_the_default_directory_name_is_valid_everywhere() -> None:
     assert default_directory("pairs", "openai/gpt-4.1-mini") == Path(
         "runs/pairs-openai-gpt-4.1-mini"
     )

@@ -121,9 +121,7 @@ def test_the_command_does_the_same(work: Work, tmp_path: Path) -> None:
     check(work, 2 * 40 * 2)  # two orders, with the labels as they are and exchanged
 
 
-def test_a_second_run_renders_once_and_parses_recorded_answers_once(
-    work: Work, items: ItemSet, tmp_path: Path
-) -> None:
+def test_a_second_run_renders_and_parses_once(work: Work, items: ItemSet, tmp_path: Path) -> None:
     us.audit(JUDGE, items, methods=METHODS, resamples=100, out=tmp_path)
     for counted in work.done.values():
         counted.clear()

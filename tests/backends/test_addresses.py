@@ -36,7 +36,7 @@ def test_the_key_goes_to_the_providers_own_address() -> None:
         "http://127.0.0.1:8000/v1",
     ],
 )
-def test_an_address_from_the_settings_gets_no_key_that_is_not_its_own(base_url: str) -> None:
+def test_a_configured_address_gets_no_foreign_key(base_url: str) -> None:
     address = at(OPENAI, base_url, OPENAI_API_KEY=KEY)
     assert not address.key
     assert not address.is_own
@@ -48,7 +48,7 @@ def test_an_address_from_the_settings_gets_no_key_that_is_not_its_own(base_url: 
     "base_url",
     ["https://api.openai.com/v1", "https://API.openai.com:443/v1/", "https://gate.example/x"],
 )
-def test_an_address_from_the_settings_that_the_key_belongs_to_gets_it(base_url: str) -> None:
+def test_a_configured_address_gets_its_own_key(base_url: str) -> None:
     address = at(OPENAI, base_url, OPENAI_API_KEY=KEY, OPENAI_BASE_URL="https://gate.example/v1")
     assert address.key.reveal() == KEY
 
@@ -68,7 +68,7 @@ def test_a_key_does_not_travel_unencrypted() -> None:
     assert at(LOCAL, LOCAL_API_KEY=KEY, LOCAL_BASE_URL="http://localhost:8000/v1").key
 
 
-def test_servers_on_this_machine_and_plain_ones_in_the_house_need_no_key() -> None:
+def test_local_and_private_servers_need_no_key() -> None:
     assert at(OPENAI, "http://localhost:8000/v1").is_loopback
     assert not at(LOCAL, LOCAL_BASE_URL="http://gpu-box:8000/v1").key
     assert not at(LOCAL, LOCAL_BASE_URL="https://gate.example", LOCAL_API_KEY="").key
@@ -99,7 +99,7 @@ def test_a_password_in_an_address_is_refused_and_not_repeated() -> None:
 
 
 @pytest.mark.parametrize("key", [f"{KEY}\nX: y", "two words", "schlüssel"])
-def test_a_key_that_cannot_be_a_header_is_refused_and_not_repeated(key: str) -> None:
+def test_a_key_that_cannot_be_a_header_is_refused_unrepeated(key: str) -> None:
     with pytest.raises(UsageError, match="OPENAI_API_KEY") as caught:
         at(OPENAI, OPENAI_API_KEY=key)
     assert key not in str(caught.value)

@@ -182,7 +182,7 @@ def test_broken_reply_is_failed_attempt() -> None:
         {"input_tokens": 10, "output_tokens": "1"},
     ],
 )
-def test_token_counts_that_cannot_be_are_unknown_and_the_answer_is_kept(usage: object) -> None:
+def test_impossible_token_counts_are_unknown_and_answers_kept(usage: object) -> None:
     response = decode(usage=usage)
     assert response.text
     assert not response.usage_known

@@ -25,7 +25,7 @@ class Echo(Backend):
         return Response(text=query.request.labels[0])
 
 
-def test_a_backend_says_by_default_that_it_is_a_plain_model_elsewhere() -> None:
+def test_a_backend_is_a_plain_remote_model_by_default() -> None:
     backend = Silent()
     facts = (backend.gives_logprobs, backend.offline, backend.keyed_by_item, backend.planted)
     assert not any(facts)

@@ -207,7 +207,7 @@ async def test_number_of_calls_set_aside_is_bounded(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("code", [429, 502, 503, 529])
 @pytest.mark.parametrize("retry_after", [None, "0", "1", "3600", "-5", "nan"])
-async def test_a_server_that_turns_everything_away_is_waited_for_and_no_longer_than_patience(
+async def test_a_server_that_rejects_all_is_waited_for_up_to_patience(
     code: int, retry_after: str | None
 ) -> None:
     faults = [status(code, retry_after=retry_after)]
@@ -219,7 +219,7 @@ async def test_a_server_that_turns_everything_away_is_waited_for_and_no_longer_t
     assert met.server.received < 200  # nor is it asked without a pause
 
 
-async def test_a_call_turned_away_while_others_are_answered_is_given_up_after_its_retries() -> None:
+async def test_a_rejected_call_among_answered_ones_ends_after_retries() -> None:
     faults = [status(503, contains='question 3"')]
     met = await against(faults, queries(300), max_retries=2, max_connections=4)
     (failure,) = met.failures
@@ -229,7 +229,7 @@ async def test_a_call_turned_away_while_others_are_answered_is_given_up_after_it
     assert len(met.outcomes) == 300
 
 
-async def test_an_outage_after_an_answer_is_waited_for_and_loses_no_call() -> None:
+async def test_an_outage_after_an_answer_loses_no_call() -> None:
     jump = JumpClock()
     n = 0
 
@@ -246,7 +246,7 @@ async def test_an_outage_after_an_answer_is_waited_for_and_loses_no_call() -> No
     assert n < 200
 
 
-async def test_a_server_that_was_never_reached_is_given_up_within_seconds() -> None:
+async def test_an_unreachable_server_is_given_up_within_seconds() -> None:
     jump, asked = JumpClock(), Counted(10_000)
     backend = backend_at(f"http://127.0.0.1:{free_port()}/v1", clock=jump.clock())
     failed = failures(await collect(backend, asked))
@@ -258,7 +258,7 @@ async def test_a_server_that_was_never_reached_is_given_up_within_seconds() -> N
     assert jump.time - 1000.0 <= FIRST_CONTACT_S
 
 
-async def test_patience_begins_anew_with_the_next_run_of_the_same_backend() -> None:
+async def test_patience_begins_anew_with_the_next_run() -> None:
     jump = JumpClock()
     busy = [True] * 100
 
@@ -302,7 +302,7 @@ async def test_what_is_waited_for_can_be_asked() -> None:
     assert second.gives_up_at == 1_700_000_168.0
 
 
-async def test_failures_that_differ_are_tried_up_to_the_cap_on_attempts() -> None:
+async def test_differing_failures_are_tried_up_to_the_cap() -> None:
     faults = [status(500, f"trace {i}", on=[i]) for i in range(1, 10)]
     met = await against(faults, [query()], max_retries=4)
     assert [failure.attempts for failure in met.failures] == [6]
@@ -323,7 +323,7 @@ async def test_what_would_fail_every_call_stops_the_run_at_once(fault: Fault) ->
     assert asked.pulled == len(met.fatal) == len(met.outcomes) == met.server.received <= 8
 
 
-async def test_nothing_is_pulled_after_a_fatal_failure_and_answers_under_way_are_kept() -> None:
+async def test_after_a_fatal_failure_only_running_answers_are_kept() -> None:
     faults = [
         Fault(kind="slow", delay_s=0.1, on=[1, 2]),
         Fault(kind="status", status=401, on=[3]),
@@ -343,7 +343,7 @@ async def test_nothing_is_pulled_after_a_fatal_failure_and_answers_under_way_are
     assert sum(isinstance(outcome, Response) for outcome in outcomes) == 2
 
 
-async def test_calls_waiting_to_be_tried_again_give_up_when_the_run_stops() -> None:
+async def test_waiting_retries_give_up_when_the_run_stops() -> None:
     faults = [
         Fault(kind="status", status=500, retry_after="30", contains='question 0"'),
         Fault(kind="status", status=401, delay_s=0.05, contains='question 1"'),
@@ -367,7 +367,7 @@ async def test_a_server_that_answers_with_errors_only_stops_the_run() -> None:
     assert 25 <= asked.pulled == len(met.outcomes) < 100
 
 
-async def test_a_server_that_turns_everything_away_stops_the_run_after_minutes_not_hours() -> None:
+async def test_a_server_that_rejects_all_stops_the_run_in_minutes() -> None:
     asked = Counted(10_000)
     met = await against([status(429, retry_after="60")], asked, max_retries=999)
     assert "answered nothing for 3 minutes" in met.fatal[0]
@@ -412,7 +412,7 @@ async def test_a_rate_limit_holds_up_all_calls_not_one() -> None:
     assert len(starts) == 41
 
 
-async def test_pulling_is_lazy_and_bounded_even_when_the_caller_is_slow() -> None:
+async def test_pulling_is_lazy_and_bounded_for_a_slow_caller() -> None:
     asked = Counted(400)
     taken = 0
     async with FakeServer() as server:
@@ -426,7 +426,7 @@ async def test_pulling_is_lazy_and_bounded_even_when_the_caller_is_slow() -> Non
     assert taken == 400
 
 
-async def test_pulling_stays_bounded_when_workers_wait_in_line_and_the_caller_is_slow() -> None:
+async def test_pulling_stays_bounded_with_waiting_workers() -> None:
     asked, taken = Counted(50), 0
     # each start waits its second
     backend = wired(answers_well, JumpClock(), max_connections=2, requests_per_minute=60)
@@ -531,7 +531,7 @@ async def test_closing_a_backend_ends_its_runs() -> None:
             await asyncio.wait_for(task, timeout=5)
 
 
-async def test_an_error_of_the_iterable_is_raised_after_what_is_under_way() -> None:
+async def test_an_error_of_the_iterable_follows_running_calls() -> None:
     def asked() -> Iterator[Query]:
         yield from queries(5)
         raise RuntimeError("the store is gone")
@@ -648,7 +648,7 @@ def test_the_connections_of_an_ended_loop_are_let_go() -> None:
     assert [wire.closed for wire in wires] == [True, True]
 
 
-def test_one_backend_serves_event_loops_of_several_threads_at_once() -> None:
+def test_one_backend_serves_event_loops_of_several_threads() -> None:
     wires: list[FakeWire] = []
     together = threading.Barrier(3)
 
@@ -755,7 +755,7 @@ async def test_a_redirect_does_not_carry_the_key_elsewhere() -> None:
     assert [failure.fatal for failure in failures(outcomes)] == [True]
 
 
-async def test_calls_wait_for_their_turn_and_a_closed_backend_sends_no_more() -> None:
+async def test_calls_wait_their_turn_and_a_closed_backend_sends_none() -> None:
     under_way: list[bytes] = []
 
     async def hang(body: bytes) -> HttpReply:

@@ -27,7 +27,7 @@ def caps_of(server: FakeServer) -> list[int]:
     return [msgspec.json.decode(body)["max_tokens"] for body in server.bodies]
 
 
-async def test_a_judge_that_writes_headings_gets_its_true_position_rate() -> None:
+async def test_a_judge_with_headings_gets_its_true_position_rate() -> None:
     server = FakeServer(say=lambda messages: HEADINGS.format(label=label_of(messages)))
     record = await audited(server, ITEMS, SETTINGS)
     said = {bytes(ASKED.decode(body).messages): "" for body in server.bodies}
@@ -41,7 +41,7 @@ async def test_a_judge_that_writes_headings_gets_its_true_position_rate() -> Non
     assert row["unparsed_rate"]["value"] == 0.0
 
 
-async def test_headings_that_stay_cut_off_are_unparsed_and_never_the_first_label() -> None:
+async def test_headings_cut_off_are_unparsed() -> None:
     server = FakeServer(say=lambda _: PREAMBLE * 20)
     record = await audited(server, ITEMS, SETTINGS)
     assert sorted(caps_of(server)) == [16] * 120 + [64] * 120

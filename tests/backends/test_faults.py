@@ -30,7 +30,7 @@ def test_retry_after_reads_seconds(seconds: float) -> None:
 
 
 @given(seconds=st.integers(-(10**7), 10**7))
-def test_retry_after_reads_http_dates_and_one_in_the_past_means_now(seconds: int) -> None:
+def test_retry_after_reads_http_dates_and_past_ones_as_now(seconds: int) -> None:
     date = format_datetime(datetime.fromtimestamp(WALL + seconds, UTC), usegmt=True)
     assert retry_after_s({"retry-after": date}, wall=WALL) == pytest.approx(max(0, seconds))
 
@@ -91,9 +91,7 @@ def test_every_status_is_a_fault_with_a_message(status: int, body: bytes) -> Non
 
 
 @given(before=st.integers(0, 500), after=st.integers(0, 50))
-def test_no_part_of_the_key_is_left_however_the_message_is_shortened(
-    before: int, after: int
-) -> None:
+def test_no_part_of_the_key_survives_shortening(before: int, after: int) -> None:
     body = b"x" * before + b" " + KEY.encode() + b" " + b"y" * after
     fault = fault_of(HttpReply(500, {}, body), ADDRESS, model="openai/m", wall=WALL)
     assert fault is not None
@@ -110,7 +108,7 @@ def test_a_key_of_someone_else_is_hidden_too() -> None:
     assert "abc.def" not in fault.message
 
 
-def test_a_time_out_asks_for_fewer_attempts_at_once_and_a_lost_connection_does_not() -> None:
+def test_a_time_out_lowers_concurrency_and_a_lost_line_does_not() -> None:
     assert lost(TimedOutError("slow"), ADDRESS).busy
     assert not lost(ServerError("reset"), ADDRESS).busy
     assert lost(UnreachableError("refused"), ADDRESS).unreachable

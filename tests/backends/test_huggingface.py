@@ -42,7 +42,7 @@ torch = pytest.importorskip("torch")
 # --- label probabilities ---------------------------------------------------------------------
 
 
-def test_label_probabilities_are_those_of_the_models_own_forward_pass(
+def test_label_probabilities_equal_the_models_forward_pass(
     folder: Path, backend: HuggingFaceBackend
 ) -> None:
     chats = [chat(length) for length in (3, 40, 11)]
@@ -104,7 +104,7 @@ def test_trees_do_not_change_the_answer(folder: Path, monkeypatch: pytest.Monkey
     assert f"{len(distinct):,} of {given:,} tokens" in remark
 
 
-def test_examples_that_all_items_show_are_read_once_and_change_nothing(folder: Path) -> None:
+def test_shared_examples_are_read_once_and_change_nothing(folder: Path) -> None:
     shown = chat(300)[1].content
     asked = [
         query((Message("system", "Judge."), Message("user", f"{shown}\nItem {number}: A or B?")))
@@ -122,7 +122,7 @@ def test_examples_that_all_items_show_are_read_once_and_change_nothing(folder: P
     assert "of 8 label prompts 8 were read as trees" in remark
 
 
-def test_a_sampled_label_follows_the_probabilities_at_the_temperature(
+def test_a_sampled_label_follows_the_probabilities(
     backend: HuggingFaceBackend,
 ) -> None:
     asked = [query(chat(4), temperature=2.0, sample=k) for k in range(1, 1001)]
@@ -138,7 +138,7 @@ def test_a_sampled_label_follows_the_probabilities_at_the_temperature(
 # --- label tokens ----------------------------------------------------------------------------
 
 
-def test_a_label_that_the_tokenizer_splits_counts_with_its_first_token(
+def test_a_split_label_counts_with_its_first_token(
     folder: Path, backend: HuggingFaceBackend
 ) -> None:
     (response,) = ask(backend, [query(chat(4), labels=("Zebra", "Quagga"))])
@@ -155,7 +155,7 @@ def test_labels_that_begin_with_the_same_token_are_refused(backend: HuggingFaceB
         ask(backend, [query(chat(4), labels=("Zebra1", "Zebra2"))])
 
 
-def test_a_label_that_merges_with_what_precedes_it_counts_with_the_tokens_that_say_it(
+def test_a_merged_label_counts_with_the_tokens_that_contain_it(
     tmp_path: Path,
 ) -> None:
     made = make_random_llama(tmp_path / "base", chat_template=None)
@@ -218,7 +218,7 @@ def test_greedy_text_is_that_of_transformers_alone(
         assert response.output_tokens == len(new)
 
 
-def test_sampled_text_belongs_to_the_request_and_not_to_its_batch(
+def test_sampled_text_depends_on_the_request_alone(
     folder: Path, backend: HuggingFaceBackend
 ) -> None:
     asked = [reasoning(4 + k, temperature=1.0, sample=k) for k in range(4)]

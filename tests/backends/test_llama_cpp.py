@@ -183,7 +183,7 @@ def decisions_of(model: str) -> dict[tuple[str, Ask], Decision]:
     return asyncio.run(ask())
 
 
-def test_a_server_and_the_local_backend_give_the_same_label_probabilities(
+def test_server_and_local_backend_give_equal_label_probabilities(
     folder: Path, server: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LLAMACPP_BASE_URL", server)

@@ -132,5 +132,5 @@ def test_pickled_weights_are_refused_in_a_price_too(bare: Path) -> None:
 
 def test_a_configuration_that_cannot_be_read_is_refused(bare: Path) -> None:
     (bare / "config.json").write_text('{"model_type": "no-such-family"}')
-    with pytest.raises(UsageError, match="cannot be"):
+    with pytest.raises(UsageError, match="cannot build"):
         priced(bare).forecast(queries())

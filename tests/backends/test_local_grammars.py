@@ -106,16 +106,14 @@ def test_outputs_that_no_token_stands_for_are_ruled_out(folder: Path) -> None:
 
 @needs_grammars
 @pytest.mark.parametrize("schema", ['{"type":"nonsense"}', "{"])
-def test_a_schema_that_cannot_be_held_to_is_named_and_the_answer_is_free(
-    folder: Path, schema: str
-) -> None:
+def test_an_unsupported_schema_is_named_and_the_answer_free(folder: Path, schema: str) -> None:
     backend = opened(folder)
     assert all(texts(backend, [written(k, schema=schema, max_tokens=30) for k in range(2)]))
     (remark,) = backend.remarks
     assert remark.startswith("answers are not held to their JSON schema: ")
 
 
-def test_without_the_library_answers_are_free_and_the_remark_names_the_extra(
+def test_without_the_library_the_remark_names_the_extra(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = importlib.util.find_spec
@@ -132,7 +130,7 @@ def test_without_the_library_answers_are_free_and_the_remark_names_the_extra(
     assert install_command("structured") in remark
 
 
-def test_an_answer_with_a_schema_is_asked_for_without_reasoning_before_it(tmp_path: Path) -> None:
+def test_an_answer_with_a_schema_has_no_reasoning_before_it(tmp_path: Path) -> None:
     switch = "{% if enable_thinking is defined and not enable_thinking %}closed{% endif %}"
     backend = opened(make_random_llama(tmp_path / "model", chat_template=CHAT_TEMPLATE + switch))
     messages = chat(5)

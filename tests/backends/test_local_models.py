@@ -60,19 +60,17 @@ DROPPING = CHAT_TEMPLATE.replace("{{ '<|'", "{% if message['role'] != 'system' %
 
 
 @pytest.mark.parametrize("template", [REFUSING, DROPPING], ids=["refusing", "dropping"])
-def test_a_template_that_refuses_the_system_role_gets_it_before_the_question(
-    tokenizer: Any, template: str
-) -> None:
+def test_a_system_text_moves_into_the_question_if_refused(tokenizer: Any, template: str) -> None:
     expected = "<s><|user|>Judge.\n\nA or B?</s><|assistant|>"
     assert text_of(tokenizer, template, TURN) == expected
 
 
-def test_a_model_without_a_chat_template_gets_plain_text_and_a_warning(tokenizer: Any) -> None:
+def test_a_model_without_chat_template_gets_plain_text(tokenizer: Any) -> None:
     with pytest.warns(UserWarning, match="no chat template"):
         assert text_of(tokenizer, None, TURN) == "Judge.\n\nA or B?\n\nAnswer:"
 
 
-def test_label_prompts_ask_for_no_thinking_where_the_template_knows_the_switch(
+def test_label_prompts_switch_thinking_off_where_possible(
     tokenizer: Any,
 ) -> None:
     template = CHAT_TEMPLATE + PLACED + "<think></think>{% endif %}"
@@ -306,9 +304,7 @@ def test_a_chat_template_without_bounds_is_refused(tokenizer: Any, text: str, re
 
 
 @pytest.mark.parametrize("mark", ["[/INST]", "### Assistant:", "### assistant:", "</s>"])
-def test_what_the_template_writes_between_turns_is_broken_up_in_a_candidate(
-    tokenizer: Any, mark: str
-) -> None:
+def test_control_text_of_the_template_is_broken_up_in_candidates(tokenizer: Any, mark: str) -> None:
     template = (
         "{% for message in messages %}{% if message.role == 'assistant' %}### Assistant:\n"
         "{{ message.content }}</s>{% else %}[INST] {{ message.content }} [/INST]\n{% endif %}"

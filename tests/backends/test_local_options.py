@@ -38,7 +38,7 @@ def test_a_dtype_that_is_given_is_part_of_the_name(folder: Path) -> None:
         ("{folder}+dtype=float32", "bfloat16", r"names another dtype than the option bfloat16"),
     ],
 )
-def test_a_dtype_that_cannot_be_is_refused_before_anything_is_loaded(
+def test_an_impossible_dtype_is_refused_before_loading(
     folder: Path, name: str, dtype: str | None, reason: str
 ) -> None:
     with pytest.raises(UsageError, match=reason):
@@ -111,7 +111,7 @@ def test_only_options_that_were_given_are_recorded() -> None:
     assert local_options(BackendSettings(**given)) == given  # type: ignore[arg-type]
 
 
-def test_the_command_line_has_the_options_and_run_json_keeps_them(
+def test_the_command_has_the_options_and_run_json_keeps_them(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "run"

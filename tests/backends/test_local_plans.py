@@ -60,7 +60,7 @@ def test_batches_are_capped_longest_first_and_lose_nothing() -> None:
     assert list(small) == [[0, 1], [2, 3], [4]]
 
 
-def test_all_orders_of_an_item_are_a_tree_of_65_segments_in_place_of_96() -> None:
+def test_all_orders_of_an_item_are_a_tree_of_65_segments() -> None:
     # a question of 100, segments of 10: 4 + 12 + 24 + 24 of them and 24 ends, not 24 of everything
     prompts = every_order(100, 10)
     batches = planned(prompts, ["q"] * 24)
@@ -69,7 +69,7 @@ def test_all_orders_of_an_item_are_a_tree_of_65_segments_in_place_of_96() -> Non
     assert sum(map(len, prompts)) == 24 * 141
 
 
-def test_trees_of_several_items_share_a_pass_where_starting_one_is_dear() -> None:
+def test_trees_share_a_pass_where_starting_one_is_dear() -> None:
     prompts = [*every_order(20, 2, n=3), *every_order(30, 2, n=3), [5, 6]]
     groups = ["a"] * 6 + ["b"] * 6 + ["c"]
     (together, alone) = planned(prompts, groups, costs=replace(COSTS, call=1e12))
@@ -78,7 +78,7 @@ def test_trees_of_several_items_share_a_pass_where_starting_one_is_dear() -> Non
     assert (alone.rows, alone.tokens, alone.steps) == ([12], 2, ())
 
 
-def test_a_long_beginning_is_read_once_and_what_parts_follows_from_the_cache() -> None:
+def test_a_long_beginning_is_read_once_and_cached() -> None:
     prompts = [[*[1] * 500, own, *[own] * 200] for own in (3, 4, 5)]
     # attention to what is not one's own is dear, so each goes on by itself
     (batch,) = planned(prompts, ["q"] * 3, costs=replace(COSTS, pair=1e5))
@@ -116,7 +116,7 @@ def test_what_all_items_begin_with_is_read_once() -> None:
     assert all(step.kept == 0 for batch in dear for step in batch.steps)
 
 
-def test_a_beginning_of_all_items_is_read_again_for_the_next_batch() -> None:
+def test_a_common_beginning_is_read_again_for_the_next_batch() -> None:
     prompts = [[*range(100), 5000 + item, *[7] * 50] for item in range(64)]
     batches = planned(prompts, list(range(64)), cap=500)
     # 800 tokens, eight times the beginning, are 16 prompts of 51 beyond it

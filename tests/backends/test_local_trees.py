@@ -37,7 +37,7 @@ def test_a_tree_beyond_a_cached_beginning_sees_all_of_it() -> None:
     assert tree.sees().astype(int).tolist() == [[1, 1, 1, 0], [1, 1, 0, 1]]
 
 
-def test_equal_prompts_and_a_prompt_that_begins_another_are_one_chain() -> None:
+def test_equal_and_nested_prompts_are_one_chain() -> None:
     tree = Tree.of([[7, 1], [7, 1, 2]])
     assert tree.is_chain
     assert tree.last.tolist() == [1, 2]

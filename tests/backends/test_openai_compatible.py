@@ -95,7 +95,7 @@ def test_no_more_logprobs_are_asked_for_than_the_server_gives() -> None:
     assert "top_logprobs" not in payload(top_logprobs=20, traits=Traits(logprobs=0))
 
 
-def test_a_schema_is_sent_as_it_is_and_more_loosely_where_the_server_takes_no_schema() -> None:
+def test_a_schema_is_relaxed_for_servers_that_refuse_it() -> None:
     held = {
         "type": "json_schema",
         "json_schema": {"schema": json.loads(SCHEMA), "name": "reply", "strict": True},
@@ -109,7 +109,7 @@ def test_a_schema_is_sent_as_it_is_and_more_loosely_where_the_server_takes_no_sc
     assert "response_format" not in payload()
 
 
-def test_the_system_text_goes_before_the_first_user_message_where_the_role_is_unknown() -> None:
+def test_the_system_text_precedes_the_first_user_message() -> None:
     chat = (
         Message("system", "S"),
         Message("assistant", "hello"),
@@ -281,7 +281,7 @@ async def test_what_a_refusal_taught_is_remembered_and_told() -> None:
     ],
 )
 @pytest.mark.parametrize("status", [400, 422, 500])
-async def test_a_server_without_schemas_is_asked_more_loosely_from_then_on(
+async def test_a_server_without_schemas_is_asked_loosely_afterwards(
     refused: list[str], kept: str | None, status: int
 ) -> None:
     faults = [
@@ -301,7 +301,7 @@ async def test_a_server_without_schemas_is_asked_more_loosely_from_then_on(
     assert len(backend.remarks) == 1
 
 
-async def test_a_cap_on_logprobs_is_kept_to_and_probabilities_still_come() -> None:
+async def test_a_cap_on_logprobs_still_gives_probabilities() -> None:
     fault = Fault(
         kind="status",
         status=400,
@@ -320,7 +320,7 @@ async def test_a_cap_on_logprobs_is_kept_to_and_probabilities_still_come() -> No
         assert len(outcome.top_logprobs[0]) == 5
 
 
-async def test_an_answer_that_was_under_way_does_not_undo_what_was_learned() -> None:
+async def test_a_running_answer_does_not_undo_what_was_learned() -> None:
     faults = [
         Fault(kind="slow", delay_s=0.1, contains='question 0"'),
         refuse("temperature", LEARNED[1][0]),
@@ -460,7 +460,7 @@ def test_an_answer_with_an_error_beside_it_is_a_failure(body: bytes) -> None:
         ([12], {}),
     ],
 )
-def test_token_counts_that_cannot_be_are_unknown_and_the_answer_is_kept(
+def test_impossible_token_counts_are_unknown_and_answers_kept(
     prompt: object, completion: object
 ) -> None:
     usage = {"prompt_tokens": prompt, "completion_tokens": completion}
@@ -472,7 +472,7 @@ def test_token_counts_that_cannot_be_are_unknown_and_the_answer_is_kept(
 
 
 @pytest.mark.parametrize("usage", [b"null", b"3", b"[]", b'"?"', b'{"prompt_tokens_details": 3}'])
-def test_a_usage_of_another_shape_is_unknown_and_logprobs_are_kept(usage: bytes) -> None:
+def test_an_unknown_usage_shape_keeps_the_logprobs(usage: bytes) -> None:
     top = b'{"token": "A", "logprob": -0.1}'
     body = b"""{"choices": [{"message": {"content": "A"}, "logprobs": {"content":
         [{"token": "A", "top_logprobs": [%s]}]}}], "usage": %s}"""
@@ -579,7 +579,7 @@ async def test_servers_without_logprobs_are_noticed() -> None:
     assert not backend.gives_logprobs
 
 
-async def test_one_answer_without_logprobs_among_others_changes_nothing() -> None:
+async def test_one_answer_without_logprobs_changes_nothing() -> None:
     async with FakeServer(faults=[Fault(kind="no_logprobs", on=[10])]) as server:
         backend = backend_at(server.url, max_connections=1)
         asked = [query(number, top_logprobs=5) for number in range(10)]
@@ -628,7 +628,7 @@ async def test_a_service_is_reached_with_its_own_variables(monkeypatch: pytest.M
 
 
 @pytest.mark.usefixtures("_no_variables")
-async def test_the_openai_key_does_not_go_to_an_address_from_the_settings(
+async def test_a_configured_address_gets_no_openai_key(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with FakeServer(key="another") as server:
@@ -643,7 +643,7 @@ async def test_the_openai_key_does_not_go_to_an_address_from_the_settings(
     assert KEY not in msgspec.json.encode(failure).decode()
 
 
-async def test_reading_answers_is_not_slowed_down_by_a_fault_before_them() -> None:
+async def test_an_earlier_fault_does_not_slow_reading_down() -> None:
     async with FakeServer(faults=[Fault(kind="half", every=7)]) as server:
         backend = backend_at(server.url, clock=JumpClock().clock())
         outcomes = await collect(backend, queries(100))

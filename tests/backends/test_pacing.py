@@ -37,7 +37,7 @@ def test_the_limit_does_not_grow_when_it_is_not_used() -> None:
     assert concurrency.limit == 8
 
 
-def test_the_limit_is_halved_once_for_all_refusals_under_way_and_then_grows_slowly() -> None:
+def test_the_limit_halves_once_per_burst_and_grows_slowly() -> None:
     jump = JumpClock()
     concurrency = Concurrency(64, jump.clock())
     for _ in range(100):
@@ -187,9 +187,7 @@ async def test_a_stop_turns_away_everyone_who_waits() -> None:
     assert gate.in_flight == 0
 
 
-async def test_pauses_grow_while_refusals_follow_each_other_and_an_answer_starts_them_anew() -> (
-    None
-):
+async def test_pauses_grow_with_refusals_and_reset_on_an_answer() -> None:
     jump = JumpClock()
     clock = jump.clock(chance=0.5)
     gate = Gate(Concurrency(64, clock), Spacing(None), Spacing(None), clock)
@@ -204,7 +202,7 @@ async def test_pauses_grow_while_refusals_follow_each_other_and_an_answer_starts
     assert pauses == [0.5, 1.0, 2.0, 0.5]  # half of 1, 2, 4, then 1 again
 
 
-def test_a_rate_limited_server_is_not_asked_more_than_it_allows_for_long() -> None:
+def test_a_rate_limited_server_is_soon_asked_within_its_limit() -> None:
     """A server of 30 requests a minute that says nothing but 429: all calls get through."""
     simulated = SimulatedClock()
     allowed: list[float] = []

@@ -19,7 +19,7 @@ def test_cost_by_hand() -> None:
     assert price.of(1000, 100) == pytest.approx(0.0028)
 
 
-def test_cached_tokens_without_a_price_of_their_own_cost_as_fresh_ones() -> None:
+def test_cached_tokens_without_a_price_cost_as_fresh_ones() -> None:
     assert Price(input=2.0, output=8.0).of(1000, 0, 400) == pytest.approx(0.002)
 
 

@@ -92,7 +92,7 @@ def test_a_recorded_decision_reads_back_as_it_was(
         assert not found.censored
 
 
-def test_answers_are_found_by_order_labels_sample_prompt_and_substitute(tmp_path: Path) -> None:
+def test_answers_are_found_by_every_part_of_the_question(tmp_path: Path) -> None:
     free = Substitution(("N/A", "N/A", "N/A"))
     recorded = [
         decision(choice=0),
@@ -109,7 +109,7 @@ def test_answers_are_found_by_order_labels_sample_prompt_and_substitute(tmp_path
         assert response.text == LABELS[one.presentation.label_of_candidate(one.choice)]
 
 
-def test_what_was_not_recorded_is_a_failure_that_says_what_is_missing(tmp_path: Path) -> None:
+def test_a_missing_recording_is_a_failure_that_names_it(tmp_path: Path) -> None:
     path = write(tmp_path / "d.jsonl", decision())
     (found,) = answers(f"replay/{path}", query(Ask(Presentation((0, 1, 2), (0, 1, 2)))))
     assert isinstance(found, Failure)
@@ -128,7 +128,7 @@ def test_another_recording_is_another_model(tmp_path: Path) -> None:
     assert first != second
 
 
-def test_logprobs_are_promised_only_where_probabilities_were_recorded(tmp_path: Path) -> None:
+def test_logprobs_are_promised_only_if_recorded(tmp_path: Path) -> None:
     with_probs = open_backend(f"replay/{write(tmp_path / 'a.jsonl', decision())}")
     without = open_backend(f"replay/{write(tmp_path / 'b.jsonl', decision(probs=None))}")
     assert with_probs.gives_logprobs

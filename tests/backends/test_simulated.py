@@ -61,7 +61,7 @@ def test_two_candidates_have_the_planted_log_odds(shown: Presentation, expected:
     assert log_odds(backend, ITEM, shown) == pytest.approx(expected)
 
 
-def test_one_slot_value_falls_evenly_from_the_first_position_to_the_last() -> None:
+def test_one_slot_value_falls_evenly_over_the_positions() -> None:
     backend = judge("slot=0.6&label=0&noise=0")
     rotated = Presentation((1, 2, 3, 0), (0, 1, 2, 3))
     found = logprobs(backend.respond(query(FOUR, rotated)))
@@ -92,7 +92,7 @@ def test_the_saturating_link_stretches_one_side() -> None:
     assert log_odds(bent, ITEM, X2) == pytest.approx(0.7 * -0.15)
 
 
-def test_noise_is_independent_between_presentations_and_has_the_planted_deviation() -> None:
+def test_noise_is_independent_and_has_the_planted_deviation() -> None:
     backend = judge("slot=0&label=0&content=0&noise=0.4")
     items = simulated_items(1500, seed=3)
     odds = np.array([[log_odds(backend, item, shown) for shown in (X0, X2)] for item in items])
@@ -141,7 +141,7 @@ def test_refusals_and_ties_come_at_their_rates_and_read_as_such() -> None:
     assert len(no_logprobs) == read.count(None) + read.count("tie")
 
 
-def test_without_logprobs_and_in_reasoning_prompts_only_text_comes_back() -> None:
+def test_reasoning_prompts_return_text_alone() -> None:
     backend = judge("logprobs=0")
     assert not backend.gives_logprobs
     assert backend.respond(query(ITEM, X0)).top_logprobs is None
@@ -159,7 +159,7 @@ def test_content_free_candidates_leave_the_biases() -> None:
     assert found["A"] - found["B"] == pytest.approx(1.0)
 
 
-def test_items_without_utilities_get_some_that_go_with_the_candidate() -> None:
+def test_items_without_utilities_get_some_per_candidate() -> None:
     backend = judge("slot=0&label=0&noise=0&content=1")
     odds = []
     for number in range(300):
@@ -189,7 +189,7 @@ def test_a_bad_name_is_refused_with_the_reason(
         open_backend(name)
 
 
-def test_equal_judges_have_equal_names_and_the_name_opens_the_judge_again() -> None:
+def test_equal_judges_have_equal_names_that_open_them() -> None:
     first, second = judge("slot=0.60&seed=0"), judge("slot=0.6")
     assert first.model == second.model
     assert open_backend(first.model).model == first.model
@@ -243,12 +243,12 @@ def scale(item_id: str, response: str, *values: float) -> Item:
     )
 
 
-def test_a_level_is_worth_less_the_farther_it_is_from_the_quality() -> None:
+def test_a_level_is_worth_less_farther_from_the_quality() -> None:
     # steps of 10; quality 22: 1.2, .2 and .8 steps away, half the square lost
     assert level_utilities((10, 20, 30), 22) == pytest.approx([-0.72, -0.02, -0.32])
 
 
-def test_the_quality_of_a_response_hangs_on_its_id_and_text_alone() -> None:
+def test_quality_depends_on_id_and_text_alone() -> None:
     up, down = utilities(scale("q", "r", 1, 2, 3, 4, 5)), utilities(scale("q", "r", 5, 4, 3, 2, 1))
     assert up == pytest.approx(down[::-1])
     assert utilities(scale("q", "other", 1, 2, 3, 4, 5)) != up
@@ -259,7 +259,7 @@ def test_the_quality_of_a_response_hangs_on_its_id_and_text_alone() -> None:
     assert shares == pytest.approx([0.125, 0.25, 0.25, 0.25, 0.125], abs=0.04)
 
 
-def test_rubric_items_have_a_planted_quality_and_a_human_score_near_it() -> None:
+def test_rubric_items_have_planted_quality_and_human_scores() -> None:
     items = simulated_items(3000, 7, seed=2, task=Task.RUBRIC)
     quality = np.array([item.meta["quality"] for item in items])
     human = np.array([item.gold for item in items], dtype=float)

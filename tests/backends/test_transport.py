@@ -121,7 +121,7 @@ def test_an_answer_that_cannot_be_unpacked_is_a_failure(
         reply_to(packed(body, encoding))
 
 
-def test_a_small_body_that_unpacks_to_gigabytes_is_cut_off_before_it_takes_memory() -> None:
+def test_a_body_that_expands_to_gigabytes_is_cut_off() -> None:
     answer = packed(bomb(1 << 30))
     assert len(answer) < 2_000_000
     tracemalloc.start()
@@ -158,7 +158,7 @@ def test_an_answer_of_the_largest_size_is_read(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize(("idle_s", "n_connections"), [(50, 1), (70, 2)])
-async def test_a_connection_is_kept_for_a_call_that_comes_within_a_minute(
+async def test_a_connection_is_kept_for_a_minute(
     idle_s: float, n_connections: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connections = 0
@@ -242,13 +242,13 @@ async def encrypted_post(
 
 
 @pytest.mark.usefixtures("trusted")
-async def test_an_encrypted_answer_is_read_from_whom_the_machine_trusts(
+async def test_an_encrypted_answer_needs_a_trusted_sender(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert await encrypted_post(monkeypatch) == [BODY, BODY]
 
 
-async def test_a_certificate_that_nobody_vouches_for_is_not_tried_again(
+async def test_an_untrusted_certificate_is_not_tried_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with pytest.raises(UnreachableError, match="its certificate cannot be verified") as refused:
@@ -288,7 +288,7 @@ async def test_a_proxy_that_refuses_is_named(
     assert "p@ss" not in str(refused.value) + repr(refused.value)
 
 
-async def test_a_proxy_is_given_the_whole_address_where_nothing_is_encrypted(
+async def test_a_proxy_gets_the_whole_address_without_encryption(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     proxy = Proxy(HELLO)
@@ -319,7 +319,7 @@ def test_a_proxy_of_another_kind_is_refused_without_its_password(
     assert "pass" not in str(refused.value)
 
 
-async def test_a_call_that_was_given_up_never_gets_the_answer_to_the_next_one() -> None:
+async def test_an_abandoned_call_never_gets_the_next_answer() -> None:
     connections = 0
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -83,7 +83,7 @@ def test_equal_beginnings_are_adjacent_and_the_cache_is_told(folder: Path, engin
     assert "were in vLLM's prefix cache" in remark
 
 
-def test_labels_with_more_tokens_than_vllm_takes_are_asked_in_parts(
+def test_labels_with_many_tokens_are_asked_in_parts(
     folder: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(vllm_backend, "MOST_IDS", 3)
@@ -314,7 +314,7 @@ def test_its_log_does_not_go_to_standard_output(
 # --- what cannot be --------------------------------------------------------------------------
 
 
-def test_vllm_that_is_not_installed_is_named_with_the_ways_there_are(
+def test_a_missing_vllm_is_named_with_the_ways_to_install_it(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(vllm_backend, "find_spec", lambda name: None)
@@ -344,7 +344,7 @@ def test_an_engine_that_cannot_start_is_told_with_the_remedy(
         (MemoryError(), "vLLM's engine failed: MemoryError. If memory is short"),
     ],
 )
-def test_an_engine_that_fails_ends_the_run_and_keeps_what_was_answered(
+def test_a_failing_engine_ends_the_run_and_keeps_answers(
     folder: Path, engine: Engine, error: Exception, told: str
 ) -> None:
     backend = running(folder)
@@ -369,7 +369,7 @@ def test_an_engine_that_fails_ends_the_run_and_keeps_what_was_answered(
         ("./no/such", {}, r"vllm/\./no/such: there is no folder"),
     ],
 )
-def test_what_vllm_does_not_take_is_refused_before_anything_is_loaded(
+def test_unsupported_options_of_vllm_are_refused_before_loading(
     folder: Path, engine: Engine, name: str, settings: dict[str, object], reason: str
 ) -> None:
     with pytest.raises(UsageError, match=reason):

@@ -142,7 +142,7 @@ def test_limits_are_those_of_vllm() -> None:
     assert "fp8" in methods
 
 
-def test_log_probabilities_are_of_all_tokens_before_anything_is_ruled_out() -> None:
+def test_log_probabilities_precede_any_masking() -> None:
     settings = class_of("config/model.py", "ModelConfig")
     (mode,) = (
         node.value

@@ -73,7 +73,7 @@ def test_a_device_is_written_and_not_replaced() -> None:
 
 
 @pytest.mark.parametrize("holds", [False, True])
-def test_a_file_that_another_took_for_stale_before_it_was_locked_is_made_again(
+def test_a_lock_file_removed_as_stale_is_made_again(
     holds: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "x.json"

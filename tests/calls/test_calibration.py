@@ -98,7 +98,7 @@ def test_a_judge_that_tells_nothing_apart_is_warned_about(method: str, pairs: It
     assert sum("tie rule" in line for line in made.warnings) == 1
 
 
-def test_a_group_named_equal_does_not_hide_that_nothing_is_told_apart(pairs: ItemSet) -> None:
+def test_a_group_named_equal_hides_no_ceiling(pairs: ItemSet) -> None:
     grouped = [msgspec.structs.replace(item, group="equal rights") for item in pairs.items[:15]]
     few = ItemSet.of([*grouped, *pairs.items[15:]], name="grouped")
     flat = "simulated/judge?slot=0&label=0&content=0&noise=0"
@@ -107,7 +107,7 @@ def test_a_group_named_equal_does_not_hide_that_nothing_is_told_apart(pairs: Ite
     assert sum("tie rule" in line for line in made.warnings) == 1
 
 
-def test_a_judge_with_bias_and_no_taste_is_not_warned_about_as_equal(pairs: ItemSet) -> None:
+def test_a_biased_judge_without_taste_is_not_called_equal(pairs: ItemSet) -> None:
     made = fit("pride", pairs, model="simulated/judge?slot=1&label=0&content=0&noise=0")
     assert not any("tie rule" in line for line in made.warnings)
 

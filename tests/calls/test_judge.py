@@ -166,7 +166,7 @@ def test_places_of_a_ranking_are_shared_by_equal_scores() -> None:
     assert Verdict(item_id="q", choice=0, method="vote").ranking is None
 
 
-def test_score_gives_the_value_of_the_scale_whatever_order_it_is_given_in() -> None:
+def test_score_gives_the_value_in_any_order_of_the_scale() -> None:
     judge = Judge("simulated/judge?slot=0&label=0&noise=0&content=3", method="vote")
     with judge:
         rising = judge.score("Explain rain.", "It falls.", SCALE)
@@ -180,7 +180,7 @@ def test_score_gives_the_value_of_the_scale_whatever_order_it_is_given_in() -> N
     assert rising.sd == 0.0  # without bias every order names the same level
 
 
-def test_the_mean_score_needs_probabilities_on_a_scale_and_the_error_names_what_does_not() -> None:
+def test_the_mean_score_names_its_need_for_probabilities() -> None:
     with Judge("simulated/judge?slot=0&label=0&noise=0") as judge:  # the expected value
         verdict = judge.score("Explain rain.", "It falls.", SCALE)
         assert verdict.scores == pytest.approx(verdict.scores)
@@ -231,7 +231,7 @@ def test_an_exact_tie_goes_to_the_same_answer_in_either_order(method: str) -> No
             assert one.choice == 1 - other.choice  # type: ignore[operator]
 
 
-def test_a_prior_of_a_group_is_used_by_the_faces_for_one_question() -> None:
+def test_a_single_question_uses_the_prior_of_its_group() -> None:
     method = replace(
         parse_method("pride:prior=group"),
         priors=(
@@ -246,9 +246,7 @@ def test_a_prior_of_a_group_is_used_by_the_faces_for_one_question() -> None:
         assert judge.answer("q", ["a", "b"], group="maths").choice == 1
 
 
-def test_a_file_refuses_items_with_a_number_of_candidates_it_was_not_fitted_for(
-    pairs: ItemSet, tmp_path: Path
-) -> None:
+def test_a_file_refuses_other_numbers_of_candidates(pairs: ItemSet, tmp_path: Path) -> None:
     for method in ("pride", "additive", "calibraeval", "contextual", "batch"):
         file = fitted(pairs, tmp_path / f"{method}.json", method=method)
         with Judge(MODEL, method=file, calls=tmp_path / method) as judge:
@@ -392,7 +390,7 @@ def test_a_file_for_another_model_prompt_or_label_set_is_refused(
         Judge(MODEL, method=file, prompt=PromptSettings(prompt="modified-direct"))
 
 
-def test_items_that_keep_their_order_get_the_single_calls_verdict(pairs: ItemSet) -> None:
+def test_fixed_items_get_the_verdict_of_the_single_call(pairs: ItemSet) -> None:
     fixed = [msgspec.structs.replace(item, permutable=False) for item in pairs]
     with Judge(MODEL, method="direct") as judge:
         single = [verdict.choice for verdict in judged(judge, fixed)]
@@ -430,7 +428,7 @@ class Broken(SimulatedBackend):
             )
 
 
-def test_a_failed_call_is_a_failure_with_its_reason_and_never_a_verdict(pairs: ItemSet) -> None:
+def test_a_failed_call_has_a_reason_and_no_verdict(pairs: ItemSet) -> None:
     bad = pairs[3].id
     with Judge(Broken(MODEL, [bad]), method="vote") as judge:
         outcomes = list(judge.verdicts(pairs))
@@ -500,7 +498,7 @@ class Changed(SimulatedBackend):
         self.model = open_backend(name).model
 
 
-def test_a_judge_that_changed_is_reported_and_the_same_judge_is_not(
+def test_a_changed_judge_is_reported_and_the_same_one_is_not(
     pairs: ItemSet, tmp_path: Path
 ) -> None:
     model = "simulated/judge?slot=0.6&noise=0.2"

@@ -216,7 +216,7 @@ def test_callers_with_the_same_items_pay_each_call_once(is_stored: bool, tmp_pat
     assert len(backend.asked) == 16
 
 
-def test_a_shared_answer_is_recorded_before_anybody_has_its_verdict(
+def test_a_shared_answer_is_recorded_before_any_verdict(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put_many = CallStore.put_many
@@ -245,7 +245,7 @@ def test_a_shared_answer_is_recorded_before_anybody_has_its_verdict(
     assert len(backend.asked) == 1
 
 
-def test_a_budget_is_not_waited_for_where_answers_cannot_be_recorded(
+def test_a_budget_is_refused_where_answers_cannot_be_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def work() -> None:
@@ -327,7 +327,7 @@ def test_threads_of_one_judge_get_the_verdicts_of_one_thread(tmp_path: Path) -> 
     assert [together[place % 8][place // 8] for place in range(120)] == alone
 
 
-def test_a_judge_that_is_closed_while_it_works_sends_nothing_more() -> None:
+def test_a_judge_closed_while_working_sends_nothing_more() -> None:
     backend = Narrow(delay_s=0.02)
 
     async def work() -> None:
@@ -410,7 +410,7 @@ def test_a_cut_off_answer_is_asked_again_once_as_in_an_audit(
     pool.close()
 
 
-def test_answers_that_json_cannot_hold_are_read_as_an_audit_reads_them() -> None:
+def test_answers_outside_json_are_read_as_in_an_audit() -> None:
     def reply(query: Query) -> Response:
         tops = (TokenLogprob("A", 0.0), TokenLogprob("B", -math.inf), TokenLogprob("C", math.nan))
         return Response(text="A", tokens=("A",), top_logprobs=(tops,))
@@ -493,7 +493,7 @@ class InStep(Slow):
         return super().price(input_tokens, output_tokens)
 
 
-def test_a_budget_for_one_call_makes_one_in_event_loops_of_two_threads() -> None:
+def test_a_budget_for_one_call_makes_one_across_threads() -> None:
     plan = Judge(Slow(per_token=1e-6), method="direct", budget=1.0).price([pair(0)])
     most = plan.most_cost_usd or 0.0
     backend = InStep(lambda query: Response(text="A", cost_usd=most))

@@ -131,7 +131,7 @@ def test_a_book_of_keys_is_a_table_by_item_and_ask(
     assert book.get([]) == []
 
 
-def test_a_drafter_keeps_few_frames_however_many_orders_there_are(
+def test_a_drafter_keeps_few_frames_for_many_orders(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(questions, "MOST_FRAMES", 5)

@@ -100,7 +100,7 @@ def test_logprobs_are_asked_for_where_the_backend_gives_them() -> None:
     assert not_asked.top_logprobs == 0
 
 
-def test_the_key_of_a_call_without_a_schema_is_what_it_was_before_there_were_schemas() -> None:
+def test_the_key_of_a_call_without_schema_is_unchanged() -> None:
     made, _ = requests(questions(1))
     messages = msgspec.json.encode(made.messages).decode()
     before = (
@@ -350,7 +350,7 @@ def test_a_budget_is_never_exceeded_and_used_while_a_call_fits(
         assert counts.made == 40
 
 
-def test_a_budget_holds_for_64_calls_in_flight_in_two_event_loops(store: CallStore) -> None:
+def test_a_budget_holds_for_64_calls_in_two_event_loops(store: CallStore) -> None:
     most = 0.0001 * sum(most_tokens(requests(questions(1))[0]))
     backend = FakeBackend(
         lambda query: Response(text="A", cost_usd=0.9 * most),
@@ -370,7 +370,7 @@ def test_a_budget_holds_for_64_calls_in_flight_in_two_event_loops(store: CallSto
     assert any(one.budget_spent for one in counts)
 
 
-def test_a_budget_counts_what_earlier_runs_of_the_directory_spent(tmp_path: Path) -> None:
+def test_a_budget_counts_earlier_runs_of_the_directory(tmp_path: Path) -> None:
     how = RunSettings(prompts=PromptSettings(), budget_usd=0.305)
     free_to_reserve = FakeBackend(per_token=0.0)  # every answer is billed 0.01
     with CallStore.open(tmp_path) as store:
@@ -385,7 +385,7 @@ def test_a_budget_counts_what_earlier_runs_of_the_directory_spent(tmp_path: Path
         assert (counts.made, counts.budget_spent) == (0, True)
 
 
-def test_an_answer_without_usage_costs_the_most_it_can_in_this_run_and_the_next(
+def test_an_answer_without_usage_costs_its_maximum(
     tmp_path: Path,
 ) -> None:
     def reply(query: Query) -> Response:
@@ -430,7 +430,7 @@ def test_a_recorded_run_fits_into_any_budget(store: CallStore) -> None:
 # --- failures --------------------------------------------------------------------------------
 
 
-def test_failed_calls_are_counted_kept_apart_and_tried_again_next_time(store: CallStore) -> None:
+def test_failed_calls_are_counted_and_tried_again_next_time(store: CallStore) -> None:
     def reply(query: Query) -> Response | Failure:
         if query.item.id in {"q1", "q3"}:
             return Failure(error="ServerError", message=f"{query.item.id}: 500", attempts=4)
@@ -728,7 +728,7 @@ def test_sighup_asks_a_run_to_stop_unless_it_is_ignored(handler: signal.Handlers
         signal.signal(signal.SIGHUP, before)
 
 
-def test_a_stop_that_another_process_was_asked_for_makes_the_next_ctrl_c_the_second() -> None:
+def test_a_requested_stop_makes_the_next_ctrl_c_the_second() -> None:
     with catch_interrupt() as interrupt:
         interrupt.set()
         with pytest.raises(KeyboardInterrupt):
@@ -802,7 +802,7 @@ def test_the_line_says_what_is_waited_for_and_until_when(wait: Wait, shown: str)
     assert describe(counts, total=40, per_s=1.0) == f"3/40 calls · {shown}"
 
 
-def test_what_a_backend_waits_for_is_shown_while_it_waits_and_not_at_the_end(
+def test_waiting_of_a_backend_is_shown_at_once(
     store: CallStore,
 ) -> None:
     lines: list[Wait | None] = []

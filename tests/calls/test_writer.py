@@ -93,7 +93,7 @@ def test_refusals_far_from_each_other_do_not_stop_a_run(store: CallStore) -> Non
     assert (counts.made, counts.failed) == (1950, 50)
 
 
-def test_a_lack_of_memory_stops_the_run_and_keeps_what_can_be_written(
+def test_a_lack_of_memory_keeps_what_can_be_written(
     store: CallStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     n_encoded = 0
@@ -153,7 +153,7 @@ def test_an_error_of_sqlite_stops_the_run(
     assert run(questions(100), FakeBackend(), store).made == 198
 
 
-def test_an_error_while_counting_stops_the_run_and_keeps_the_answers(
+def test_an_error_while_counting_keeps_the_answers(
     store: CallStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def count(*rows: object) -> None:
@@ -167,7 +167,7 @@ def test_an_error_while_counting_stops_the_run_and_keeps_the_answers(
     assert len(store) >= len(backend.asked) - backend.connections
 
 
-def test_an_error_of_the_progress_line_stops_the_run_and_keeps_the_answers(
+def test_an_error_of_the_progress_line_keeps_the_answers(
     store: CallStore,
 ) -> None:
     class Broken:
@@ -221,7 +221,7 @@ def asks_until(change: Callable[[], object], after: int = 300) -> FakeBackend:
     ],
     ids=["moved", "deleted", "journal deleted", "replaced"],
 )
-def test_a_run_directory_that_changes_is_noticed_and_a_moved_one_loses_nothing(
+def test_a_changed_directory_is_noticed_and_a_moved_one_kept(
     store: CallStore, tmp_path: Path, change: Callable[[Path], object], name: str
 ) -> None:
     (tmp_path / "other").write_bytes(b"")

@@ -292,9 +292,7 @@ def test_a_dry_run_needs_no_key_but_the_run_does(
     assert f"set {provider.upper()}_API_KEY" in refused.err
 
 
-def test_a_dry_run_refuses_the_template_that_the_run_would_refuse(
-    run: Run, pairs: Path, folder: Path
-) -> None:
+def test_a_dry_run_refuses_the_template_like_the_run(run: Run, pairs: Path, folder: Path) -> None:
     template = folder / "t.jinja"
     template.write_text("{% for c in candidates %}{{ c.label }} {{ c.text }} {% endfor %}")
     ran = audit(run, pairs, "--dry-run", "--template", str(template))

@@ -67,7 +67,7 @@ def test_a_passing_fault_is_tried_again_and_changes_no_figure(
         ({"kind": "not_json"}, "not a chat completion"),
     ],
 )
-def test_failed_calls_are_counted_never_verdicts_and_the_same_command_continues(
+def test_failed_calls_never_decide_and_can_be_resumed(
     fault: dict[str, object], said: str, run: Run, few: Path, server: Server
 ) -> None:
     server.start({**fault, "contains": "first answer 3"})
@@ -88,7 +88,7 @@ def test_failed_calls_are_counted_never_verdicts_and_the_same_command_continues(
     assert metrics()["methods"]["direct"]["consistency"]["n"] == 12
 
 
-def test_a_failed_call_gives_the_figures_of_an_undisturbed_run_in_the_end(
+def test_a_failed_call_ends_in_the_figures_of_a_clean_run(
     run: Run, few: Path, server: Server
 ) -> None:
     server.start()
@@ -140,9 +140,7 @@ def test_absent_server_is_reported_and_loses_nothing(run: Run, few: Path, server
     assert metrics()["calls"]["made"] == N_CALLS
 
 
-def test_a_server_without_logprobs_leaves_the_methods_that_need_none(
-    run: Run, few: Path, server: Server
-) -> None:
+def test_a_server_without_logprobs_leaves_some_methods(run: Run, few: Path, server: Server) -> None:
     server.start({"kind": "no_logprobs"})
     ran = audit(run, few, "--methods", "vote,average,pride")
     assert ran.code == 0
@@ -265,7 +263,7 @@ def test_a_key_is_sent_to_its_own_address_only(
     ],
     ids=lambda command: command[0],
 )
-def test_every_command_that_calls_a_server_takes_how_long_it_is_waited_for(
+def test_every_command_for_servers_takes_patience(
     command: tuple[str, ...], run: Run, few: Path, server: Server
 ) -> None:
     server.start({"kind": "status", "status": 503})
@@ -276,7 +274,7 @@ def test_every_command_that_calls_a_server_takes_how_long_it_is_waited_for(
     assert "--patience SECONDS waits longer" in ran.err
 
 
-def test_a_call_that_fails_is_tried_again_as_often_as_asked_and_once_more_at_the_end(
+def test_a_failing_call_is_retried_as_asked_and_once_at_the_end(
     run: Run, few: Path, server: Server
 ) -> None:
     server.start({"kind": "status", "status": 500, "contains": "first answer 3"})

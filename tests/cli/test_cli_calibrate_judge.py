@@ -109,9 +109,7 @@ def test_labels_outside_the_top_k_are_counted_as_censored(
     assert json.loads(Path("fitted.json").read_text())["diagnostics"]["censored"] == 60
 
 
-def test_items_with_different_numbers_of_candidates_are_fitted_apart(
-    run: Run, folder: Path
-) -> None:
+def test_different_numbers_of_candidates_are_fitted_apart(run: Run, folder: Path) -> None:
     rows = [choice(n, 3) for n in range(25)] + [choice(n, 4) for n in range(25, 50)]
     ran = calibrate(run, "pride", write_lines("mixed.jsonl", rows))
     assert ran.code == 0
@@ -166,7 +164,7 @@ def test_one_task_and_good_lines_can_be_taken(run: Run, folder: Path) -> None:
     assert any("1 bad line left out: mixed.jsonl:21" in line for line in ran.said)
 
 
-def test_failed_calls_leave_no_file_and_the_same_command_continues(
+def test_failed_calls_leave_no_file_but_can_be_resumed(
     run: Run, pairs: Path, server: Server
 ) -> None:
     server.start({"kind": "status", "status": 400, "contains": "first answer 3"})
@@ -233,9 +231,7 @@ def test_the_same_id_may_come_again_with_another_question(run: Run, folder: Path
 
 
 @pytest.mark.parametrize("method", ["contextual", "domain-contextual"])
-def test_what_was_learned_from_content_free_text_is_flattered_by_no_item(
-    method: str, run: Run, pairs: Path
-) -> None:
+def test_no_item_flatters_a_content_free_fit(method: str, run: Run, pairs: Path) -> None:
     calibrate(run, method, pairs)
     ran = judge(run, pairs, "--method", "fitted.json")
     assert ran.code == 0
@@ -332,9 +328,7 @@ def test_empty_stream_succeeds(run: Run, monkeypatch: pytest.MonkeyPatch) -> Non
     assert judge(run, "-") == Ran(0, "", "")
 
 
-def test_a_bad_line_stops_after_the_verdicts_before_it_or_is_left_out(
-    run: Run, folder: Path
-) -> None:
+def test_a_bad_line_stops_after_earlier_verdicts_or_is_skipped(run: Run, folder: Path) -> None:
     data = write_lines("bad.jsonl", [pair(0), "{", pair(1)])
     ran = judge(run, data)
     assert ran.code == 2
@@ -390,7 +384,7 @@ def test_null_verdicts_are_counted(run: Run, pairs: Path, server: Server) -> Non
     assert "30 null (30 without label probabilities)" in ran.err
 
 
-def test_items_that_keep_their_order_get_the_single_calls_verdict(run: Run, folder: Path) -> None:
+def test_fixed_items_get_the_verdict_of_the_single_call(run: Run, folder: Path) -> None:
     rows = [pair(number, permutable=False) for number in range(10)]
     data = write_lines("fixed.jsonl", rows)
     averaged, single = (
@@ -445,9 +439,7 @@ def test_ctrl_c_ends_a_stream_quietly(folder: Path) -> None:
     ]
 
 
-def test_an_order_of_its_own_gives_the_same_verdict_whatever_order_came_in(
-    run: Run, folder: Path
-) -> None:
+def test_a_canonical_order_gives_one_verdict_for_any_input(run: Run, folder: Path) -> None:
     rows = [pair(number) for number in range(20)]
     turned = [
         {**row, "candidates": row["candidates"][::-1], "gold": 1 - row["gold"]} for row in rows

@@ -73,7 +73,7 @@ def test_several_models_are_refused_with_their_names(run: Run, pairs: Path) -> N
     assert "Models in the file: judge-1, judge-2" in wrong.err
 
 
-def test_with_one_order_only_order_metrics_are_null_with_the_reason(run: Run, pairs: Path) -> None:
+def test_with_one_order_order_metrics_are_null(run: Run, pairs: Path) -> None:
     rows = [row for row in both_orders() if row["order"] == [0, 1]]
     ran = audit(run, rows, pairs, "--json")
     assert ran.code == 0
@@ -94,9 +94,7 @@ def test_an_order_that_is_missing_for_some_items_leaves_them_out(run: Run, pairs
     assert direct["incomplete"] == 18
 
 
-def test_label_only_and_order_only_decisions_are_read_as_what_they_are(
-    run: Run, pairs: Path
-) -> None:
+def test_label_only_and_order_only_decisions_are_recognised(run: Run, pairs: Path) -> None:
     own = [decision(number, [0, 1], number % 2) for number in range(30)]
     labels = [decision(number, [0, 1], 0, labels=["B", "A"]) for number in range(30)]
     only_labels = audit(run, own + labels, pairs, "--json").json
@@ -182,7 +180,7 @@ def test_half_missing_probabilities_are_reported(run: Run, pairs: Path) -> None:
     assert any("30 of 60 answers came without label probabilities" in line for line in ran.said)
 
 
-def test_decisions_among_different_numbers_are_measured_per_number(run: Run) -> None:
+def test_decisions_are_measured_per_number_of_candidates(run: Run) -> None:
     items = write_lines(
         "mcq.jsonl", [choice(n, 2) for n in range(10)] + [choice(n, 3) for n in range(10, 20)]
     )
@@ -249,7 +247,7 @@ def test_the_gate_and_groups_work_on_decisions(run: Run) -> None:
     assert ran.said[-1] == "unswayed: 66.7% of verdicts flip; --max-flip-rate allows 50.0%."
 
 
-def test_imported_decisions_are_audited_with_the_command_that_import_names(run: Run) -> None:
+def test_import_names_the_command_that_audits_its_decisions(run: Run) -> None:
     rows = [{"pair": f"p{n}", "winner": "A", "swapped": s} for n in range(5) for s in (False, True)]
     log = write_lines("log.jsonl", rows)
     mapped = "id=pair,verdict=winner,order=swapped"
@@ -297,7 +295,7 @@ def test_what_a_run_exports_as_parquet_is_audited_again(run: Run, pairs: Path) -
     assert Path("again.jsonl").read_bytes() == Path("again", "decisions.jsonl").read_bytes()
 
 
-def test_the_run_directory_keeps_the_lines_that_were_used_as_they_were_given(run: Run) -> None:
+def test_the_run_directory_keeps_used_lines_verbatim(run: Run) -> None:
     rows = [decision(number, [0, 1], 0, note="mine") for number in (3, 1, 2)]
     rows.append(decision(1, [1, 0], 0, prompt_id="other"))
     assert audit(run, rows).code == 0

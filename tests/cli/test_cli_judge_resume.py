@@ -41,7 +41,7 @@ def undisturbed(run: Run, pairs: Path) -> bytes:
     return run("judge", pairs, "--model", SIMULATED).out.encode()
 
 
-def test_calls_are_recorded_beside_the_file_and_the_same_command_makes_none(
+def test_the_same_command_reuses_the_calls_beside_the_file(
     run: Run, pairs: Path, undisturbed: bytes
 ) -> None:
     first = judge(run, pairs)
@@ -67,7 +67,7 @@ def test_a_file_that_was_cut_off_is_completed(
     assert OUT.read_bytes() == undisturbed
 
 
-def test_kill_9_loses_nothing_and_pays_twice_for_what_was_in_flight(
+def test_kill_9_loses_nothing_and_repeats_calls_in_flight(
     run: Run, folder: Path, server: Server
 ) -> None:
     data = write_lines("many.jsonl", [pair(number) for number in range(150)])
@@ -169,7 +169,7 @@ def test_data_may_grow(run: Run, pairs: Path) -> None:
         (["pairs.jsonl", "--model", "simulated/judge?slot=2"], "verdicts of another model"),
     ],
 )
-def test_verdicts_of_something_else_are_refused_before_any_call_and_kept(
+def test_foreign_verdicts_are_refused_before_any_call(
     arguments: list[str], said: str, run: Run, pairs: Path
 ) -> None:
     write_lines("other.jsonl", [pair(number, id=f"x{number}") for number in range(30)])

@@ -76,7 +76,7 @@ def test_a_directory_that_cannot_be_made_is_refused(run: Run, pairs: Path) -> No
     assert "cannot write to /proc/unswayed" in ran.err
 
 
-def test_another_model_or_other_data_are_refused_and_change_nothing(run: Run, pairs: Path) -> None:
+def test_another_model_or_other_data_are_refused_untouched(run: Run, pairs: Path) -> None:
     assert audit(run, pairs, "--out", "run").code == 0
     before = Path("run/metrics.json").read_bytes()
     other = audit(run, pairs, "--out", "run", model="simulated/judge?slot=2")
@@ -391,7 +391,7 @@ def many(folder: Path) -> Path:
     return write_lines("many.jsonl", [pair(number) for number in range(200)])
 
 
-def test_ctrl_c_once_keeps_what_was_done_and_the_same_command_goes_on(
+def test_one_ctrl_c_keeps_finished_work_for_the_same_command(
     run: Run, many: Path, slow: Server
 ) -> None:
     process = begun(many)

@@ -55,9 +55,7 @@ def test_control_sequences_of_the_data_do_not_reach_the_terminal(run: Run, folde
     assert "\N{SYMBOL FOR ESCAPE}[2J" in ran.err
 
 
-def test_good_lines_before_a_line_that_is_nested_too_deeply_are_judged(
-    run: Run, folder: Path
-) -> None:
+def test_good_lines_before_a_deeply_nested_one_are_judged(run: Run, folder: Path) -> None:
     deep = (
         '{"id":"q2","prompt":"p","candidates":["a","b"],"meta":' + '{"a":' * 5000 + "1" + "}" * 5001
     )

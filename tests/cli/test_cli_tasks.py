@@ -39,9 +39,7 @@ def verdicts(text: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("method", ["direct", "vote", "average"])
-def test_judge_gives_the_score_of_a_scale_and_the_scores_of_a_list(
-    run: Run, data: Path, method: str
-) -> None:
+def test_judge_gives_scores_of_scales_and_lists(run: Run, data: Path, method: str) -> None:
     ran = run("judge", data, "--model", MODEL, "--method", method)
     assert ran.code == 0
     judged = verdicts(ran.out)
@@ -59,7 +57,7 @@ def test_judge_gives_the_score_of_a_scale_and_the_scores_of_a_list(
         assert all(v["score"] == (1, 2, 4, 5)[v["choice"]] for v in judged)
 
 
-def test_an_audit_its_export_its_report_and_the_audit_of_its_decisions(
+def test_an_audit_its_export_its_report_and_its_decisions(
     run: Run, data: Path, folder: Path
 ) -> None:
     first = run("audit", data, "--model", MODEL, "--out", "run", "--json", "--resamples", "100")
@@ -141,9 +139,7 @@ def test_invalid_list_or_scale_stops_every_command(
         assert "Traceback" not in ran.err
 
 
-def test_a_scale_without_probabilities_names_a_method_that_needs_none(
-    run: Run, folder: Path
-) -> None:
+def test_a_scale_without_probabilities_names_another_method(run: Run, folder: Path) -> None:
     data = write_lines(folder / "rubric.jsonl", [scored(number) for number in range(5)])
     ran = run("judge", data, "--model", "simulated/judge?logprobs=0")
     assert ran.code == 2

@@ -101,7 +101,7 @@ def test_gold_decides_the_objective_and_only_the_first_asks(
         ("none", "train distill none.jsonl"),
     ],
 )
-def test_the_command_that_is_advised_plans_and_asks_nothing_again(
+def test_the_advised_command_asks_nothing_again(
     run: Run, files: dict[str, Path], folder: Path, asked: list[int], kind: str, typed: str
 ) -> None:
     ran = advised(run, files[kind].name, "--out", "trained")
@@ -121,7 +121,7 @@ def test_the_command_that_is_advised_plans_and_asks_nothing_again(
     assert sum(asked) == before == 2 * (ITEMS - HELD_OUT)
 
 
-def test_items_with_and_without_gold_share_their_calls_with_each_training(
+def test_trainings_share_calls_of_items_with_and_without_gold(
     run: Run, folder: Path, asked: list[int]
 ) -> None:
     """Each objective keeps other items apart: those of the gold, or of all."""
@@ -164,7 +164,7 @@ def test_multiple_choice_is_asked_in_its_rotations(run: Run, asked: list[int]) -
     assert Path(command[-1], ANSWERS).is_dir()
 
 
-def test_a_prompt_that_asks_for_reasoning_gets_sampling_and_is_not_asked(
+def test_a_reasoning_prompt_gets_sampling_and_no_question(
     run: Run, folder: Path, asked: list[int]
 ) -> None:
     model = str(judge_without_template("judge"))
@@ -180,7 +180,7 @@ def test_a_prompt_that_asks_for_reasoning_gets_sampling_and_is_not_asked(
     assert not (folder / "runs").exists()
 
 
-def test_a_model_without_a_shipped_recipe_is_told_that_one_is_to_be_written(run: Run) -> None:
+def test_a_model_without_recipe_is_told_to_write_one(run: Run) -> None:
     model = str(copied_judge("judge"))
     ran = run("train", "advise", "tiny-judge-train", "--model", model, "--limit", "40")
     assert ran.code == 0, ran.err

@@ -117,7 +117,7 @@ def test_an_option_goes_before_set_as_reward_does(
         (["sft", "--set", "target.distill"], "write field=value"),
     ],
 )
-def test_what_an_objective_does_not_do_is_refused_with_the_remedy(
+def test_an_unsupported_objective_is_refused_with_a_remedy(
     run: Run, folder: Path, arguments: list[str], remedy: str
 ) -> None:
     objective, *options = arguments

@@ -29,7 +29,7 @@ def command_of(name: str) -> Callable[..., object]:
 
 
 @pytest.mark.parametrize("name", TAKEN)
-def test_a_command_and_its_function_have_the_options_of_their_settings(name: str) -> None:
+def test_commands_and_functions_share_the_options_of_settings(name: str) -> None:
     function, kinds = TAKEN[name]
     typed = inspect.signature(command_of(name)).parameters
     taken = {} if function is None else inspect.signature(function).parameters

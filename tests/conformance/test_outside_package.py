@@ -77,7 +77,7 @@ def items(path: Path, task: str, counts: Sequence[int], first: int) -> Path:
     return path
 
 
-def test_example_registers_one_of_each_kind_and_imports_ext_alone() -> None:
+def test_example_registers_every_kind_through_ext_alone() -> None:
     assert {table.kind for table in TABLES} == EXAMPLE.keys()
     for path in (FOLDER / "unswayed_example").glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
@@ -131,7 +131,7 @@ def metrics(run: Path) -> Any:
     return json.loads((run / "metrics.json").read_text())
 
 
-def test_method_has_a_row_and_a_page_in_the_docs_and_is_part_of_all() -> None:
+def test_method_has_a_table_row_a_page_and_is_part_of_all() -> None:
     page = load_script("docs/generate.py").method_page("label-shift", "")
     assert "`strength` | `1.0` |  | Share of the shift that is subtracted." in page
     assert "unswayed calibrate label-shift" in page
@@ -313,7 +313,7 @@ def test_words_of_prompt_speak_of_every_task(item: Item, phrase: str) -> None:
     assert (rendered.max_tokens, rendered.answer_only, rendered.top_logprobs) == (4, True, 20)
 
 
-def test_prompt_has_a_fingerprint_of_its_own_and_changes_no_other() -> None:
+def test_prompt_has_its_own_fingerprint_and_changes_no_other() -> None:
     prints = {name: prompt_fingerprint(PromptSettings(prompt=name)) for name in PROMPTS}
     assert len(set(prints.values())) == len(prints) > len(FINGERPRINTS)
     assert {name: prints[name] for name in FINGERPRINTS} == FINGERPRINTS
@@ -382,7 +382,7 @@ def test_items_of_task_load_and_keep_their_task(ranked: Path) -> None:
         audit("simulated/judge", ranked, task="best-wurst")
 
 
-def test_training_has_orders_of_task_and_rewards_what_its_reply_puts_first(ranked: Path) -> None:
+def test_training_uses_orders_and_rewards_of_its_task(ranked: Path) -> None:
     recipe = Recipe("r", Task("best-worst"))
     groups = build_groups(load_items(ranked), DataTable(held_out=0), PromptTable(style="direct"))
     assert groups.views[3] == presentations("cyclic", 3)
@@ -395,7 +395,7 @@ def test_training_has_orders_of_task_and_rewards_what_its_reply_puts_first(ranke
         PIF.check(recipe, groups, None)
 
 
-def test_method_of_probabilities_is_refused_before_any_call_where_replies_give_none(
+def test_method_of_probabilities_is_refused_before_any_call(
     ranked: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class AnswerOnly(type(task_of("best-worst").reply)):  # type: ignore[misc]

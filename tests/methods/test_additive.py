@@ -33,7 +33,7 @@ def test_the_intervals_cover_what_was_planted() -> None:
     assert covered >= 68  # 95% of 80 is 76; the bootstrap of 60 items is a little narrow
 
 
-def test_a_graeco_latin_set_separates_four_options_with_four_calls() -> None:
+def test_a_graeco_latin_set_separates_four_options() -> None:
     positions, labels = (0.9, 0.2, -0.4, -0.7), (0.5, 0.1, -0.2, -0.4)
     shown = design_presentations(4, "decoupled")
     assert len(shown) == 4
@@ -72,7 +72,7 @@ def test_coupled_presentations_are_not_separable_and_say_so() -> None:
     np.testing.assert_array_equal(np.array(X1.order)[seen.choices], raw)
 
 
-def test_recorded_decisions_with_two_of_four_presentations_are_not_separable() -> None:
+def test_two_of_four_presentations_are_not_separable() -> None:
     table = pairs(200).table
     table.probs[:, [1, 3]] = np.nan
     with pytest.warns(MethodWarning, match="not separable"):

@@ -89,7 +89,7 @@ def test_each_case_has_its_verdict_ties_and_calls(row: list[str]) -> None:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: "".join(row[:2]))
-def test_a_prompt_that_is_skipped_keeps_the_verdict_of_its_own_order(row: list[str]) -> None:
+def test_a_skipped_prompt_keeps_the_verdict_of_its_own_order(row: list[str]) -> None:
     own, swapped, *verdicts, calls = row
     choices = [[CODES[own], CODES[swapped], CODES[key]] for key in KEYS]
     decided = Apoc().decide_table(table(choices, prompt=ESTIMATE))
@@ -116,7 +116,7 @@ def test_confidence_is_the_share_of_the_calls_read() -> None:
     np.testing.assert_allclose(decided.confidence, [1, 2 / 3, 2 / 3, 1 / 3, 1 / 2, 1 / 3])
 
 
-def test_the_key_is_asked_in_the_items_own_order_under_its_own_prompt() -> None:
+def test_the_key_is_asked_in_own_order_under_its_prompt() -> None:
     assert Apoc().asks(2) == (Ask(X0), Ask(X2), Ask(X0, "keyed"))
     assert Apoc().stops_after(2) == (2,)
     with pytest.raises(UsageError, match="2 candidates, got 3"):
@@ -135,7 +135,7 @@ def test_the_key_is_asked_in_the_items_own_order_under_its_own_prompt() -> None:
         (0, 1, ESTIMATE, False),
     ],
 )
-def test_the_key_is_asked_for_only_where_it_could_move_the_verdict(
+def test_the_key_is_asked_only_where_it_can_matter(
     own: int, swapped: int, prompt: str, keyed: bool
 ) -> None:
     method, about = Apoc(), item(prompt=prompt)
@@ -226,7 +226,7 @@ def test_an_unknown_name_of_what_to_skip_is_refused() -> None:
         parse_method("apoc:skip=estimatoin")
 
 
-def test_an_audit_prices_the_share_of_disagreements_and_marks_nothing_by_construction() -> None:
+def test_an_audit_prices_disagreements_and_has_no_dagger() -> None:
     items = simulated_items(60, seed=3)
     judge = "simulated/judge?slot=1.5&label=0"
     found = us.audit(judge, items, methods="vote,apoc", resamples=100)
@@ -238,7 +238,7 @@ def test_an_audit_prices_the_share_of_disagreements_and_marks_nothing_by_constru
     assert apoc["calls_per_item"] == pytest.approx(2 + disagreements)
 
 
-def test_where_the_key_cannot_be_asked_it_is_skipped_with_the_reason(tmp_path: Path) -> None:
+def test_an_impossible_key_is_skipped_with_the_reason(tmp_path: Path) -> None:
     with pytest.raises(
         UsageError, match="apoc: its prompt has words that this judge does not know"
     ):

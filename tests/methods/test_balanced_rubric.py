@@ -65,9 +65,7 @@ def first(ask: Ask) -> int:
 
 
 @pytest.mark.parametrize(("n", "calls"), [(2, 2), (3, 6), (5, 10), (7, 14), (10, 20)])
-def test_it_asks_in_2n_orders_that_show_every_level_at_every_position_alike(
-    n: int, calls: int
-) -> None:
+def test_it_asks_2n_orders_that_are_balanced(n: int, calls: int) -> None:
     asks = BALANCED.asks(n)
     assert len(set(asks)) == calls
     for position in range(n):
@@ -160,7 +158,7 @@ def test_the_other_layouts_balance_their_own_places() -> None:
     assert judged(every, FIVE, first).score == pytest.approx(3.0)
 
 
-def test_a_failed_call_gives_no_verdict_and_no_answer_at_all_none() -> None:
+def test_a_failed_call_or_no_answer_gives_no_verdict() -> None:
     calls = [call(FIVE, ask, 2) for ask in BALANCED.asks(5)]
     missing = BALANCED.decide(FIVE, calls[1:])
     assert (missing.choice, missing.score) == (None, None)
@@ -170,7 +168,7 @@ def test_a_failed_call_gives_no_verdict_and_no_answer_at_all_none() -> None:
     assert (unread.choice, unread.score, unread.confidence) == (None, None, None)
 
 
-def test_one_item_and_many_are_read_alike_when_only_one_lost_an_answer() -> None:
+def test_one_item_and_many_agree_when_one_lost_an_answer() -> None:
     import msgspec
 
     from unswayed.model.decisions import DecisionTable
@@ -195,7 +193,7 @@ def test_levels_without_values_are_refused_with_the_item() -> None:
         BALANCED.decide(item, calls)
 
 
-def test_average_gives_the_expected_value_under_the_probabilities() -> None:
+def test_average_gives_the_expected_value() -> None:
     probs = (0.1, 0.2, 0.4, 0.2, 0.1)
     tilted = (0.0, 0.1, 0.2, 0.3, 0.4)
     method = Average(orders="balanced")
@@ -206,7 +204,7 @@ def test_average_gives_the_expected_value_under_the_probabilities() -> None:
     assert method.decide(FIVE, calls).score == pytest.approx(3.5)
 
 
-def test_the_control_repeats_one_order_as_often_and_takes_the_mean() -> None:
+def test_the_control_repeats_one_order_and_takes_the_mean() -> None:
     control = RepeatScore()
     asks = control.asks(5)
     assert len(asks) == len(BALANCED.asks(5))

@@ -52,7 +52,7 @@ def order(*levels: int) -> tuple[int, ...]:
     return tuple(level - 1 for level in levels)
 
 
-def test_shares_are_choices_at_a_position_over_choices_of_the_level() -> None:
+def test_shares_are_choices_at_a_position_per_level() -> None:
     np.testing.assert_allclose(SHARES, WORKED / 20)
 
 
@@ -92,7 +92,7 @@ def test_rates_take_the_place_of_counts_where_exposure_differs() -> None:
     np.testing.assert_allclose(shares, [[2 / 3, 1 / 3], [2 / 3, 1 / 3]])
 
 
-def test_added_answers_pull_shares_to_even_by_one_answer_per_level() -> None:
+def test_added_answers_pull_shares_towards_even() -> None:
     shares = position_shares(WORKED, SHOWN, added=0.2)
     np.testing.assert_allclose(shares, (WORKED + 0.2) / 21)
 
@@ -128,7 +128,7 @@ def probe_of(method: BiasCost) -> Probe:
 
 
 @pytest.mark.parametrize("n", [2, 5, 7, 10])
-def test_a_judge_of_the_first_position_is_as_biased_in_every_order(n: int) -> None:
+def test_a_first_position_judge_costs_the_same_in_every_order(n: int) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         probe = probe_of(BiasCost(resamples=0).fit_tables(probed(BiasCost(), 60, n)[0]))
@@ -143,7 +143,7 @@ def test_a_judge_of_the_first_position_is_as_biased_in_every_order(n: int) -> No
 
 
 @pytest.mark.parametrize("search", ["balanced", "all"])
-def test_it_finds_the_order_whose_levels_stand_where_they_are_chosen_evenly(search: Any) -> None:
+def test_it_finds_the_order_of_evenly_chosen_positions(search: Any) -> None:
     # level 1 is chosen by every item whenever it stands in the first two positions, else level 3
     def judge(item: Item, ask: Ask) -> int:
         return 0 if ask.presentation.position_of_candidate(0) < 2 else 2
@@ -211,7 +211,7 @@ def test_a_fitted_method_asks_one_order_counted_by_value() -> None:
     assert own.presentation == canonical(4)
 
 
-def test_an_item_that_may_not_be_permuted_is_asked_in_its_own_order() -> None:
+def test_a_fixed_item_is_asked_in_its_own_order() -> None:
     fitted = BiasCost(probes=(_probe(order(3, 4, 5, 1, 2), EVEN),))
     fixed = msgspec.structs.replace(SCALE, permutable=False)
     assert content_order(fixed) == (0, 1, 2, 3, 4)
@@ -293,7 +293,7 @@ def by_id(item: Item, ask: Ask) -> int:
     return ask.presentation.order[0] if int(item.id[-5:]) % 3 == 0 else 0
 
 
-def test_drift_is_noticed_where_the_likings_change_and_not_where_they_stay() -> None:
+def test_drift_is_noticed_only_where_preferences_change() -> None:
     def liking(position: int, seed: int) -> Any:
         rng = np.random.default_rng(seed)
 

@@ -158,7 +158,7 @@ def test_no_more_than_3000_items_are_asked_about() -> None:
     assert len(CalibraEval().plan_fit(items)) == 3 * 3000
 
 
-def test_more_than_two_candidates_are_marked_as_an_unvalidated_extension() -> None:
+def test_more_than_two_candidates_are_marked_unvalidated() -> None:
     shown = presentations("cyclic", 4)
     planted = {"positions": (1.0, 0.2, -0.4, -0.8), "labels": (0.4, 0.0, -0.2, -0.2)}
     train = choices_options(300, 4, shown, seed=1, **planted)

@@ -68,7 +68,7 @@ def test_the_verdict_names_the_same_text_in_all_orders_given() -> None:
     assert len(chosen) == 1
 
 
-def test_candidates_are_sorted_by_hash_and_equal_texts_stand_as_they_are() -> None:
+def test_candidates_are_sorted_by_hash_and_equal_ones_stay() -> None:
     # sha256: "a" ca97…, "b" 3e23…, "c" 2e7d…
     assert content_order(item("a", "b", "c")) == (2, 1, 0)
     assert content_order(item("c", "a", "b")) == (0, 2, 1)
@@ -87,7 +87,7 @@ def test_a_question_by_content_is_settled_for_the_item() -> None:
 
 
 @pytest.mark.parametrize("n", [2, 4])
-def test_it_is_consistent_by_construction_and_as_accurate_as_one_call_is_on_average(n: int) -> None:
+def test_it_is_consistent_and_as_accurate_as_one_call(n: int) -> None:
     record = audited(simulated_items(400, n, seed=5))
     row = record.metrics["methods"]["canonical"]
     assert row["consistency"]["by_construction"] is True

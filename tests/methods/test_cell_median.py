@@ -13,7 +13,7 @@ from unswayed.model.items import Item, Task
 from unswayed.model.presentation import X0, X1, X2, X3, Ask
 
 
-def test_the_threshold_is_the_median_over_both_coupled_presentations() -> None:
+def test_the_threshold_is_the_median_over_coupled_orders() -> None:
     # P(A) under X0: .9, .6, .5; under X2 (A is candidate 1): .7, .2, .3
     probs = np.array([[[0.9, 0.1], [0.3, 0.7]], [[0.6, 0.4], [0.8, 0.2]], [[0.5, 0.5], [0.7, 0.3]]])
     with pytest.warns(MethodWarning, match="only 3 estimation questions"):

@@ -39,7 +39,7 @@ def test_the_worked_example() -> None:
     assert mirrored.choice == 0
 
 
-def test_three_content_free_questions_in_all_replace_question_and_candidates() -> None:
+def test_three_content_free_questions_replace_the_item() -> None:
     items = [ITEM, Item(id="r", prompt="another", candidates=("a", "b"))]
     planned = Contextual().plan_fit(items)
     assert len(planned) == 3
@@ -58,7 +58,7 @@ def test_the_mean_over_the_content_free_texts_is_the_prior() -> None:
     assert lost.priors[0].values == pytest.approx((0.8, 0.2))
 
 
-def test_a_label_sequence_never_asked_about_is_left_uncorrected_with_a_warning() -> None:
+def test_an_unseen_label_sequence_is_left_uncorrected() -> None:
     method = Contextual()
     fitted = method.fit([ITEM], [call(ask, 0.9) for _, ask in method.plan_fit([ITEM])])
     sim = pairs(5, seed=1)
@@ -91,7 +91,7 @@ def test_per_item_calibration_divides_by_each_items_own_answer() -> None:
     assert fitted.decide(ITEM, [call(own, 0.6)]).choice is None
 
 
-def test_random_texts_have_each_fields_length_and_words_and_are_seeded() -> None:
+def test_random_texts_have_the_fields_length_and_words() -> None:
     items = [
         Item(id="a", prompt="p q r", candidates=("one", "x y z w")),
         Item(id="b", prompt="s t", candidates=("two", "v")),
@@ -109,7 +109,7 @@ def test_random_texts_have_each_fields_length_and_words_and_are_seeded() -> None
     assert random_texts(items, 20, seed=5) != made
 
 
-def test_domain_contextual_divides_by_the_mean_answer_to_random_words() -> None:
+def test_domain_contextual_divides_by_the_mean_random_answer() -> None:
     method = DomainContextual()
     planned = method.plan_fit([ITEM])
     assert len(planned) == 20
@@ -136,7 +136,7 @@ def test_the_batch_mean_is_subtracted_per_label() -> None:
     assert not Batch.about.default
 
 
-def test_batch_calibration_destroys_accuracy_where_gold_is_unbalanced() -> None:
+def test_batch_calibration_fails_on_unbalanced_gold() -> None:
     # 80% of the gold answers are candidate 0, in the items' own order
     train, test = (
         pairs(2000, shift=1.4, slot=0, label=0, seed=1),

@@ -26,7 +26,7 @@ def test_a_sign_test_decides_which_splits_are_kept() -> None:
     assert median_interval(values) == (2.0, 7.0)
 
 
-def test_items_whose_two_values_straddle_the_median_say_nothing_about_it() -> None:
+def test_items_on_both_sides_of_the_median_do_not_move_it() -> None:
     values = np.repeat(np.arange(1.0, 9.0)[:, None], 2, axis=1)
     straddling = np.tile([[-50.0, 50.0]], (5, 1))
     assert median_interval(np.concatenate([values, straddling])) == (2.0, 7.0)

@@ -68,7 +68,7 @@ def test_it_reads_decisions_and_leaves_the_method_alone() -> None:
     assert method.estimates() == before
 
 
-def test_content_free_answers_have_no_interval_and_raise_no_alarm() -> None:
+def test_content_free_answers_have_no_interval_and_no_alarm() -> None:
     method = parse_method("contextual")
     item = pairs(1).table.items[0]
 

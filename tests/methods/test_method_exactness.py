@@ -17,7 +17,7 @@ from unswayed.model.items import Item
 from unswayed.model.presentation import X0, X1, X2, X3, Ask
 
 
-def test_an_item_that_must_not_be_permuted_is_averaged_over_its_own_order_alone() -> None:
+def test_a_fixed_item_is_averaged_over_its_own_order() -> None:
     # the call in the other order was recorded, and would turn the mean round: (.6 + .1) / 2 < .5
     item = Item(id="a", prompt="q", candidates=("x", "y"), permutable=False)
     table = DecisionTable(
@@ -37,9 +37,7 @@ def test_an_item_that_must_not_be_permuted_is_averaged_over_its_own_order_alone(
 
 
 @pytest.mark.parametrize(("size", "own"), [(4, False), (5, True)])
-def test_a_group_of_five_has_a_prior_of_its_own_and_one_of_four_has_not(
-    *, size: int, own: bool
-) -> None:
+def test_a_prior_per_group_needs_five_items(*, size: int, own: bool) -> None:
     probs = np.tile(np.array([[0.8, 0.2], [0.2, 0.8]]), (20, 1, 1))
     table = table_of(probs, (X0, X2), ["g" if k < size else None for k in range(20)])
     with pytest.warns(MethodWarning, match="few estimation questions in some groups"):
@@ -87,7 +85,7 @@ def test_intervals_of_what_was_learned_are_of_95_percent(method: str) -> None:
     assert half / error == pytest.approx(np.array([1.96, 1.96]), rel=slack)
 
 
-def test_a_presentation_that_half_of_the_items_lack_is_left_out_of_additive_effects() -> None:
+def test_additive_leaves_out_a_presentation_half_missing() -> None:
     both = with_bias(np.linspace(-1, 1, 40))
     probs = np.concatenate([both, both], axis=1)
     probs[20:, 3] = np.nan
@@ -95,7 +93,7 @@ def test_a_presentation_that_half_of_the_items_lack_is_left_out_of_additive_effe
     assert fitted.effects[0].count == 40
 
 
-def test_the_median_of_additive_effects_is_taken_of_centred_log_probabilities() -> None:
+def test_additive_medians_use_centred_log_probabilities() -> None:
     # log-odds a0 of A under X0 and a2 under X2 hold the item's bias (a0 + a2) / 2; half of it is
     # what A adds to its centred log-probability, and label and position share that evenly
     odds = np.random.default_rng(3).normal(0.5, 2.0, (31, 2))

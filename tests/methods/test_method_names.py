@@ -77,7 +77,7 @@ def names(methods: tuple[Method, ...]) -> list[str]:
     return [spec_name(method) for method in methods]
 
 
-def test_all_means_every_method_that_applies_and_the_useful_variants() -> None:
+def test_all_means_every_applicable_method_and_useful_variants() -> None:
     pairwise = names(default_methods(Task.PAIRWISE, {2}, groups=True))
     assert pairwise[0] == "direct"
     assert {"cell-median", "pride", "pride:prior=group", "average:layouts=all"} <= set(pairwise)

@@ -63,7 +63,7 @@ def test_direct_reproduces_the_recorded_position_rate(
     assert (verdicts.choices[parsed] == 0).mean() == pytest.approx(expected["first_position_rate"])
 
 
-def test_batch_calibration_moves_the_threshold_of_a_recorded_judge(
+def test_batch_calibration_moves_a_recorded_threshold(
     recorded: tuple[list[Item], list[Decision]],
 ) -> None:
     # the order was drawn at random, so gold is spread evenly over the positions and batch applies

@@ -74,7 +74,7 @@ def test_the_worked_example_of_the_specification() -> None:
     assert verdict.confidence == 0.5
 
 
-def test_errors_that_were_flagged_are_reported_and_change_no_score() -> None:
+def test_flagged_errors_are_reported_and_change_no_score() -> None:
     calls = [run(TWO_RUNS, number, (80, 70, 60), (1, 2, 3)) for number in range(2)]
     plain = TWO_RUNS.decide(item(), calls)
     flags = {"major_error": (True, False, False), "hallucinated_specificity": (True, True, False)}
@@ -98,7 +98,7 @@ def test_a_flag_that_one_run_leaves_out_is_not_raised_there() -> None:
     assert verdict.scores == pytest.approx((85.0, 50.0, 30.0))
 
 
-def test_a_run_without_a_ranking_is_ranked_by_its_scores_with_equal_ones_averaged() -> None:
+def test_a_run_without_ranking_is_ranked_by_averaged_scores() -> None:
     one = PCF(runs=1)
     verdict = one.decide(item(4), [run(one, 0, (90, 70, 70, 10))])
     assert verdict.parts["borda"] == pytest.approx((100.0, 50.0, 50.0, 0.0))  # ranks 1, 2.5, 2.5, 4
@@ -121,7 +121,7 @@ def test_runs_that_share_their_top_split_its_credit() -> None:
     ],
     ids=["unreadable", "a ranking alone", "a score is missing"],
 )
-def test_an_answered_run_without_all_scores_is_dropped_for_its_item(failed: dict) -> None:
+def test_a_run_without_all_scores_is_dropped_for_its_item(failed: dict) -> None:
     calls = [
         run(TWO_RUNS, 0, (80, 70, 60), (1, 2, 3), calibrated_uncertainty=(True, False, False)),
         msgspec.structs.replace(run(TWO_RUNS, 1, (0, 0, 0)), **failed),
@@ -133,7 +133,7 @@ def test_an_answered_run_without_all_scores_is_dropped_for_its_item(failed: dict
     assert not verdict.consistent
 
 
-def test_an_item_without_any_run_is_unparsed_and_one_with_a_failed_call_is_missing() -> None:
+def test_no_run_is_unparsed_and_a_failed_call_missing() -> None:
     items = [msgspec.structs.replace(item(), id=name) for name in ("none", "failed", "whole")]
     empty = msgspec.structs.replace(run(TWO_RUNS, 0, (0, 0, 0)), choice=None, scores=None)
     calls = [
@@ -190,9 +190,7 @@ def test_parameters_out_of_range_are_refused(wrong: dict) -> None:
     scores=st.lists(st.integers(0, 100), min_size=2, max_size=5),
     caution=st.lists(st.booleans(), min_size=5, max_size=5),
 )
-def test_direct_is_pcf_with_one_run_where_the_ranking_follows_the_scores(
-    scores: list[int], caution: list[bool]
-) -> None:
+def test_direct_is_pcf_with_one_consistent_run(scores: list[int], caution: list[bool]) -> None:
     # up to five candidates one rank (25 / (n - 1) points) outweighs the caution flag (5)
     one, n = PCF(runs=1), len(scores)
     ranks = np.argsort(np.argsort(-np.array(scores), kind="stable")) + 1
@@ -203,9 +201,7 @@ def test_direct_is_pcf_with_one_run_where_the_ranking_follows_the_scores(
     assert one.decide(item(n), [call]).choice == Direct().decide(item(n), [call]).choice == best
 
 
-def test_direct_and_one_run_differ_where_ranking_and_scores_contradict_or_a_score_is_missing() -> (
-    None
-):
+def test_direct_and_one_run_differ_on_contradictions() -> None:
     one = PCF(runs=1)
     # C: .5 * 80 + 0 + 20 = 60 and .5 * 79 + 25 + 0 = 64.5
     contrary = run(one, 0, (80, 78, 79), (3, 2, 1))
@@ -233,7 +229,7 @@ def test_vote_average_and_sequential_read_scored_lists() -> None:
     assert (early.choice, early.n_calls) == (1, 2)  # the third call could change nothing
 
 
-def test_average_ties_what_lies_within_a_millionth_and_needs_every_score() -> None:
+def test_average_ties_within_a_millionth_and_needs_all_scores() -> None:
     level = [(80, 70, 10), (70, 80, 10), (75, 75, 10)]
     calls = [run(Average(), number, scores) for number, scores in enumerate(level)]
     assert Average().decide(item(), calls).tie == (0, 1)

@@ -37,7 +37,7 @@ def test_the_worked_example() -> None:
     assert seen.choices[0] == 1
 
 
-def test_the_prior_is_found_under_rotations_that_are_not_their_own_inverse() -> None:
+def test_the_prior_is_found_under_rotations() -> None:
     # probabilities by label are the same whatever is shown: the prior is exactly that
     shown = presentations("cyclic", 4)
     by_label = np.array([0.4, 0.3, 0.2, 0.1])
@@ -89,7 +89,7 @@ def test_the_interval_covers_the_planted_prior_and_narrows() -> None:
     assert narrow[0].high[0] - narrow[0].low[0] < (wide[0].high[0] - wide[0].low[0]) / 3
 
 
-def test_a_coupled_prior_is_never_applied_to_another_label_sequence() -> None:
+def test_a_coupled_prior_needs_its_own_label_sequence() -> None:
     sim = pairs(200)
     fitted = PriDe().fit_tables({2: sim.table.select([Ask(X0), Ask(X2)])})
     assert fitted.threshold(X0) == fitted.threshold(X2) != 0.5
@@ -99,7 +99,7 @@ def test_a_coupled_prior_is_never_applied_to_another_label_sequence() -> None:
     np.testing.assert_array_equal(seen.choices, sim.table.choices[:, 3])
 
 
-def test_groups_have_their_own_priors_and_small_groups_share_the_global_one() -> None:
+def test_small_groups_share_the_global_prior() -> None:
     left, right = pairs(100, label=1.5, slot=0, seed=1), pairs(100, label=-1.5, slot=0, seed=2)
     probs = np.concatenate([left.table.probs, right.table.probs[:3]])
     groups = ["plus"] * 100 + ["few"] * 3

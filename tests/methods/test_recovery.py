@@ -135,7 +135,7 @@ def test_one_prior_for_all_presentations_misleads() -> None:
     assert measured("pride", 0.4, 0.6)[0] > mean[0] + 10
 
 
-def test_on_coupled_presentations_separating_effects_gains_nothing_over_pride() -> None:
+def test_on_coupled_orders_additive_gains_nothing_over_pride() -> None:
     pride = measured("pride", 0.4, 0.6, views=COUPLED)[1]
     for spec in ("additive", "pride:prior=cell", "cell-median", "calibraeval"):
         assert measured(spec, 0.4, 0.6, views=COUPLED)[1] == pytest.approx(pride, abs=0.8)
@@ -155,7 +155,7 @@ def test_on_coupled_presentations_separating_effects_gains_nothing_over_pride() 
         ("saturating, unbalanced", "cell-median:layouts=all", 78, 86.7),
     ],
 )
-def test_fifty_estimation_items_are_enough_and_the_median_survives_distortion(
+def test_fifty_items_suffice_and_medians_survive_distortion(
     kind: str, spec: str, expected_kappa: float, expected_accuracy: float
 ) -> None:
     found = measured(spec, 0.4, 0.6, count=50, kind=kind)
@@ -174,7 +174,7 @@ def test_the_median_is_the_best_single_call_under_distortion() -> None:
         assert median[1] > other[1]
 
 
-def test_averaging_beats_every_single_call_and_a_vote_of_two_mostly_ties() -> None:
+def test_averaging_beats_single_calls_and_two_votes_tie() -> None:
     average = measured("average", 1.2, 0.0, views=COUPLED)[1]
     for spec in ("direct", "pride", "calibraeval", "additive", "cell-median"):
         assert average > measured(spec, 1.2, 0.0, views=COUPLED)[1]
@@ -200,7 +200,7 @@ def test_a_judge_without_bias_loses_next_to_nothing(spec: str) -> None:
     assert measured(spec, 0.0, 0.0, count=200)[1] > raw - 0.8
 
 
-def test_a_prior_per_group_helps_exactly_where_the_bias_depends_on_the_group() -> None:
+def test_a_prior_per_group_helps_only_topic_bias() -> None:
     def judge(seed: int, labels: tuple[float, float]) -> Simulated:
         halves = [
             pairs(400, label=label, slot=0.0, seed=10 * seed + k) for k, label in enumerate(labels)
@@ -251,7 +251,7 @@ def measured_options(spec: str, views: tuple[Presentation, ...]) -> float:
     return float(np.mean(found))
 
 
-def test_four_options_pride_and_additive_tie_on_coupled_presentations() -> None:
+def test_pride_and_additive_tie_on_four_coupled_options() -> None:
     raw, pride = measured_options("direct", CYCLIC), measured_options("pride", CYCLIC)
     additive = measured_options("additive", CYCLIC)
     assert pride > raw + 15

@@ -78,9 +78,7 @@ def standard_error(values: FloatArray) -> float:
 
 @pytest.mark.parametrize("n", [5, 10])
 @pytest.mark.parametrize("shape", [PRIMACY, RECENCY])
-def test_the_mean_over_balanced_orders_has_no_error_where_the_same_calls_in_one_order_have(
-    shape: str, n: int
-) -> None:
+def test_balanced_orders_have_no_error_where_one_order_has(shape: str, n: int) -> None:
     balanced, repeated = errors("balanced-rubric", shape, n), errors("repeat-score", shape, n)
     assert abs(balanced.mean()) < 3 * standard_error(balanced)
     assert abs(repeated.mean()) > 5 * standard_error(repeated)
@@ -89,7 +87,7 @@ def test_the_mean_over_balanced_orders_has_no_error_where_the_same_calls_in_one_
 
 
 @pytest.mark.parametrize("n", [5, 10])
-def test_a_liking_for_both_ends_spreads_scores_that_balanced_orders_do_not_spread(n: int) -> None:
+def test_balanced_orders_narrow_a_preference_for_both_ends(n: int) -> None:
     items = simulated_items(ITEMS, n, seed=7, task=Task.RUBRIC)
     quality = np.array([item.meta["quality"] for item in items])
     slopes = {

@@ -41,7 +41,7 @@ def test_two_candidates_are_asked_in_balanced_pairs() -> None:
 
 
 @pytest.mark.parametrize("n", [2, 3])
-def test_curtailment_never_changes_a_verdict_over_all_answer_sequences(n: int) -> None:
+def test_curtailment_never_changes_a_verdict(n: int) -> None:
     method = Sequential()
     length = len(method.asks(n))
     codes = [*range(n), TIE, UNPARSED]

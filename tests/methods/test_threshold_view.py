@@ -36,7 +36,7 @@ def test_each_label_sequence_has_its_own_threshold(spec: str) -> None:
 
 
 @pytest.mark.parametrize("spec", SPECS)
-def test_a_methods_verdicts_are_its_threshold_on_the_probability_of_a(spec: str) -> None:
+def test_a_verdict_is_a_threshold_on_the_probability_of_a(spec: str) -> None:
     method = fitted(spec)
     table = pairs(300, seed=3).table
     for column, shape in enumerate(FOUR):
@@ -73,7 +73,7 @@ def test_a_hand_made_oracle() -> None:
         best_threshold(np.array([]), np.array([], dtype=bool))
 
 
-def test_no_method_beats_the_oracle_and_one_threshold_cannot_serve_both_positions() -> None:
+def test_no_single_threshold_serves_both_positions() -> None:
     sim = pairs(6000, label=0.0, slot=1.2, seed=5)
     methods = [parse_method("direct"), *(fitted(spec) for spec in SPECS)]
     view = threshold_view(methods, sim.table, sim.gold.tolist())

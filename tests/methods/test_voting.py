@@ -57,7 +57,7 @@ def test_a_plurality_of_declared_ties_is_a_tie_of_all() -> None:
     assert tied.tolist() == [[True, True], [False, False], [True, True], [False, False]]
 
 
-def test_confidence_of_a_vote_is_the_mean_probability_where_there_are_probabilities() -> None:
+def test_vote_confidence_is_the_mean_probability_if_known() -> None:
     probs = [[[0.9, 0.1], [0.6, 0.4]]]
     assert Vote().decide_table(table([[0, 0]], (X0, X2), probs)).confidence[0] == pytest.approx(
         0.75

@@ -22,7 +22,7 @@ def test_a_score_that_is_missing_is_not_made_up() -> None:
     assert verdict.scores == (0.0, 1.0, 0.0)
 
 
-def test_a_declared_tie_is_of_those_with_the_highest_score_or_of_all() -> None:
+def test_a_declared_tie_is_of_the_highest_scores_or_of_all() -> None:
     tied = answer(choice="tie", scores=(80.0, 10.0, 80.0))
     for method in ("direct", "pcf:runs=1"):
         verdict = parse_method(method).decide(ITEM, [tied])

@@ -28,7 +28,7 @@ def reason(name: str, *strata: Outcomes) -> str:
 FULL = presentations("full", 4)
 
 
-def test_accuracy_weights_items_equally_even_where_calls_are_missing() -> None:
+def test_accuracy_weights_items_equally_despite_missing_calls() -> None:
     # right in 1 of 2, in 1 of 1 and in 0 of 2: (0.5 + 1 + 0) / 3
     made = outcomes([[0, 1], [0, M], [U, T]])
     assert value("accuracy", made) == 0.5
@@ -76,7 +76,7 @@ def test_unparsed_never_agrees_and_ties_do() -> None:
     assert value("consistency", made) == 2 / 5
 
 
-def test_a_consistent_pair_judge_keeps_its_choice_in_every_presentation() -> None:
+def test_a_consistent_judge_keeps_its_choice_everywhere() -> None:
     four = (X0, X1, X2, X3)
     made = outcomes([[0, 0, 0, 1], [1, 1, 1, 1]], shown=four)
     assert value("consistency", made) == 0.5
@@ -99,7 +99,7 @@ def test_unparsed_answers_never_form_the_mode() -> None:
     assert value("consistency", outcomes([[T, T, U, 2]], shown=shown)) == 0.5
 
 
-def test_pairwise_agreement_does_not_depend_on_the_size_of_the_set() -> None:
+def test_pairwise_agreement_ignores_the_size_of_the_set() -> None:
     choices = [0, 0, 0, 1, 1, 2]
     whole = value("pairwise_agreement", outcomes([choices], shown=FULL[:6]))
     parts = [outcomes([list(part)], shown=FULL[:4]) for part in combinations(choices, 4)]
@@ -135,7 +135,7 @@ def test_items_that_lack_a_presentation_are_left_out_and_counted() -> None:
         ([[0, M], [M, 1]], SWAP, "no item has an answer under every presentation"),
     ],
 )
-def test_without_several_answers_agreement_is_null_with_the_reason(rows, shown, said) -> None:
+def test_without_several_answers_agreement_is_null(rows, shown, said) -> None:
     made = outcomes(rows, shown=shown)
     for name in ("consistency", "consistent_accuracy", "fleiss_kappa"):
         assert reason(name, made) == said
@@ -150,7 +150,7 @@ def test_without_gold_accuracy_is_null_with_the_reason() -> None:
     assert value("consistency", made) == 1.0
 
 
-def test_items_that_must_not_be_permuted_stay_out_of_order_metrics() -> None:
+def test_fixed_items_stay_out_of_order_metrics() -> None:
     made = outcomes([[0, 1], [0, M]], permutable=[True, False])
     row = measure([made], resamples=0)
     assert row["accuracy"].value == 0.75
@@ -181,7 +181,7 @@ def test_a_label_that_never_carries_gold_is_left_out_of_rstd() -> None:
     assert np.isnan(recall_spread(sums_of([10, 0], [5, 0]))[0])
 
 
-def test_rstd_is_by_displayed_label_so_a_constant_letter_is_all_bias() -> None:
+def test_rstd_sees_a_constant_letter_by_displayed_label() -> None:
     # always "A": recall 1 under A, 0 under B. Pooled by candidate it would be 0.
     made = outcomes([by_letter("AA", SWAP)] * 2, gold=[0, 1])
     assert value("rstd", made) == 0.5
@@ -220,7 +220,7 @@ def test_ckld_of_given_shares(gold: list[float], chosen: list[float], expected: 
     assert CKLD.values(many)[0] == pytest.approx(expected, abs=5e-5)
 
 
-def test_smoothing_keeps_ckld_finite_where_a_label_is_never_chosen() -> None:
+def test_smoothing_keeps_ckld_finite() -> None:
     made = outcomes([by_letter("AA", SWAP)] * 2, gold=[0, 1])
     assert reason("ckld_raw", made).startswith("infinite")
     # p = (2.5/5, 2.5/5), q = (4.5/5, 0.5/5)
@@ -251,7 +251,7 @@ def test_primacy_is_the_excess_of_the_first_position() -> None:
     assert value("primacy", made) == pytest.approx(0.15)
 
 
-def test_position_and_label_rates_differ_where_labels_do_not_follow_positions() -> None:
+def test_position_and_label_rates_differ_when_labels_stay() -> None:
     # X1 shows B:b, A:a; choosing a is label A but position 2
     made = outcomes([[0, 0]], shown=[X0, X1])
     assert listed("position_rate", made) == [0.5, 0.5]

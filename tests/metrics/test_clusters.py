@@ -87,7 +87,7 @@ def test_differences_of_copies_are_those_of_the_items() -> None:
     assert ends[0] == pytest.approx(ends[1], rel=1e-6)
 
 
-def test_the_macro_average_of_groups_that_share_clusters_is_drawn_together() -> None:
+def test_groups_that_share_clusters_are_drawn_together() -> None:
     draw = np.random.default_rng(4)
     right = draw.integers(0, 2, 60).tolist()
     of_item = [item for item in range(60) for _ in range(3)]

@@ -60,7 +60,7 @@ def test_the_worked_values() -> None:
 
 
 @pytest.mark.parametrize(("ours", "oracle"), ORACLES)
-def test_items_that_count_several_times_are_items_that_stand_there_so_often(
+def test_a_weighted_item_is_an_item_repeated(
     ours: Callable[[Pairs, FloatArray], FloatArray],
     oracle: Callable[[FloatArray, FloatArray], tuple[float, float]],
 ) -> None:
@@ -98,7 +98,7 @@ def test_presentations_are_averaged_where_they_are_defined() -> None:
     assert value(one_unscored, "spearman") == pytest.approx(0.8)
 
 
-def test_items_without_one_of_the_scores_are_left_out_and_not_counted() -> None:
+def test_items_without_both_scores_are_left_out() -> None:
     nan = float("nan")
     made = scored([1, 2, 3, 4, 5, nan], [1, 3, 2, 4, nan, 1])
     (estimate,) = measure([made], names=["spearman"], resamples=0).values["spearman"]

@@ -83,7 +83,7 @@ def test_nor_have_as_many_items_as_make_rounding_visible(
 
 
 @pytest.mark.parametrize("items", [4_000, 6_000])
-def test_a_judge_that_never_differs_from_itself_claims_no_certainty(items: int) -> None:
+def test_a_perfectly_consistent_judge_claims_no_certainty(items: int) -> None:
     score = 1 / (1 + np.exp(-np.random.default_rng(1).normal(size=items)))
     figures = measure([views(np.column_stack([score, score]))], names=["icc2k", "icc3k"])
     for name in ("icc2k", "icc3k"):
@@ -109,7 +109,7 @@ def test_icc_leaves_out_items_without_every_probability() -> None:
     assert cell == Estimate(value=pytest.approx(0.19 / 0.21), n=4)
 
 
-def test_more_than_two_candidates_are_scored_by_the_probability_of_gold() -> None:
+def test_more_candidates_are_scored_by_probability_of_gold() -> None:
     shown = presentations("cyclic", 3)
     scores = np.array(ROWS)
     probs = np.repeat((1 - scores)[:, :, None] / 2, 3, axis=2)

@@ -40,7 +40,7 @@ def outcomes(*rows: tuple[tuple[float, ...], list[int], bool]) -> tuple[Outcomes
     return outcomes_of(items, table), table.values
 
 
-def test_levels_are_ordered_by_value_and_positions_by_what_was_shown() -> None:
+def test_levels_are_ordered_by_value_and_positions_by_display() -> None:
     # rotations xyz, yzx, zxy; the second item lists its levels from the highest
     own, values = outcomes(
         ((1.0, 2.0, 3.0), [0, 1, 2], True),  # always the first position

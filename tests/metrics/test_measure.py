@@ -32,7 +32,7 @@ def test_a_row_is_json_with_every_contract_key() -> None:
     assert "pairwise_agreement" not in row  # only for more than two candidates
 
 
-def test_items_of_different_size_are_measured_by_number_of_candidates() -> None:
+def test_items_are_measured_by_number_of_candidates() -> None:
     two = outcomes([[0, 0], [0, 1]])
     four = outcomes([[0, 0, 0, 1]] * 2, shown=presentations("cyclic", 4), ids=["m1", "m2"])
     row = measure([four, two], resamples=0)
@@ -169,7 +169,7 @@ def test_the_macro_interval_resamples_within_groups() -> None:
     assert cell.high - cell.low == pytest.approx(2 * 1.96 * 0.05 / 2, rel=0.15)
 
 
-def test_a_metric_undefined_in_one_group_is_averaged_over_the_others() -> None:
+def test_an_undefined_group_leaves_the_average_to_the_others() -> None:
     made = outcomes([[0, 0], [0, 1], [0, 0]], gold=[0, 0, None], groups=["a", "a", "b"])
     _, macro = measure_groups([made], resamples=50)
     assert macro["accuracy"].value == 0.75
@@ -201,7 +201,7 @@ def test_accuracy_meets_its_bound_where_everything_is_read(rows: list[tuple[int,
     assert acc == pytest.approx(both + (1 - con) / 2)
 
 
-def test_a_stratum_without_probabilities_counts_no_item_where_a_metric_reads_them(
+def test_a_stratum_without_probabilities_counts_no_item(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def first(part: Outcomes) -> FloatArray:

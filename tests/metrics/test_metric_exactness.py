@@ -6,7 +6,7 @@ from metric_builders import outcomes
 from unswayed.metrics import measure, measure_groups
 
 
-def test_a_group_without_a_value_takes_no_part_in_the_interval_of_the_macro_average() -> None:
+def test_a_group_without_value_stays_out_of_the_macro_interval() -> None:
     # group g: 4 of 4 right; group h has no gold. 1 - .025^(1/4) of 4 alike may be different.
     made = outcomes(
         [[0, 0]] * 6, gold=[0, 0, 0, 0, None, None], groups=["g", "g", "g", "g", "h", "h"]

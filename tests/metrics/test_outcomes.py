@@ -40,7 +40,7 @@ def test_gold_is_joined_by_id_and_its_kind_kept() -> None:
     assert made.gold.tolist() == [[False, False], [False, True], [True, True], [False, False]]
 
 
-def test_the_score_of_a_rubric_is_its_human_score_and_a_chosen_level_counts_its_value() -> None:
+def test_a_rubric_scores_the_value_of_the_chosen_level() -> None:
     levels = {"task": Task.RUBRIC, "response": "r", "values": (1.0, 5.0)}
     items = [pair("a", 3.5, **levels), pair("b", None, **levels), pair("c", 1)]
     table = DecisionTable.of(items[:2], [decided("a", (0, 1), 1), decided("b", (0, 1), None)])
@@ -92,7 +92,7 @@ def test_decisions_become_strata_by_number_of_candidates() -> None:
     assert three.gold.tolist() == [[False, False, True]]
 
 
-def test_an_item_that_must_not_be_permuted_keeps_its_own_order_only() -> None:
+def test_a_fixed_item_keeps_its_own_order() -> None:
     items = [pair("free"), pair("fixed", permutable=False)]
     decisions = [
         decided(name, order, 0) for name in ("free", "fixed") for order in ((0, 1), (1, 0))
@@ -103,7 +103,7 @@ def test_an_item_that_must_not_be_permuted_keeps_its_own_order_only() -> None:
     assert made.pooled.tolist() == [[True, True], [False, False]]
 
 
-def test_an_item_that_must_not_be_permuted_keeps_its_own_labels_too() -> None:
+def test_a_fixed_item_keeps_its_own_labels() -> None:
     # "both A and B" names labels: an answer under the labels B, A is none about the item
     items = [pair("free"), pair("fixed", permutable=False)]
     decisions = [decided(name, (0, 1), 0) for name in ("free", "fixed")]

@@ -19,7 +19,7 @@ def the_other_way_round(name: str) -> Metric:
     return replace(metric, title=f"Not {name}", statistics=statistics)
 
 
-def test_a_metric_from_outside_is_measured_and_takes_over_no_recommendation(monkeypatch) -> None:
+def test_an_outside_metric_decides_no_recommendation(monkeypatch) -> None:
     def audited():
         asked = {"methods": "vote,average,pride,repeat", "limit": 100, "resamples": 100}
         return us.audit("simulated/judge?slot=1.5", "tiny-judge", **asked).metrics

@@ -72,7 +72,7 @@ def test_many_methods_are_told_apart_beyond_the_numbers_that_fit() -> None:
         )
 
 
-def test_a_need_of_the_answers_is_asked_of_patterns_and_one_of_scores_of_items() -> None:
+def test_needs_apply_to_patterns_or_to_scores_of_items() -> None:
     own = replace(outcomes([[0, 1]] * 3), human=np.arange(3.0), score=np.ones((3, 2)))
     assert Need.COMPLETE.met_by(own)
     assert Need.HUMAN.met_by(own)
@@ -97,7 +97,7 @@ def test_items_are_drawn_one_by_one_up_to_five_thousand(many: Outcomes) -> None:
     assert alone.low == pytest.approx(rows["a"]["icc3k"].low, abs=0.15 * width)
 
 
-def test_patterns_with_the_same_statistics_are_drawn_together_where_there_are_very_many() -> None:
+def test_patterns_with_equal_statistics_are_drawn_together() -> None:
     statistics = np.array([[1.0, 0.0], [1.0, 1.0], [1.0, 0.0]])
     counts = np.array([3_000, 2_000, 1_000])
     few = fewer_rows(statistics, counts)
@@ -117,7 +117,7 @@ def test_patterns_with_the_same_statistics_are_drawn_together_where_there_are_ve
     assert spread == pytest.approx([np.sqrt(6_000 * 2 / 9)] * 2, rel=0.05)  # binomial, p = 1/3
 
 
-def test_a_difference_of_many_patterns_is_drawn_by_what_they_add_up() -> None:
+def test_a_difference_of_many_patterns_is_drawn_by_sums() -> None:
     """Four options in four rotations: more joint patterns than can be drawn as such."""
     one, other = (simulated(6_000, 4, orders="cyclic", position=p, seed=2) for p in (0.9, 0.2))
     assert len(jointly((one, other))[0]) * 18 > 6_000

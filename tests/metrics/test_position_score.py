@@ -35,7 +35,7 @@ def item(
     return [[worth[c] + places[shown.order.index(c)] for c in range(3)] for shown in THREE]
 
 
-def test_the_points_that_a_judge_adds_to_places_come_back_whatever_the_answers_are_worth() -> None:
+def test_planted_points_by_position_are_recovered() -> None:
     made = with_scores([item((80, 20, 50), (6, 0, -6)), item((10, 90, 90), (2, 2, -4))])
     assert points(made) == pytest.approx([4.0, 1.0, -5.0])
 

@@ -60,7 +60,7 @@ def test_no_possible_table_is_called_impossible(candidates: int, views: int) -> 
         assert check_cells([row], views=views) == check_cells([row]) == [], row
 
 
-def test_without_ties_and_unparsed_answers_two_orders_are_an_equality() -> None:
+def test_two_orders_without_ties_are_an_equality() -> None:
     rng = np.random.default_rng(3)
     for _ in range(1000):
         values = terms(matrix(rng, 2, 2, decided=True), 2)
@@ -232,7 +232,7 @@ def test_a_power_of_ten_moves_the_rounding() -> None:
     assert row.rounding == pytest.approx(0.05 + 0.05)
 
 
-def test_headings_of_two_rows_stand_together_and_columns_can_be_chosen() -> None:
+def test_two_header_rows_join_and_columns_can_be_chosen() -> None:
     text = """
 | Setting | Judges | | | Questions | | |
 |---|---|---|---|---|---|---|
@@ -265,7 +265,7 @@ def test_columns_in_other_units_accuse_nobody(row: dict[str, str]) -> None:
         check_cells([row])
 
 
-def test_a_row_of_fractions_in_a_table_in_percent_is_not_called_possible() -> None:
+def test_a_fraction_in_a_percent_table_is_not_called_possible() -> None:
     fractions = {"acc": ".691", "con": ".252", "ca": ".222"}
     percent = {"acc": "59.6", "con": "25.2", "ca": "22.2"}
     with pytest.raises(UsageError, match=r"row 2 is nowhere above 0\.691"):

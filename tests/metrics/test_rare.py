@@ -141,7 +141,7 @@ def test_rstd_is_half_the_recall_difference(seed: int) -> None:
     assert ends(spread) == pytest.approx((nearest / 2, max(abs(low), abs(high)) / 2), abs=1e-12)
 
 
-def test_rstd_is_half_the_recall_difference_in_four_presentations() -> None:
+def test_rstd_is_half_the_recall_difference_in_four_orders() -> None:
     draw = np.random.default_rng(8)
     shown = (X0, X1, X2, presentations("swap", 2, protocol="label")[1])
     made = outcomes(draw.integers(-2, 2, (50, 4)).tolist(), shown=shown)
@@ -149,7 +149,7 @@ def test_rstd_is_half_the_recall_difference_in_four_presentations() -> None:
     assert cell("rstd", made).value == pytest.approx(abs(signed) / 2, abs=1e-12)
 
 
-def test_rstd_counts_calls_and_the_difference_items_where_calls_failed() -> None:
+def test_with_failed_calls_rstd_counts_calls_not_items() -> None:
     # gold is candidate 0: right under A 2 of 3 calls, under B 1 of 2; both of an item: -1 and 1
     made = outcomes([[1, 0], [0, 1], [0, M]])
     assert cell("rstd", made).value == pytest.approx((2 / 3 - 1 / 2) / 2)

@@ -69,7 +69,7 @@ def test_repeats_count_duplicates_once() -> None:
         assert getattr(made(copied), name).high < b.high
 
 
-def test_an_audit_with_repeats_keeps_what_changes_without_a_change() -> None:
+def test_an_audit_with_repeats_keeps_change_without_cause() -> None:
     items = simulated_items(60, 2, seed=1)
     judge = "simulated/judge?slot=0.6&noise=0.3"
     with_repeats = us.audit(judge, items, methods=("direct", "repeat"), resamples=100)

@@ -54,7 +54,7 @@ def test_shift_needs_recorded_own_order() -> None:
     assert value(others, "within_item_sd") == pytest.approx(1.0)
 
 
-def test_a_method_that_reads_every_order_has_one_score_by_construction() -> None:
+def test_reading_every_order_gives_one_score_by_construction() -> None:
     made = with_scores([[4.0] * 4, [2.5] * 4])
     row = measure([made], names=["within_item_sd", "score_shift"], constructed=True, resamples=20)
     for estimate in row.estimates.values():
@@ -68,12 +68,12 @@ def test_a_ranking_agrees_with_another_by_kendall() -> None:
     assert rank_agreement(scores) == pytest.approx([1 / 3, 1 / 2])
 
 
-def test_candidates_whose_scores_differ_by_rounding_alone_are_tied() -> None:
+def test_scores_equal_but_for_rounding_tie() -> None:
     scores = np.array([[[0.1 + 0.2, 0.3, 0.0], [0.3, 0.1 + 0.2, 0.0]]])
     assert rank_agreement(scores) == pytest.approx([1.0])
 
 
-def test_rankings_are_compared_over_the_candidates_that_both_scored() -> None:
+def test_rankings_are_compared_over_shared_candidates() -> None:
     draw = np.random.default_rng(3)
     scores = draw.integers(0, 5, (40, 4, 6)).astype(float)
     scores[draw.random(scores.shape) < 0.15] = NAN

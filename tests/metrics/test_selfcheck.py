@@ -62,7 +62,7 @@ def test_tables_in_fractions_and_a_given_tolerance() -> None:
     assert check_cells(rows, candidates=2, tolerance=0.02) == []
 
 
-def test_consistent_accuracy_cannot_exceed_accuracy_or_consistency() -> None:
+def test_consistent_accuracy_is_at_most_its_parts() -> None:
     rows = [{"acc": "50.0", "con": "40.0", "ca": "55.0"}]
     assert {bad.rule for bad in check_cells(rows, candidates=2)} == {
         "CA <= accuracy",

@@ -82,7 +82,7 @@ def test_methods_need_the_same_items_and_a_mean() -> None:
         contrasts(FAMILY, "rstd")
 
 
-def test_one_sided_intervals_are_narrower_but_not_below_the_floor() -> None:
+def test_one_sided_intervals_are_narrower_above_the_floor() -> None:
     made = contrasts(FAMILY, "accuracy")
     assert made.critical("direct", one_sided=True) == pytest.approx(2.35, abs=0.04)
     assert made.critical("direct") == pytest.approx(2.67, abs=0.04)

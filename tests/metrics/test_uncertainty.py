@@ -177,7 +177,7 @@ def test_patterns_keep_items_apart_that_differ_in_ties_or_gold() -> None:
 )
 @pytest.mark.parametrize("size", [1.0, 0.5])
 @pytest.mark.parametrize("items", [40, 400, 4000])
-def test_a_paired_interval_excludes_zero_where_the_exact_sign_test_does(
+def test_a_paired_interval_agrees_with_the_exact_sign_test(
     wins: int, losses: int, size: float, items: int
 ) -> None:
     counts = np.array([wins, losses, items - wins - losses], dtype=np.int64)

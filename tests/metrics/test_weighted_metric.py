@@ -51,7 +51,7 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> None:
 A, B = (simulated(300, 3, orders="cyclic", position=p, seed=2) for p in (0.0, 1.0))
 
 
-def test_it_has_the_value_and_the_interval_of_the_same_quantity_as_sums() -> None:
+def test_it_equals_the_same_quantity_as_sums() -> None:
     row = measure([A], names=["accuracy", "weighted"], resamples=4000)
     sums, weights = row["accuracy"], row["weighted"]
     assert weights.value == pytest.approx(sums.value, abs=1e-12)
@@ -60,7 +60,7 @@ def test_it_has_the_value_and_the_interval_of_the_same_quantity_as_sums() -> Non
     assert weights.high == pytest.approx(sums.high, abs=0.006)
 
 
-def test_leaving_items_out_in_turn_gives_the_difference_of_means_exactly() -> None:
+def test_the_jackknife_gives_the_exact_difference_of_means() -> None:
     sums, weights = (difference([A], [B], name) for name in ("accuracy", "weighted"))
     assert (weights.value, weights.low, weights.high, weights.n) == (
         pytest.approx(sums.value, abs=1e-9),

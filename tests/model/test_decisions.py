@@ -146,7 +146,7 @@ def test_what_is_allowed_is_what_is_askable() -> None:
 
 
 @given(st.integers(2, 4), st.integers(0, 1000))
-def test_verdicts_renumbered_back_from_a_view_are_those_of_the_item(n: int, seed: int) -> None:
+def test_verdicts_of_a_view_map_back_to_the_item(n: int, seed: int) -> None:
     generator = np.random.default_rng(seed)
     outer = presentations("full", n)[generator.integers(len(presentations("full", n)))]
     probs = tuple(generator.dirichlet(np.ones(n)))
@@ -164,7 +164,7 @@ def test_verdicts_renumbered_back_from_a_view_are_those_of_the_item(n: int, seed
     assert np.flatnonzero(back.tied[0]).tolist() == [outer.order[0]]
 
 
-def test_items_of_different_sizes_or_label_sets_do_not_share_a_table() -> None:
+def test_other_sizes_or_label_sets_do_not_share_a_table() -> None:
     with pytest.raises(ShapeError, match="same number of candidates"):
         DecisionTable.of([item(2), item(3, "r")], [])
     other = Decision(item_id="q", order=(0, 1), labels=("X", "Y"), label_set=("X", "Y"), choice=0)
@@ -198,7 +198,7 @@ def test_tie_rule_hashes_index_without_text() -> None:
     assert ranks == {(0, 1), (1, 0)}
 
 
-def test_argmax_resolves_exact_ties_by_the_rule_and_leaves_unknown_rows_unparsed() -> None:
+def test_argmax_breaks_ties_by_rule_and_keeps_unknown_rows() -> None:
     table = DecisionTable.of([item(name=str(k)) for k in range(3)], [])
     scores = np.array([[0.5, 0.5], [0.1, 0.9], [np.nan, 1.0]])
     expected = tie_rank(item(name="0")).index(0)

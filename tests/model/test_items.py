@@ -49,7 +49,7 @@ def test_items_load_from_standard_input(monkeypatch: pytest.MonkeyPatch) -> None
     assert load_items("-").name == "stdin"
 
 
-def test_windows_line_ends_byte_order_mark_and_blank_lines_are_harmless(tmp_path: Path) -> None:
+def test_windows_line_ends_bom_and_blank_lines_are_harmless(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_bytes(b"\xef\xbb\xbf" + json.dumps(GOOD).encode() + b"\r\n\r\n   \n")
     assert len(load_items(path)) == 1
@@ -120,7 +120,7 @@ def test_repeated_ids_are_refused(tmp_path: Path) -> None:
         load_items(write(tmp_path / "x.jsonl", GOOD, GOOD))
 
 
-def test_mixed_tasks_are_refused_with_counts_and_one_can_be_picked(tmp_path: Path) -> None:
+def test_mixed_tasks_are_refused_with_counts_and_selectable(tmp_path: Path) -> None:
     rows = [GOOD, {**GOOD, "id": "m1", "task": "mcq"}, {**GOOD, "id": "m2", "task": "mcq"}]
     path = write(tmp_path / "x.jsonl", *rows)
     with pytest.raises(ItemError, match=r"2 mcq, 1 pairwise.*--task"):
@@ -164,7 +164,7 @@ def test_empty_missing_and_damaged_files_are_refused(tmp_path: Path) -> None:
         load_items(broken)
 
 
-def test_where_no_item_is_left_the_file_and_what_it_holds_are_named(tmp_path: Path) -> None:
+def test_an_empty_selection_names_the_file_and_its_content(tmp_path: Path) -> None:
     path = write(tmp_path / "x.jsonl", GOOD, {**GOOD, "id": "q2"})
     with pytest.raises(ItemError, match=r"x\.jsonl: no items of task mcq \(2 pairwise\)"):
         load_items(path, task=Task.MCQ)

@@ -41,7 +41,7 @@ def test_inverse_undoes_an_order(order: tuple[int, ...]) -> None:
 
 
 @given(SIZES)
-def test_cyclic_and_balanced_show_each_candidate_equally_often_everywhere(n: int) -> None:
+def test_cyclic_and_balanced_show_candidates_equally_often(n: int) -> None:
     for orders in (permutations.cyclic(n), permutations.balanced(n)):
         for position in range(n):
             shown = [order[position] for order in orders]
@@ -81,9 +81,7 @@ def test_full_is_refused_above_six_unless_forced() -> None:
 
 
 @given(st.integers(2, 9), st.integers(1, 40), st.integers(0, 5))
-def test_random_orders_are_distinct_seeded_and_start_with_the_identity(
-    n: int, k: int, seed: int
-) -> None:
+def test_random_orders_are_distinct_seeded_from_the_identity(n: int, k: int, seed: int) -> None:
     drawn = permutations.orders(f"random:{k}", n, seed=seed)
     assert drawn[0] == tuple(range(n))
     assert len(drawn) == len(set(drawn)) == min(k, math.factorial(n))
@@ -99,7 +97,7 @@ def test_random_orders_of_another_seed_differ() -> None:
 
 @pytest.mark.parametrize("name", ["identity", "cyclic", "structured", "balanced", "full"])
 @pytest.mark.parametrize("n", [2, 3, 4, 5])
-def test_named_sets_are_distinct_permutations_with_the_identity_first(name: str, n: int) -> None:
+def test_named_sets_are_distinct_and_begin_with_the_identity(name: str, n: int) -> None:
     orders = permutations.orders(name, n)
     assert orders[0] == tuple(range(n))
     assert len(set(orders)) == len(orders)
@@ -117,9 +115,7 @@ def test_named_sets_are_distinct_permutations_with_the_identity_first(name: str,
         ("random:8", 40_000),
     ],
 )
-def test_sets_of_orders_refuse_numbers_of_candidates_that_would_never_end(
-    name: str, n: int
-) -> None:
+def test_sets_of_orders_refuse_endless_numbers_of_candidates(name: str, n: int) -> None:
     with pytest.raises(UsageError, match=f"support at most .* candidates, got {n:,}"):
         presentations(name, n)
     assert len(presentations(name, 63)) <= permutations.MOST_ORDERS

@@ -75,7 +75,7 @@ def test_every_conversion_agrees_with_what_is_displayed(made: list[Presentation]
         assert shown.labels_by_candidate()[candidate] == label
 
 
-def test_graeco_latin_presentations_start_canonical_up_to_the_design() -> None:
+def test_graeco_latin_sets_begin_canonically() -> None:
     made = presentations("graeco-latin", 4)
     assert made[0].order == (0, 1, 2, 3)
     assert len({p.order for p in made}) == len({p.labels for p in made}) == 4
@@ -88,7 +88,7 @@ def test_labels_past_z_are_numbers() -> None:
     assert label_symbols(27)[-1] == "27"
 
 
-def test_of_an_item_that_is_not_permutable_only_its_own_order_is_askable() -> None:
+def test_a_fixed_item_allows_only_its_own_order() -> None:
     free = Item(id="q", prompt="p", candidates=("b", "a"))
     fixed = msgspec.structs.replace(free, permutable=False)
     by_content = Ask(X0, arranged="content")

@@ -58,7 +58,7 @@ def test_too_few_labels_name_the_item() -> None:
         ),
     ],
 )
-def test_multi_letter_labels_in_the_content_are_refused_naming_the_item(item: Item) -> None:
+def test_multi_letter_labels_in_content_are_refused_by_item(item: Item) -> None:
     fine = Item(id="q1", prompt="?", candidates=("malice", "y"))  # part of a longer word
     settings = PromptSettings(label_set=("Alice", "Bob"))
     assert check_prompts([fine], settings) == []

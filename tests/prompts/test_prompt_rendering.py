@@ -77,7 +77,7 @@ def test_label_only_bcda_moves_the_labels_alone() -> None:
 
 
 @given(st.data())
-def test_any_presentation_of_any_number_of_candidates_is_shown_exactly(data: st.DataObject) -> None:
+def test_any_presentation_is_shown_exactly(data: st.DataObject) -> None:
     n = data.draw(st.integers(2, 30))
     order = tuple(data.draw(st.permutations(range(n))))
     labels = tuple(data.draw(st.permutations(range(n))))
@@ -202,7 +202,7 @@ def test_any_label_set_is_printed(labels: tuple[str, ...]) -> None:
     assert f"{labels[0]} or {labels[1]}" in rendered.messages[0].content
 
 
-def test_multi_turn_answers_show_every_turn_under_its_own_heading() -> None:
+def test_multi_turn_answers_show_each_turn_with_a_heading() -> None:
     item = Item(
         id="chat",
         prompt=(Message("user", "Tell a joke."), Message("user", "Explain it.")),
@@ -242,7 +242,7 @@ def test_a_reference_is_shown_once_and_explained() -> None:
     assert "reference" not in render(PAIR, Ask(X0), DIRECT).messages[0].content
 
 
-def test_content_free_text_replaces_the_candidates_and_keeps_the_question() -> None:
+def test_content_free_text_replaces_candidates_alone() -> None:
     ask = Ask(X2, substitute=Substitution(("N/A", "[MASK]")))
     text = user_text(PAIR, ask)
     assert shown_pairs(text) == [("A", "[MASK]"), ("B", "N/A")]
@@ -294,7 +294,7 @@ def test_unknown_prompt_names_the_nearest() -> None:
         render(PAIR, Ask(X0, "reasonning"), DIRECT)
 
 
-def test_the_text_that_is_scored_stands_between_the_question_and_the_levels() -> None:
+def test_the_scored_text_stands_between_question_and_levels() -> None:
     item = Item(
         id="r1", task=Task.RUBRIC, prompt="Who?", candidates=("bad", "good"), response="It is Ann."
     )
@@ -304,7 +304,7 @@ def test_the_text_that_is_scored_stands_between_the_question_and_the_levels() ->
     assert "Ann" not in render(item, blank, DIRECT).messages[-1].content
 
 
-def test_a_presentation_for_another_number_of_candidates_is_refused() -> None:
+def test_a_presentation_of_another_size_is_refused() -> None:
     with pytest.raises(ShapeError, match="q1: 2 candidates"):
         render(PAIR, Ask(canonical(3)), DIRECT)
     with pytest.raises(ShapeError, match="q1: 2 candidates"):

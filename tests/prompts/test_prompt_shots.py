@@ -46,7 +46,7 @@ def test_gold_stands_equally_often_at_every_position_and_label(
         assert counts == dict.fromkeys(range(n), rounds)
 
 
-def test_examples_are_the_same_in_every_prompt_and_answer_with_their_gold() -> None:
+def test_examples_are_equal_everywhere_and_show_their_gold() -> None:
     settings = PromptSettings(shots=shots(4))
     one, other = render(JUDGED, Ask(X0), settings), render(JUDGED, Ask(X1), settings)
     assert one.messages[:-1] == other.messages[:-1]

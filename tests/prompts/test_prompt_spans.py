@@ -110,7 +110,7 @@ def test_the_spans_hold_the_candidates_and_nothing_else(
 
 
 @given(case=asked(), text=st.sampled_from(TEMPLATES), with_shots=st.booleans())
-def test_the_spans_of_a_template_hold_the_candidates_and_nothing_else(
+def test_template_spans_hold_the_candidates_alone(
     tmp_path_factory: pytest.TempPathFactory,
     case: tuple[Item, Ask],
     text: str,

@@ -202,7 +202,7 @@ def test_one_settings_value_is_one_wording(tmp_path: Path) -> None:
     assert render(PAIR, Ask(X0), changed) != before
 
 
-def test_the_fingerprint_follows_wording_labels_template_and_examples(tmp_path: Path) -> None:
+def test_the_fingerprint_follows_every_part_of_the_prompt(tmp_path: Path) -> None:
     example = Item(id="s", prompt="riding", candidates=("good", "bad"), gold=0)
     other = Item(id="s", prompt="riding", candidates=("good", "bad"), gold=1)
     values = [

@@ -24,7 +24,7 @@ def test_damaged_files_are_refused_or_change_nothing(good: Good, tmp_path: Path)
         assert ends.total() == 2
 
 
-def test_a_damaged_model_or_adapter_is_refused_or_changes_nothing(tmp_path: Path) -> None:
+def test_a_damaged_model_or_adapter_never_changes_figures(tmp_path: Path) -> None:
     kinds = {kind.name: kind for kind in corruption.prepare(tmp_path / "good")}
     assert "model config.json, audit" in kinds
     adapter = kinds["adapter adapter_config.json, audit"]

@@ -62,7 +62,7 @@ def test_a_judge_with_a_store_forgets_nothing(
         assert len(store) == 400
 
 
-def test_items_judged_at_once_get_verdicts_whatever_is_forgotten_meanwhile(
+def test_items_judged_at_once_get_verdicts_despite_eviction(
     backend: Counting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(judging, "MOST_IN_MEMORY", 1 << 14)

@@ -74,7 +74,7 @@ def test_there_are_many_ways_and_each_has_its_own_name() -> None:
     assert len(set(names)) == len(names) >= 70
 
 
-def test_the_harness_sees_a_fabricated_verdict_a_lost_answer_and_an_uncounted_failure() -> None:
+def test_the_harness_sees_wrong_lost_and_uncounted_answers() -> None:
     failed = Mode("x", answer_well, "failed")
     counts = {"failed": 4, "unparsed": 0}
     assert list(judged(failed, counts, 0, 4, stopped=False)) == []
@@ -85,7 +85,7 @@ def test_the_harness_sees_a_fabricated_verdict_a_lost_answer_and_an_uncounted_fa
     assert list(judged(answered, counts, 3, 4, stopped=False)) == ["an answer was lost"]
 
 
-def test_the_harness_sees_a_key_in_a_file_and_in_what_was_printed(tmp_path: Path) -> None:
+def test_the_harness_sees_a_key_in_files_and_output(tmp_path: Path) -> None:
     assert not leaked(tmp_path, "fine")
     assert leaked(tmp_path, f"Bearer {KEY}")
     (tmp_path / "run.json").write_text(f'{{"x": "{KEY}"}}')

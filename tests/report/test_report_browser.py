@@ -182,7 +182,7 @@ def test_arrow_keys_walk_through_the_items_and_over_pages(page: Page) -> None:
     assert focused == "true"
 
 
-def test_tab_reaches_the_skip_link_first_and_the_focus_is_visible(page: Page) -> None:
+def test_tab_reaches_the_skip_link_first_and_visibly(page: Page) -> None:
     page.key("Tab")
     assert page.evaluate("document.activeElement.textContent") == "Skip to the results"
     left = page.evaluate("document.activeElement.getBoundingClientRect().left")
@@ -190,9 +190,7 @@ def test_tab_reaches_the_skip_link_first_and_the_focus_is_visible(page: Page) ->
     assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
 
 
-def test_many_options_show_one_prompt_per_answer_and_the_rest_on_demand(
-    tab: Page, sheets: Sheets
-) -> None:
+def test_many_options_show_one_prompt_and_hide_the_rest(tab: Page, sheets: Sheets) -> None:
     page = opened(tab, sheets["options"])
     prompts = "document.querySelectorAll('#detail .side').length"
     before = page.evaluate(prompts)
@@ -351,9 +349,7 @@ def test_controls_and_charts_have_names_for_screen_readers(page: Page) -> None:
     assert "main" in roles
 
 
-def test_hostile_names_and_texts_stay_text_while_the_page_is_used(
-    tab: Page, sheets: Sheets
-) -> None:
+def test_hostile_names_and_texts_stay_text_in_use(tab: Page, sheets: Sheets) -> None:
     page = opened(tab, sheets["hostile"])
     for selector in ("#list li button", "#metrics1 thead th:nth-child(3) button", "#filter"):
         page.click(selector)

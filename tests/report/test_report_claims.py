@@ -48,7 +48,7 @@ def test_orders_are_balanced_if_exposure_is_even(name: str) -> None:
     assert balanced(Finding(plain_run(protocol=protocol))) is even
 
 
-def test_flips_beyond_doubt_are_plain_though_no_position_can_be_named() -> None:
+def test_clear_flips_are_plain_without_a_named_position() -> None:
     # at least 1 - .74 = 26% of the verdicts flip, more than the 10% that matter
     few = Finding(plain_run((0.40, 0.30, 0.50), (0.57, 0.40, 0.74), n_items=35, n_flipped=15))
     assert few.flips_are_plain
@@ -202,7 +202,7 @@ def test_a_flip_that_cannot_be_read_is_part_of_the_key_figure() -> None:
     assert "cannot be read" in figure.label
 
 
-def test_what_changes_beyond_noise_is_the_key_figure_where_it_is_known() -> None:
+def test_change_beyond_noise_is_the_key_figure_if_known() -> None:
     again = {"changed": est(0.06, 0.05, 0.07), "across": est(0.57, 0.54, 0.6),
              "beyond": est(0.51, 0.48, 0.54), "temperature": 1.0}  # fmt: skip
     finding = Finding(plain_run(repeats=again))
@@ -243,7 +243,7 @@ def test_key_figures_are_four_with_and_without_gold() -> None:
     assert labels(sample_run(4, 100))[:2] == ["more choices", "verdicts change"]
 
 
-def test_differences_between_runs_hold_for_all_that_are_told_together() -> None:
+def test_differences_between_runs_hold_jointly() -> None:
     gain = Estimate(value=0.1, low=0.0, high=0.3, n=50)
     nothing = Estimate(value=None, reason="no gold")
     assert changes_of({"accuracy": gain, "rstd": nothing}, 1) == {"accuracy": gain}

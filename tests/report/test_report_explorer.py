@@ -46,7 +46,7 @@ def test_the_summary_names_ties_and_missing_gold() -> None:
     )
 
 
-def test_of_many_orders_one_prompt_per_answer_is_shown_and_the_rest_is_kept() -> None:
+def test_of_many_orders_one_prompt_per_answer_is_shown() -> None:
     orders = [tuple((p + k) % 5 for p in range(5)) for k in range(5)]
     shown = tuple(view(o, c) for o, c in zip(orders, (0, 1, 0, 2, 0), strict=True))
     made = item_view(
@@ -104,7 +104,7 @@ def test_the_page_embeds_the_surest_items_up_to_its_limit() -> None:
     assert whole.count == f"{run.flips.n_flipped} flipped items, surest first"
 
 
-def test_the_surest_item_is_embedded_even_if_it_exceeds_the_limit() -> None:
+def test_the_surest_item_is_embedded_despite_the_limit() -> None:
     made = embed([Finding(sample_run(n_items=100))], embed_mb=0.0)
     assert len(json.loads(made.data)["items"]) == 1
     assert made.first is not None

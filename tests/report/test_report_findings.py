@@ -106,9 +106,7 @@ def test_few_questions_are_too_few_however_many_items_they_are() -> None:
 
 
 @pytest.mark.parametrize(("ties", "state"), [(0.90, State.TIES), (0.89, State.FEW)])
-def test_nearly_only_ties_are_the_finding_where_no_place_is_favoured(
-    ties: float, state: State
-) -> None:
+def test_mostly_ties_are_the_finding_without_a_favourite(ties: float, state: State) -> None:
     wide = figures(plain_run((0.5, 0.3, 0.7)))["protocols"]["coupled"]
     coupled = {**wide, "tie_rate": est(ties, ties - 0.02, ties + 0.02)}
     found = Finding(plain_run((0.5, 0.3, 0.7), protocols={"coupled": coupled}))
@@ -132,7 +130,7 @@ def test_absence_names_what_was_moved(protocols: tuple[str, ...], said: str) -> 
     assert plain(sentence("lead.headline", found)).startswith(said)
 
 
-def test_a_label_that_is_favoured_on_its_own_is_found_behind_an_even_position() -> None:
+def test_a_favoured_label_is_found_behind_even_positions() -> None:
     run = plain_run((0.50, 0.48, 0.52), protocols=label_row(0.60, 0.57, 0.63))
     found = Finding(run)
     assert found.state is State.HIDDEN
@@ -177,7 +175,7 @@ def test_of_many_positions_the_largest_share_is_favoured() -> None:
     assert (found.n, found.favoured) == (4, 1)
 
 
-def test_where_items_differ_in_size_the_most_frequent_size_is_described() -> None:
+def test_the_most_frequent_size_of_items_is_described() -> None:
     def stratum(n: int, items: int) -> dict[str, Any]:
         rates = [est(1 / n, 0.9 / n, 1.1 / n, items) for _ in range(n)]
         return {"consistency": est(0.6, 0.5, 0.7, items), "position_rate": rates}
@@ -230,9 +228,7 @@ def test_the_extremes_of_many_groups_must_lie_further_apart() -> None:
         (None, "candidate"),
     ],
 )
-def test_candidates_are_called_as_their_task_says_however_many_there_are(
-    task: str | None, noun: str
-) -> None:
+def test_candidates_are_named_by_their_task(task: str | None, noun: str) -> None:
     finding = Finding(plain_run(data={"name": "d", "n_items": 1000, "task": task}))
     assert (finding.n, finding.noun) == (2, noun)
     assert f"The {noun} shown first takes" in plain(sentence("lead.headline", finding))

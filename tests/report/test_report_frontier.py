@@ -48,7 +48,7 @@ def test_a_dot_is_filled_where_nothing_cheaper_is_better() -> None:
     assert filled == ["direct", "repeat"]
 
 
-def test_the_scale_reaches_down_to_the_lowest_interval_end_floored_to_fives() -> None:
+def test_the_scale_reaches_the_lowest_interval_end_in_fives() -> None:
     dots = dots_of(
         finding(
             direct=method((0.44, 0.413, 0.47), 1.0), average=method((0.87, 0.85, 0.89), 2.0, None)
@@ -134,7 +134,7 @@ CROWD = {  # twelve methods as they usually lie: most of them near one call and 
 
 
 @pytest.mark.parametrize("frame", FRAMES, ids=lambda frame: frame.kind or "screen")
-def test_a_crowd_is_numbered_every_dot_once_and_nothing_covers_anything(frame: LabelBox) -> None:
+def test_a_crowd_is_numbered_once_without_overlap(frame: LabelBox) -> None:
     methods = {k: method((v, v - 0.02, v + 0.02), calls) for k, (v, calls) in CROWD.items()}
     shown = panels([Finding(advising("average", methods))])
     assert {dot.name for dot in shown.key} == set(CROWD)

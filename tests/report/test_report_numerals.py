@@ -31,7 +31,7 @@ def test_a_share_that_rounds_to_zero_has_no_minus() -> None:
     assert share(-0.012) == "\u22121.2"
 
 
-def test_whole_percent_keeps_a_decimal_where_rounding_would_hide_the_difference() -> None:
+def test_whole_percent_keeps_a_decimal_that_matters() -> None:
     assert whole(0.78, beside=0.5) == "78"
     assert whole(0.503, beside=0.5) == "50.3"  # 50 beside 50 would say "no difference"
     assert whole(0.997) == "99.7"  # 100 would say "always"
@@ -39,7 +39,7 @@ def test_whole_percent_keeps_a_decimal_where_rounding_would_hide_the_difference(
     assert whole(1.0) == "100"
 
 
-def test_an_interval_is_joined_by_an_en_dash_and_empty_where_there_is_none() -> None:
+def test_an_interval_has_an_en_dash_or_is_empty() -> None:
     assert interval(Estimate(value=0.5, low=0.484, high=0.516)) == "48.4–51.6"
     assert interval(Estimate(value=0.5)) == ""
 
@@ -50,7 +50,7 @@ def test_differences_carry_their_sign_and_are_points() -> None:
     assert signed(0.0004) == "0.0"
 
 
-def test_a_title_inside_a_sentence_is_small_unless_it_is_an_abbreviation() -> None:
+def test_a_title_in_a_sentence_is_lower_case_unless_abbreviated() -> None:
     assert [small(title) for title in ("Accuracy", "RStd", "ICC(2,k)", "")] == [
         "accuracy",
         "RStd",
@@ -78,7 +78,7 @@ def test_needed_items_are_rounded_up_to_two_digits(number: float, rounded: int) 
 
 
 @given(st.floats(min_value=10.5, max_value=1e7))
-def test_rounding_up_never_asks_for_fewer_and_at_most_a_tenth_more(number: float) -> None:
+def test_rounding_up_adds_at_most_a_tenth(number: float) -> None:
     assert number <= two_digits_up(number) <= 1.1 * number + 1
 
 

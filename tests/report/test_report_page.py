@@ -71,7 +71,7 @@ def anchors(page: str) -> list[str]:
     return [link[1:] for link in Outline(page).links if link.startswith("#") and link != "#main"]
 
 
-def test_the_sections_stand_in_order_and_every_anchor_leads_somewhere() -> None:
+def test_sections_are_in_order_and_every_anchor_resolves() -> None:
     assert anchors(sample_page()) == ["bias", "cause", "methods", "groups", "table", "items", "how"]
     assert set(anchors(sample_page())) <= set(Outline(sample_page()).ids)
 
@@ -101,7 +101,7 @@ def test_headings_do_not_skip_a_level() -> None:
     assert all(b - a <= 1 for a, b in itertools.pairwise(levels))
 
 
-def test_every_plot_has_its_numbers_in_text_and_every_chart_a_description() -> None:
+def test_every_plot_has_its_numbers_and_a_description() -> None:
     page = sample_page()
     for chart in re.findall(r"<svg[^>]*>", page):
         assert 'aria-hidden="true"' in chart or ('role="img"' in chart and "aria-label=" in chart)
@@ -116,7 +116,7 @@ def test_nothing_is_loaded_from_anywhere() -> None:
     assert "@import" not in sample_page()
 
 
-def test_the_policy_allows_exactly_the_script_and_the_style_of_the_page() -> None:
+def test_the_policy_allows_only_the_pages_script_and_style() -> None:
     page = sample_page()
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)
     assert policy is not None

@@ -58,7 +58,7 @@ def test_candidates_are_marked_in_the_order_shown() -> None:
     )
 
 
-def test_a_text_that_occurs_in_the_question_is_marked_behind_its_label() -> None:
+def test_text_that_occurs_in_the_question_is_marked_by_label() -> None:
     parts = parts_of(*shown("Which is larger, 4 or 40? A. 4 or B. 40?", "4", "40"))
     assert candidates_of(parts) == [0, 1]
     assert before(parts) == ["A. ", "B. "]
@@ -82,7 +82,7 @@ def test_a_candidate_without_a_place_leaves_the_prompt_plain() -> None:
         assert parts_of(view, ("red", "blue")) == (Part("text", message.content),)
 
 
-def test_a_candidate_that_stands_there_in_other_characters_keeps_them() -> None:
+def test_a_candidate_in_other_characters_keeps_them() -> None:
     message = Message("user", "A: red\nB: x")
     spans = ((Span(0, 3, 6),), (Span(0, 10, 11),))
     view = Shown((0, 1), ("A", "B"), (message,), choice=0, spans=spans)

@@ -173,7 +173,7 @@ def unproven(run: RunData) -> RunData:
     return plain_run((0.5, 0.48, 0.52), **kept)
 
 
-def test_a_single_call_is_enough_for_accuracy_alone_where_a_place_pulls() -> None:
+def test_a_single_call_is_enough_for_accuracy_despite_bias() -> None:
     run = advised("enough", "direct", gain=est(0.001, -0.005, 0.007))
     assert lines(run)[0].startswith("A single call is enough for accuracy: reading every order")
     assert lines(unproven(run))[0].startswith("A single call is enough: reading every order")
@@ -250,11 +250,11 @@ def test_asking_again_is_judged_by_its_paired_difference(
     assert told in words
 
 
-def test_methods_that_change_the_order_or_are_not_known_repeat_nothing() -> None:
+def test_methods_of_other_orders_or_unknown_repeat_nothing() -> None:
     assert controls_of(Finding(advised("none"))) == ([], [])
 
 
-def test_claims_are_read_from_the_interval_that_holds_for_all_methods_at_once() -> None:
+def test_claims_use_the_joint_interval() -> None:
     finding = Finding(advised("none"))
     one, other = (
         finding.difference(*pair, KEY) for pair in (("average", "direct"), ("direct", "average"))
@@ -264,7 +264,7 @@ def test_claims_are_read_from_the_interval_that_holds_for_all_methods_at_once() 
 
 
 @pytest.mark.parametrize(("gain", "told"), [((0.16, 0.13, 0.19), True), ((0.1, -0.1, 0.3), False)])
-def test_an_order_that_the_content_decides_is_the_control_of_consistency(
+def test_an_order_by_content_is_the_control_of_consistency(
     gain: tuple[float, float, float], told: bool
 ) -> None:
     run = advised("better", "average", most_accurate="average", gain=est(0.04, 0.01, 0.07))

@@ -37,7 +37,7 @@ def changed(run: RunData, method: str, **values: object) -> RunData:
     return with_metrics(run, methods=rows)
 
 
-def test_a_place_gains_or_loses_only_if_its_joint_interval_excludes_zero() -> None:
+def test_a_place_gains_only_if_its_joint_interval_excludes_zero() -> None:
     own = lists_of(Finding(list_run()))
     assert own is not None
     assert [place.index for place in own.gains] == [0]
@@ -96,7 +96,7 @@ def test_a_shift_whose_interval_holds_zero_is_not_told() -> None:
     assert own.shift is None
 
 
-def test_a_correlation_is_claimed_only_where_its_interval_excludes_zero() -> None:
+def test_a_correlation_needs_an_interval_that_excludes_zero() -> None:
     def said(value: float, low: float, high: float) -> str:
         run = changed(scale_run(), "direct", spearman=est(value, low, high, 200))
         return " ".join(plain(lede_of(Finding(run))).split())

@@ -33,7 +33,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> RunData:
     return with_metrics(base, methods=rows, recommendation=advice)
 
 
-def test_a_metric_has_its_column_in_its_own_words_and_its_best_value(run: RunData) -> None:
+def test_a_metric_has_a_worded_column_and_its_best_value(run: RunData) -> None:
     table = more_table(Finding(run))
     assert table is not None
     (place,) = [place for place, column in enumerate(table.columns) if column == SHORTNESS]
@@ -41,7 +41,7 @@ def test_a_metric_has_its_column_in_its_own_words_and_its_best_value(run: RunDat
     assert [(cell.text, cell.best) for cell in cells] == [("40.0", ""), ("30.0", "lowest")]
 
 
-def test_a_metric_that_methods_are_compared_in_stands_where_accuracy_does(
+def test_the_compared_metric_takes_the_place_of_accuracy(
     run: RunData, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(METRICS._all, "clarity", f"{__name__}:CLARITY")
@@ -63,7 +63,7 @@ def test_a_method_has_its_row_its_dot_and_the_recommendation(run: RunData) -> No
     assert "oracle:depth=3: 2.5 calls, 90.0 percent" in render_report([run])
 
 
-def test_a_run_of_a_method_that_is_not_installed_shows_no_commands(run: RunData) -> None:
+def test_a_run_of_a_missing_method_shows_no_commands(run: RunData) -> None:
     asked = {"model": "tiny/judge", "data": "pairs.jsonl"}
     told = dataclasses.replace(run, run=type(run.run)(asked=asked))
     assert "Apply this" not in render_report([told])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
@@ -11,49 +10,21 @@ import subprocess
 import sys
 import threading
 import urllib.error
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 import run_page
 from decision_stub import DecisionStub
+from processes import post, serving
 from served import APIS, MODEL, body_of
 
-PAGE = Path(__file__).parents[2] / "docs" / "decisions.md"
-CLIENTS = os.environ.get("UNSWAYED_CLIENTS", sys.executable)
-"""An interpreter that has the clients' packages."""
+from needs import interpreter
 
+PAGE = Path(__file__).parents[2] / "docs" / "decisions.md"
 OPENAI = "print(sorted((p.value, p.probability) for p in decision.answers[0].probabilities))\n"
 SHOW = {"typesafe_sdk": "    print(sorted(decision.choices['team'].probabilities.items()))\n"}
 """Lines that print the probabilities of the page's clients."""
-
-
-@contextmanager
-def serving(url: str, *options: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """The command in a process of its own: address and process."""
-    line = [sys.executable, "-m", "unswayed", "serve", *options]
-    line += ["--base-url", url, "--port", "0"]
-    process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        address = process.stdout.readline().split()[-1]
-        assert address.startswith("http://127.0.0.1:")
-        yield address, process
-    finally:
-        process.terminate()
-        process.communicate(timeout=60)
-
-
-def post(url: str, body: Any) -> tuple[int, Any]:
-    request = urllib.request.Request(url, json.dumps(body).encode())
-    try:
-        with urllib.request.urlopen(request, timeout=60) as reply:
-            return reply.status, json.loads(reply.read())
-    except urllib.error.HTTPError as error:
-        return error.code, json.loads(error.read())
 
 
 @pytest.mark.parametrize("api", APIS)
@@ -72,6 +43,14 @@ def test_sigterm_lets_open_requests_finish(api: str) -> None:
         with pytest.raises(urllib.error.URLError):
             post(f"{url}/v1/{api}", body_of(api, ["a", "b"]))
     assert [status for status, _ in replies] == [200]
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_model_of_request_is_passed_on_without_name(api: str) -> None:
+    with DecisionStub() as stub, serving(stub.url, api) as (url, _):
+        for model in ("one", "two"):
+            status, _ = post(f"{url}/v1/{api}", {**body_of(api, ["a", "b"]), "model": model})
+            assert (status, stub.bodies[-1]["model"]) == (200, model)
 
 
 def test_port_in_use_is_one_line() -> None:
@@ -146,14 +125,7 @@ def test_commands_of_page_run_in_a_shell(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("package", ["openai", "typesafe_sdk", "litellm"])
 def test_client_of_page_gets_order_free_answers(package: str) -> None:
-    found = subprocess.run(
-        [CLIENTS, "-c", f"import importlib.util as u; print(u.find_spec({package!r}) is None)"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    if found.stdout.split() == ["True"]:
-        pytest.skip(f"{package} is not installed")
+    python = interpreter("UNSWAYED_CLIENTS", package)
     turned = {
         '{"value": "billing"}, {"value": "support"}': '{"value": "support"}, {"value": "billing"}',
         '{"billing": None, "support": None}': '{"support": None, "billing": None}',
@@ -166,7 +138,7 @@ def test_client_of_page_gets_order_free_answers(package: str) -> None:
             if old in code:
                 text = code.replace(old, new).replace("http://127.0.0.1:8950", url)
                 done = subprocess.run(
-                    [CLIENTS, "-c", text],
+                    [python, "-c", text],
                     capture_output=True,
                     text=True,
                     check=False,

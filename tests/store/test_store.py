@@ -180,7 +180,7 @@ def test_unread_answers_are_found_without_reading(store: CallStore) -> None:
     assert marks == {keys[1]: False, keys[2]: True, keys[3]: False}
 
 
-def test_infinite_logprobs_and_lone_surrogates_do_not_lose_the_answer(store: CallStore) -> None:
+def test_infinite_logprobs_and_surrogates_keep_the_answer(store: CallStore) -> None:
     alternatives = (TokenLogprob("A", -0.5), TokenLogprob("B", -float("inf")))
     store.put_many(
         [
@@ -220,7 +220,7 @@ def failure(number: int, error: str) -> tuple[bytes, Request, Failure]:
     return key, asked, Failure(error=error, message="down \udc00", status=500, attempts=6)
 
 
-def test_failures_are_kept_with_their_time_until_the_call_succeeds(tmp_path: Path) -> None:
+def test_failures_keep_their_time_until_the_call_succeeds(tmp_path: Path) -> None:
     before = time.time()
     with CallStore.open(tmp_path) as store:
         store.put_failures([failure(1, "ServerError"), failure(2, "ServerError")])
@@ -265,7 +265,7 @@ def test_the_same_data_may_grow_shrink_and_get_gold(store: CallStore) -> None:
     assert store.items() == items("a", "b", "c", gold=1)
 
 
-def test_another_model_and_other_data_are_refused_and_change_nothing(store: CallStore) -> None:
+def test_another_model_and_other_data_change_nothing(store: CallStore) -> None:
     store.bind(model="fake/one", items=items("a", "b"))
     with pytest.raises(RunDirectoryError, match=r"'fake/one', not 'fake/two'.*--out"):
         store.bind(model="fake/two", items=items("a", "b"))
@@ -491,7 +491,7 @@ def test_a_damaged_page_is_a_clear_error(tmp_path: Path) -> None:
         list(store.calls())
 
 
-def test_a_lock_that_is_a_link_is_refused_and_its_target_untouched(tmp_path: Path) -> None:
+def test_a_linked_lock_is_refused_and_its_target_untouched(tmp_path: Path) -> None:
     target = tmp_path / "precious"
     target.write_text("content")
     (tmp_path / "calls.sqlite.lock").symlink_to(target)
@@ -570,7 +570,7 @@ def test_an_index_changes_nothing_of_what_is_read(data: st.DataObject) -> None:
             assert call[1] == response
 
 
-def test_calls_in_the_order_of_recording_are_found_without_an_index(store: CallStore) -> None:
+def test_recorded_order_finds_calls_without_an_index(store: CallStore) -> None:
     store.put_many([row(n) for n in range(1_700)])
     keys = [row(n)[0] for n in range(1_700)]
     store.index()
@@ -614,7 +614,7 @@ def test_items_that_have_changed_in_the_file_are_refused(store: CallStore) -> No
         store.items()
 
 
-def test_the_same_items_are_not_written_again_unless_they_were_damaged(store: CallStore) -> None:
+def test_equal_items_are_not_written_again_unless_damaged(store: CallStore) -> None:
     bound = items("q2", "q1")
     store.bind(model="fake/one", items=bound)
     before = store._connection.total_changes

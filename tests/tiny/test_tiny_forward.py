@@ -51,9 +51,7 @@ def query_of(item: Item, ask: Ask, *, sample: int = 0, temperature: float = 0.0)
 
 
 @pytest.mark.parametrize(("name", "apart"), [("judge", 1e-5), ("rubric", 2e-5)])
-def test_the_next_token_has_the_probability_that_transformers_gives_it(
-    name: str, apart: float
-) -> None:
+def test_the_next_token_is_as_likely_as_in_transformers(name: str, apart: float) -> None:
     import torch
     import transformers
 
@@ -71,7 +69,7 @@ def test_the_next_token_has_the_probability_that_transformers_gives_it(
         )
 
 
-def test_the_judge_answers_as_its_folder_does_through_transformers() -> None:
+def test_the_judge_answers_as_its_folder_in_transformers() -> None:
     shown = [Ask(presentation) for presentation in (X0, X1, X2, X3)]
     free = Substitution(("N/A", "N/A"), prompt="[MASK]")
     queries = [query_of(item, ask) for item in judge_items(20) for ask in shown]

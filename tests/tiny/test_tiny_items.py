@@ -98,7 +98,7 @@ def test_gold_is_the_candidate_of_higher_true_worth() -> None:
         assert (item.group == "close sizes") == (largest - second <= 4)
 
 
-def test_human_scores_are_the_true_quality_to_the_noise_of_two_raters() -> None:
+def test_human_scores_are_quality_with_noise_of_two_raters() -> None:
     items = rubric_items(2000)
     for item in items[:100]:
         assert (item.candidates, item.values) == (LEVELS, (1, 2, 3, 4, 5))
@@ -132,7 +132,7 @@ def test_no_item_occurs_twice_in_whatever_order(make: Maker) -> None:
     assert all(len(different_candidates(item)) == item.n for item in items)
 
 
-def test_the_same_seed_gives_the_same_items_and_another_seed_fresh_ones() -> None:
+def test_a_seed_repeats_its_items_and_another_draws_fresh_ones() -> None:
     assert judge_items().fingerprint == judge_items().fingerprint
     assert mcq_items().fingerprint == mcq_items().fingerprint
     assert rubric_items().fingerprint == rubric_items().fingerprint

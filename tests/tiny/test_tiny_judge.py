@@ -83,7 +83,7 @@ def gold_of(items: ItemSet) -> np.ndarray:
     return np.array([item.gold for item in items])
 
 
-def test_the_judge_is_inconsistent_and_favours_the_first_position(judged: DecisionTable) -> None:
+def test_the_judge_is_inconsistent_and_prefers_the_first(judged: DecisionTable) -> None:
     assert 0.25 < agreement(judged, X0, X2) < 0.60
     coupled = judged.choices[:, [judged.columns[Ask(X0)], judged.columns[Ask(X2)]]]
     first = (coupled == np.array([0, 1])).mean()
@@ -95,9 +95,7 @@ def test_the_judge_has_position_bias_and_some_label_bias(judged: DecisionTable) 
     assert coupled < order < label < 0.95
 
 
-def test_the_judge_is_often_wrong_because_of_the_bias_and_seldom_otherwise(
-    judge: ItemSet, judged: DecisionTable
-) -> None:
+def test_the_judge_is_mostly_wrong_because_of_bias(judge: ItemSet, judged: DecisionTable) -> None:
     gold = gold_of(judge)
     assert judged.probs is not None
     coupled = [judged.columns[Ask(X0)], judged.columns[Ask(X2)]]

@@ -63,7 +63,7 @@ def levels_chosen(table: DecisionTable) -> FloatArray:
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_the_shipped_weights_are_those_that_the_figures_were_made_with(name: str) -> None:
+def test_the_shipped_weights_made_the_figures(name: str) -> None:
     weights = (FORMATS[name].folder / "model.safetensors").read_bytes()
     assert hashlib.sha256(weights).hexdigest() == DIGESTS[name]
 
@@ -75,7 +75,7 @@ def test_every_call_is_answered_with_a_level(table: DecisionTable) -> None:
     assert table.label_mass.min() > 0.9
 
 
-def test_levels_are_chosen_by_position_where_content_would_choose_evenly(
+def test_position_decides_where_content_is_even(
     table: DecisionTable,
 ) -> None:
     at_position = np.array([shown.order for shown in table.shown])
@@ -98,7 +98,7 @@ def test_one_order_is_right_about_half_the_time(table: DecisionTable) -> None:
     assert 0.45 < (table.choices == right[:, None])[on_level].mean() < 0.6
 
 
-def test_the_mean_over_balanced_orders_follows_the_quality_better(table: DecisionTable) -> None:
+def test_the_mean_over_balanced_orders_follows_quality_better(table: DecisionTable) -> None:
     chosen, quality = levels_chosen(table), quality_of(rubric_items())
     single = [rank_correlation(column, quality) for column in chosen.T]
     assert 0.5 < np.mean(single) < 0.9
@@ -106,7 +106,7 @@ def test_the_mean_over_balanced_orders_follows_the_quality_better(table: Decisio
     assert rank_correlation(chosen.mean(axis=1), quality) > np.mean(single) + 0.03
 
 
-def test_the_audit_finds_the_averaged_score_nearer_to_the_human_ones(judged: AuditResult) -> None:
+def test_the_audit_finds_averaged_scores_nearer_to_humans(judged: AuditResult) -> None:
     direct, average = (
         judged.metrics["methods"][name]["spearman"] for name in ("direct", "average")
     )

@@ -104,7 +104,7 @@ def test_missing_and_tied_gold_do_not_count():
         assert not {"gold_preferred", "wrong_gold"} & advice.figures.keys()
 
 
-def test_items_without_gold_are_dropped_where_gold_is_needed_and_counted():
+def test_items_without_needed_gold_are_dropped_and_counted():
     items, answers = world(800)
     some = [*items[:400], *with_gold(items[400:], ["tie"] * 400)]
     advice = advise(some, answers, answer_only=True)
@@ -115,7 +115,7 @@ def test_items_without_gold_are_dropped_where_gold_is_needed_and_counted():
     assert "only 100 of 800 questions" in few.reasons[0]
 
 
-def test_several_right_candidates_agree_but_do_not_say_how_much_gold_is_wrong():
+def test_several_right_candidates_do_not_measure_wrong_gold():
     items, answers = world(800, n=4)
     both = with_gold(items, [(item.gold, (item.gold + 1) % 4) for item in items])
     advice = advise(both, answers, answer_only=True)
@@ -150,7 +150,7 @@ def test_what_was_not_asked_is_left_out():
             advise(items, nothing, answer_only=True)
 
 
-def test_after_reasoning_answers_are_sampled_or_the_prompt_changes():
+def test_reasoned_answers_are_sampled_or_the_prompt_changes():
     items, _ = world(FEWEST)
     advice = advise(items, None, answer_only=False)
     assert (advice.objective, advice.changes) == ("rl", {"reward.consistency": "inv"})
@@ -212,7 +212,7 @@ def test_what_is_advised_can_be_trained(name):
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_every_share_in_a_reason_is_a_figure_and_every_state_has_its_evidence(seed):
+def test_every_share_and_state_of_a_reason_has_its_figure(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.choice([2, 4]))
     items, answers = world(
@@ -262,14 +262,14 @@ def test_agreement_and_its_interval_by_hand():
     assert figures["mass"] == pytest.approx(1.0)
 
 
-def test_an_average_that_is_never_sure_does_not_make_wrong_gold_clean():
+def test_an_average_that_is_never_sure_cleans_no_gold():
     advice = advise(*WORLDS["never sure, wrong in part"][0], answer_only=True)
     assert advice.figures["wrong_gold_high"] < CLEAN  # the interval alone would call it clean
     assert advice.figures["surest_contradicted"] >= CLEAN
     assert "160 questions where the model's average is surest" in advice.reasons[0]
 
 
-def test_where_the_average_is_surest_is_where_the_first_leads_the_second_by_most():
+def test_the_surest_question_has_the_largest_lead():
     logits = np.zeros((21, 3))
     logits[[4, 9, 17]] = [(5.0, 4.9, 0.0), (0.0, 3.0, 1.0), (1.0, 0.0, 4.0)]  # leads .1, 2 and 3
     logits[0, 0] = 1.5
@@ -282,7 +282,7 @@ def test_where_the_average_is_surest_is_where_the_first_leads_the_second_by_most
 # --- how much gold is wrong, and the temperature ----------------------------------------------
 
 
-def test_the_interval_of_the_share_is_that_of_the_profile_likelihood():
+def test_the_interval_of_a_share_is_its_profile_likelihoods():
     # all items alike and surer than any temperature undoes: a share of 30 of 100 contradicted
     logits = np.array([[6000.0, 0.0]] * 100)
     share = wrong_gold(logits, [0] * 70 + [1] * 30)
@@ -296,7 +296,7 @@ def test_the_interval_of_the_share_is_that_of_the_profile_likelihood():
     assert share.low < 0.3 < share.high
 
 
-def test_where_all_items_are_close_nothing_is_learned_about_the_share():
+def test_close_items_teach_nothing_about_the_share():
     rng = np.random.default_rng(1)
     logits = rng.normal(size=(400, 2)) * 0.3
     gold = (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
@@ -323,14 +323,14 @@ def test_the_share_does_not_depend_on_how_sure_the_average_is(temperature, n):
 
 
 @pytest.mark.parametrize("temperature", [0.5, 2.0])
-def test_a_temperature_moves_towards_the_right_one_and_not_beyond(temperature):
+def test_a_temperature_moves_towards_the_right_one_only(temperature):
     chosen = shared_temperature(*calibrated_at(temperature))
     nearer, further = sorted((chosen, temperature), key=lambda tau: abs(np.log(tau)))
     assert (nearer, further) == (chosen, temperature)
     assert abs(np.log(chosen)) > 0.5 * abs(np.log(temperature))
 
 
-def test_a_temperature_stays_where_wrong_gold_and_a_wrong_average_speak_against_each_other():
+def test_a_temperature_stays_where_gold_and_average_conflict():
     # right at .5: gold taken as right asks for a flatter average, taken as wrong for a sharper one
     assert shared_temperature(*calibrated_at(0.6, wrong=0.35)) == 1.0
     assert shared_temperature(*calibrated_at(1.0)) == 1.0
@@ -344,7 +344,7 @@ def test_few_items_leave_the_temperature_alone():
     assert own_temperature(items[1:], answers) == 1.0
 
 
-def test_gold_is_compared_once_a_question_with_one_right_candidate_of_one_number():
+def test_gold_is_compared_once_per_question_of_one_answer():
     choices = [0, 1] * (ENOUGH_GOLD // 2)
     pairs, fours = items_of(choices), items_of([2, (0, 1)], 4)
     fours = [msgspec.structs.replace(item, id=f"four-{item.id}") for item in fours]

@@ -27,7 +27,7 @@ def test_equal_rewards_are_told_once():
     assert raised(steps([0.5] * 12, [1.0] * 12)) == [None] * (RECENT - 1) + [EQUAL] + [None] * 7
 
 
-def test_where_nothing_is_read_that_is_told_and_not_what_follows_from_it():
+def test_unread_answers_are_reported_without_conclusions():
     assert raised(steps([1.0] * 12, [1.0] * 12)) == [None] * (RECENT - 1) + [UNPARSED] + [None] * 7
 
 
@@ -47,7 +47,7 @@ def test_checks_and_objectives_without_groups_raise_nothing():
 
 
 @pytest.mark.parametrize("between", [{"held_out/accuracy": 0.5}, {"loss": 0.0}])
-def test_lines_that_say_nothing_of_responses_do_not_begin_the_count_anew(between):
+def test_lines_without_responses_do_not_restart_the_count(between):
     lines = [line for step in steps([1.0] * 12, [1.0] * 12) for line in (step, between)]
     assert [text for text in raised(lines) if text] == [UNPARSED]
     assert raised(lines)[2 * (RECENT - 1)] == UNPARSED
@@ -81,7 +81,7 @@ def test_few_groups_a_step_need_more_steps_before_an_alarm(items, steps):
     assert f"last {steps} logged" in said[steps - 1]
 
 
-def test_a_gradient_of_nothing_is_told_unless_another_alarm_explains_it():
+def test_a_zero_gradient_is_told_unless_explained():
     assert raised([{"loss": 1.0, "grad_norm": 0.0}] * 7) == [None] * (RECENT - 1) + [
         FLAT,
         None,
@@ -92,7 +92,7 @@ def test_a_gradient_of_nothing_is_told_unless_another_alarm_explains_it():
     assert [text for text in raised(lines) if text] == [EQUAL]
 
 
-def test_a_model_that_never_answers_with_a_label_is_told_to_learn_nothing(tmp_path):
+def test_a_model_that_names_no_label_is_told_to_learn_nothing(tmp_path):
     model = save_word_model(tmp_path / "model", pull=-1e4)
     alone = {"optimiser_beta": "0", "optimiser_entropy": "0", "target_distill": "0"}
     recipe = small_recipe(optimiser_steps="6", optimiser_items_per_step="8", **alone)

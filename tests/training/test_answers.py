@@ -134,7 +134,7 @@ def test_two_processes_share_the_work_and_answer_like_one(wavering_model, tmp_pa
     assert ranks[0]["after"]["held_out/items"] == 4
 
 
-def test_a_check_that_fails_on_one_process_fails_on_all_and_stops_none(word_model, tmp_path):
+def test_a_check_that_fails_on_one_process_stops_none(word_model, tmp_path):
     settings = {**SETTINGS, "items": 12, "run_check_every": "1", "fails": True}
     ranks, told = answer_in_two(word_model, tmp_path, settings, {})
     assert [(rank["steps"], rank["after"]) for rank in ranks] == [(2, {}), (2, {})]

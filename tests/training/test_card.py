@@ -99,7 +99,7 @@ def test_nothing_of_the_machine_is_in_the_card():
     assert "node7" not in card
 
 
-def test_values_that_markdown_would_read_as_its_own_stand_as_code():
+def test_values_like_markdown_stand_as_code():
     recipe = {"prompt.think_tags": ["<think>", "</think>"], "pif.separator": "\n", "a.b": "x|y"}
     card = card_of(HUB, recipe)
     assert '| recipe.prompt.think_tags | `["<think>", "</think>"]` |' in card

@@ -115,7 +115,7 @@ def test_a_changed_byte_in_any_file_prevents_resuming(whole, tmp_path):
     assert len(files) > 5
 
 
-def test_a_checkpoint_of_two_processes_needs_the_random_numbers_of_both(whole, tmp_path):
+def test_a_checkpoint_needs_random_numbers_of_both_processes(whole, tmp_path):
     out, _ = whole
     at = tmp_path / "checkpoint-4"
     shutil.copytree(out / at.name, at)
@@ -208,9 +208,7 @@ def test_a_kill_while_the_result_is_saved_is_made_good(whole, tmp_path, kept):
     assert result_of(tmp_path / "run") == result_of(out)
 
 
-def test_a_kill_before_old_checkpoints_are_taken_away_is_made_good(
-    word_model, tmp_path, monkeypatch
-):
+def test_a_kill_before_old_checkpoints_go_is_repaired(word_model, tmp_path, monkeypatch):
     def die(folder, step):
         if folder.checkpoint(step).exists():
             raise KeyboardInterrupt

@@ -32,7 +32,7 @@ def test_a_group_is_the_papers_set_of_orders_in_consecutive_rows():
     assert [row.presentation for row in groups.rows] == [0, 1, 2, 3, 4] * 3
 
 
-def test_prompts_show_the_candidates_in_their_order_and_never_the_gold():
+def test_prompts_show_candidates_in_order_and_never_gold():
     item = Item(id="x", task=Task.MCQ, prompt="?", candidates=("one", "two", "three"), gold=2)
     other = Item(id="x", task=Task.MCQ, prompt="?", candidates=("one", "two", "three"), gold=0)
     rows = build_groups([item], DataTable(), PromptTable()).rows
@@ -57,7 +57,7 @@ def test_a_group_of_one_is_refused():
         group_presentations(DataTable(orders="identity"), 4)
 
 
-def test_an_item_with_one_overlong_presentation_is_dropped_as_a_whole():
+def test_an_item_with_an_overlong_presentation_is_dropped_whole():
     def count(messages):  # the second presentation of q1 is too long
         text = messages[-1].content
         return 99 if "longest" in text and text.index("longest") < text.index("red") else 10
@@ -97,7 +97,7 @@ def test_missing_gold_stops_before_anything_else_or_is_counted(gold, what):
     assert (groups.counts.without_gold, groups.counts.kept) == (1, 2)
 
 
-def test_groups_of_different_sizes_are_refused_with_the_counts_and_a_way_out():
+def test_groups_of_different_sizes_are_refused_with_a_remedy():
     items = [
         *colour_items(2, n=4),
         Item(id="x", task=Task.MCQ, prompt="?", candidates=("a", "b", "c"), gold=0),
@@ -134,7 +134,7 @@ def test_candidates_that_differ_in_case_alone_are_different():
     assert build_groups([item], DataTable(), PromptTable()).counts.identical == 0
 
 
-def test_items_with_different_numbers_of_candidates_train_together():
+def test_different_numbers_of_candidates_train_together():
     items = [
         *colour_items(2, n=4),
         Item(id="x", task=Task.MCQ, prompt="?", candidates=("a", "b", "c"), gold=(0, 2)),
@@ -158,7 +158,7 @@ def test_items_that_may_not_be_permuted_are_left_out_and_counted():
     )
 
 
-def test_held_out_items_depend_on_ids_and_seed_and_are_not_trained_on():
+def test_held_out_items_depend_on_ids_and_seed():
     items = colour_items(20)
     first = build_groups(items, DataTable(held_out=5), PromptTable())
     again = build_groups(items[::-1], DataTable(held_out=5), PromptTable())
@@ -211,7 +211,7 @@ def test_the_filter_asks_both_orders_or_the_cyclic_ones():
     assert [ask.presentation.order[0] for ask in filter_asks(4)] == [0, 1, 2, 3]
 
 
-def test_the_filter_keeps_the_items_with_more_than_one_distinct_candidate():
+def test_the_filter_keeps_items_with_two_distinct_answers():
     items = colour_items(6)
     fates = [(0, 1), (1, 1), (0, None), (None, None), (0,), ("tie", 0)]
     decisions = [
@@ -231,7 +231,7 @@ def test_unparsed_answers_count_as_distinct_only_if_asked_for():
     assert keep_inconsistent(items, decisions, count_unparsed=True).report.kept == 1
 
 
-def test_evaluation_items_never_pass_the_filter_whatever_their_id_and_order():
+def test_evaluation_items_never_pass_the_filter():
     item = colour_items(1)[0]
     same = Item(
         id="elsewhere",
@@ -292,7 +292,7 @@ def test_the_real_training_files_load_and_group(name, count, gold, presentations
     assert groups.n_presentations == presentations
 
 
-def test_layouts_that_orders_cannot_have_are_refused_and_the_default_gives_way():
+def test_impossible_layouts_are_refused_and_the_default_yields():
     shown = group_presentations(DataTable(orders="graeco-latin"), 4, layouts="all")
     assert shown == group_presentations(DataTable(orders="graeco-latin", layouts="coupled"), 4)
     with pytest.raises(UsageError, match=r'data\.layouts "all" does not work with.*cyclic'):

@@ -36,7 +36,7 @@ def planned(objective, items, model, *, n=2, consistency=None, advantage=None, *
 # --- items without gold -----------------------------------------------------------------------
 
 
-def test_plain_questions_of_a_table_are_distilled_and_no_accuracy_is_made_up(word_model, tmp_path):
+def test_questions_without_gold_are_distilled_without_accuracy(word_model, tmp_path):
     rows = [f"q{item.id},{item.prompt},{','.join(item.candidates)}" for item in colour_items(12)]
     table = tmp_path / "questions.csv"
     table.write_text("\n".join(["id,prompt,candidate_0,candidate_1", *rows]) + "\n")
@@ -104,7 +104,7 @@ def test_gold_changes_the_temperature_alone(word_model, tmp_path):
     assert np.array_equal(fixed, plain)
 
 
-def test_the_target_is_the_same_for_all_layouts_and_cancels_what_a_slot_adds(tmp_path):
+def test_the_target_is_equal_for_all_layouts(tmp_path):
     """Of a base that answers by place and label alone, every average is undecided."""
     import torch
     from transformers import AutoModelForCausalLM
@@ -150,7 +150,7 @@ def test_base_answers_are_by_item_and_view_whatever_the_sizes(word_model, tmp_pa
         np.testing.assert_allclose(example.target, own, atol=1e-6)
 
 
-def test_the_tiny_judge_learns_without_labels_what_its_average_says(tmp_path):
+def test_the_tiny_judge_learns_its_own_average_without_labels(tmp_path):
     changes = {
         "data.held_out": "100",
         "optimiser.steps": "30",
@@ -178,7 +178,7 @@ def test_the_tiny_judge_learns_without_labels_what_its_average_says(tmp_path):
 # --- gold that may be wrong -------------------------------------------------------------------
 
 
-def test_sft_weighs_gold_against_the_average_and_splits_what_several_share(word_model, tmp_path):
+def test_sft_weighs_gold_against_the_average_and_shares_it(word_model, tmp_path):
     items = colour_items(40)
     plain = planned("sft", items, word_model)
     gold = OBJECTIVES.load("sft").build(plan := plain, tmp_path / "gold").train_dataset
@@ -216,7 +216,7 @@ def gold_mask(item):
 
 
 @pytest.mark.parametrize("objective", OBJECTIVE_NAMES)
-def test_a_prompt_that_asks_for_reasoning_is_refused_with_the_remedy(tmp_path, objective):
+def test_a_reasoning_prompt_is_refused_with_a_remedy(tmp_path, objective):
     model = save_word_model(tmp_path / "model", context=1024)
     (model / "prompt_template.jinja").unlink()
     changes = {"prompt_style": "reasoning", "data_max_prompt_tokens": "900"}
@@ -224,7 +224,7 @@ def test_a_prompt_that_asks_for_reasoning_is_refused_with_the_remedy(tmp_path, o
         planned(objective, colour_items(4), model, **changes)
 
 
-def test_a_reward_without_an_expectation_is_refused_with_the_remedy(word_model):
+def test_a_reward_without_expectation_is_refused(word_model):
     with pytest.raises(UsageError, match=r"no expectation for 2 presentations: .*--reward inv"):
         planned("rl-exact", colour_items(4), word_model, consistency="mode")
     with pytest.raises(UsageError, match=r"no expectation for 5 presentations: .*columnwise"):
@@ -251,7 +251,7 @@ def test_a_plan_says_what_a_run_does(word_model, objective):
     assert plan.record["reward"] is None or plan.record["reward"]["consistency"] == "inv"
 
 
-def test_a_temperature_that_is_given_is_that_of_the_share_of_wrong_gold():
+def test_a_given_temperature_serves_the_share_of_wrong_gold():
     from unswayed.training.targets import compared, estimated_noise, noise_of_gold
 
     items = colour_items(300)

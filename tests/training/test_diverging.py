@@ -46,12 +46,12 @@ def broken_model(tmp_path):
     return model
 
 
-def test_a_base_that_computes_no_numbers_is_told_at_the_first_step(broken_model, tmp_path):
+def test_a_base_of_nan_is_reported_at_the_first_step(broken_model, tmp_path):
     said = refused("rl-exact", broken_model, tmp_path / "out", **ALONE)
     assert said.startswith("step 1 of 2: loss is nan")
 
 
-def test_a_base_that_answers_in_no_numbers_is_told_before_training(broken_model, tmp_path):
+def test_a_base_of_nan_is_reported_before_training(broken_model, tmp_path):
     recipe = small_recipe()
     with pytest.raises(BackendError, match=r"12 calls failed.*such as q.*weights are damaged"):
         trained("distill", ITEMS, model=str(broken_model), recipe=recipe, out=tmp_path / "out")

@@ -65,7 +65,7 @@ def test_an_unbiased_judge_gets_no_bias():
         assert expected_drift(1.0, 0.0, 0.8, settings).bias == pytest.approx(0, abs=1e-12)
 
 
-def test_r_con_sharpens_an_unbiased_judge_and_the_invariance_reward_does_not():
+def test_r_con_sharpens_an_unbiased_judge_and_inv_does_not():
     con = expected_drift(1.0, 0.0, 0.5, ESTIMATORS["PA-GRPO"]).content
     inv = expected_drift(
         1.0, 0.0, 0.5, replace(ESTIMATORS["PA-GRPO"], consistency="inv", lam=1.0)

@@ -153,14 +153,14 @@ def test_expectations_follow_a_renaming_of_the_candidates(name):
     np.testing.assert_allclose(found, reward.expectation(p, right)[..., order], atol=1e-12)
 
 
-def test_distillation_is_cross_entropy_to_one_target_for_all_presentations():
+def test_distillation_is_cross_entropy_to_one_target():
     log_p = torch.tensor([[[0.6, 0.3], [0.2, 0.7]]], dtype=torch.float64).log()
     target = torch.tensor([[0.25, 0.75]], dtype=torch.float64)
     by_hand = -(0.25 * np.log(0.6) + 0.75 * np.log(0.3) + 0.25 * np.log(0.2) + 0.75 * np.log(0.7))
     assert distillation_loss(log_p, target).item() == pytest.approx(by_hand / 2)
 
 
-def test_additive_position_and_label_bias_cancel_in_the_mean_of_the_logits():
+def test_additive_biases_cancel_in_the_mean_of_logits():
     rng = np.random.default_rng(0)
     content, slot = rng.normal(size=4), rng.normal(size=4) * 3
     rotations = [np.roll(np.arange(4), -shift) for shift in range(4)]
@@ -183,7 +183,7 @@ def test_the_share_of_wrong_gold_is_recovered(epsilon, n):
     assert noise_of_gold(logits, gold) == GoldNoise(1.0, epsilon)
 
 
-def test_gold_that_may_be_wrong_is_weighed_against_the_models_average():
+def test_doubtful_gold_is_weighed_against_the_average():
     own = np.array([[0.9, 0.1], [0.5, 0.5]])
     found = gold_targets(np.array([1, 1]), 2, own=own, epsilon=0.2)
     # 0.1 * 0.8 against 0.9 * 0.2

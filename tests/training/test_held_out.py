@@ -73,9 +73,7 @@ def test_a_figure_is_read_with_its_interval():
         ("pif", {"run_check_every": "10"}, 5),
     ],
 )
-def test_a_check_asks_a_quarter_of_what_is_trained_on_between_two(
-    word_model, objective, changes, count
-):
+def test_a_check_asks_a_quarter_of_the_trained_responses(word_model, objective, changes, count):
     plan = plan_training(
         objective,
         colour_items(40),
@@ -197,9 +195,7 @@ def test_a_failed_check_costs_its_figures_and_nothing_else(word_model, tmp_path,
     assert weights[0] == weights[1]
 
 
-def test_a_last_check_that_fails_leaves_a_finished_run_without_its_figures(
-    word_model, tmp_path, monkeypatch
-):
+def test_a_failed_last_check_leaves_a_finished_run(word_model, tmp_path, monkeypatch):
     def fail(trainer):
         if trainer.state.global_step == 2:
             raise MemoryError
@@ -226,9 +222,7 @@ def test_ctrl_c_in_check_does_not_fail_the_check(word_model, tmp_path, monkeypat
         trained("pa-grpo", colour_items(14), model=str(word_model), recipe=recipe, out=tmp_path)
 
 
-def test_a_run_that_ended_between_checkpoint_and_check_makes_up_for_it(
-    word_model, tmp_path, monkeypatch
-):
+def test_a_run_ended_before_a_check_makes_it_later(word_model, tmp_path, monkeypatch):
     def die(trainer):
         if trainer.state.global_step == 2:
             raise KeyboardInterrupt
@@ -249,9 +243,7 @@ def test_a_run_that_ended_between_checkpoint_and_check_makes_up_for_it(
     assert (result.before["held_out/items"], result.after["held_out/items"]) == (4, 4)
 
 
-def test_a_run_that_ended_after_its_last_check_does_not_say_it_twice(
-    word_model, tmp_path, monkeypatch
-):
+def test_a_run_ended_after_its_last_check_reports_once(word_model, tmp_path, monkeypatch):
     def die(folder):
         raise KeyboardInterrupt
 
@@ -287,7 +279,7 @@ def test_figures_are_in_tensorboard_too(word_model, tmp_path):
     assert sorted(logged) == [0, 2, 3]
 
 
-def test_checks_do_not_empty_the_figures_of_steps_that_are_logged_together(word_model, tmp_path):
+def test_checks_keep_the_figures_of_steps_logged_together(word_model, tmp_path):
     lines = {}
     for every in ("0", "1"):
         recipe = small_recipe(

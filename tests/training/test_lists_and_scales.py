@@ -59,7 +59,7 @@ def scorer(items: list[Item], *, samples: int = 1) -> GroupScorer:
 # --- scales -----------------------------------------------------------------------------------
 
 
-def test_a_scale_is_trained_on_the_level_that_has_the_human_score() -> None:
+def test_a_scale_trains_the_level_of_the_human_score() -> None:
     groups = build_groups([scale(0), scale(1, 1)], DataTable(), PromptTable())
     assert groups.numbers == (3,)
     assert groups.views[3] == presentations("structured", 3)
@@ -67,7 +67,7 @@ def test_a_scale_is_trained_on_the_level_that_has_the_human_score() -> None:
     assert groups.answer_only
 
 
-def test_a_human_score_between_levels_stops_or_is_dropped_and_counted() -> None:
+def test_a_score_between_levels_stops_or_is_dropped() -> None:
     items = [scale(0), scale(1, 3.5), scale(2, None)]
     with pytest.raises(ItemError, match=r"r1: gold 3\.5 is the value of no level; 2 of 3 items"):
         build_groups(items, DataTable(), PromptTable())
@@ -76,7 +76,7 @@ def test_a_human_score_between_levels_stops_or_is_dropped_and_counted() -> None:
     assert groups.counts.without_gold == 2
 
 
-def test_rewards_of_a_scale_follow_the_level_whatever_label_it_has() -> None:
+def test_rewards_of_a_scale_follow_the_level() -> None:
     scored = scorer([scale(0)])
     groups = scored.groups
     right = [groups.symbols[row.shown.label_of_candidate(2)] for row in groups.rows]
@@ -134,7 +134,7 @@ def test_reasoning_before_the_object_is_counted() -> None:
     assert read(text, ABC) == (1, True, 5)
 
 
-def test_rewards_of_a_list_follow_the_best_answer_whatever_place_it_has() -> None:
+def test_rewards_of_a_list_follow_the_best_answer() -> None:
     scored = scorer([ranked(0)])
     groups = scored.groups
     assert groups.rows[0].max_tokens > 3 * 100  # room for the whole object
@@ -154,7 +154,7 @@ def test_rewards_of_a_list_follow_the_best_answer_whatever_place_it_has() -> Non
     assert (rewards.accuracy.ravel()[1:] == 1).all()
 
 
-def test_lists_are_planned_by_every_objective_that_rewards_and_refused_by_pif(word_model) -> None:
+def test_every_objective_plans_lists_and_pif_refuses_them(word_model) -> None:
     recipe = small_recipe(4, task="listwise", run_micro_batch="8")
     items = [ranked(number) for number in range(4)]
     for objective in ("pa-grpo", "grpo", "rl"):

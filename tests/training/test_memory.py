@@ -8,9 +8,17 @@ import pytest
 from small_models import WORDS, colour_items, save_word_model, small_recipe
 
 from unswayed.training import memory
-from unswayed.training.architecture import Architecture, build_skeleton, shape_of, skeleton_of
+from unswayed.training.architecture import Architecture, build_skeleton, shape_of
 from unswayed.training.devices import Device
-from unswayed.training.memory import MEASURED, Demand, advice, described, estimate_memory
+from unswayed.training.memory import (
+    MEASURED,
+    REMEDIES,
+    Demand,
+    advice,
+    described,
+    estimate_memory,
+    phases_of,
+)
 from unswayed.training.planning import plan_training
 from unswayed.training.processes import Sharding
 from unswayed.training.table import OBJECTIVES
@@ -54,7 +62,12 @@ def large_config(name):
 
 
 def shape_by_name(name, **changes):
-    return shape_of(skeleton_of(large_config(name)), small_recipe(2, **changes), sampled=True)
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(large_config(name))
+    return shape_of(model, small_recipe(2, **changes), sampled=True)
 
 
 def demand(shape, **changes):
@@ -160,38 +173,38 @@ def test_counts_equal_those_of_the_loaded_model(tmp_path, kind, lora):
 # --- terms, by hand ---------------------------------------------------------------------------
 
 
+LASTING = ("weights", "gradients", "states", "reference", "vllm")
+
+
+def lasting(demand):
+    """The terms that are in every phase of a step, in the order of `LASTING`."""
+    phases = phases_of(demand)
+    shared = set.intersection(*(set(phases[name]) for name in ("learning", "updating", "sampling")))
+    assert shared == set(LASTING)
+    return tuple(phases["updating"][name] for name in LASTING)
+
+
 def test_what_lasts_is_cut_into_its_parts():
     full = demand(TINY, loaded=4, keeps_reference=True, vllm=0.5)
-    assert estimate_memory(full).lasting == {
-        "weights": 4000,
-        "gradients": 4000,
-        "states": 8000,
-        "reference": 4000,
-        "vllm": 40 * GB,
-    }
+    assert lasting(full) == (4000, 4000, 8000, 4000, 40 * GB)
     parts = Sharding(name="ZeRO-3", processes=4, weights=4, gradients=4, states=4)
-    cut = estimate_memory(dataclasses.replace(full, sharding=parts, vllm=0.0)).lasting
-    assert cut == {
-        "weights": 1000,
-        "gradients": 1000,
-        "states": 2000,
-        "reference": 1000,
-        "vllm": 0,
-    }
+    cut = dataclasses.replace(full, sharding=parts, vllm=0.0)
+    assert lasting(cut) == (1000, 1000, 2000, 1000, 0)
     doubled = dataclasses.replace(full, sharding=Sharding(processes=4))
-    assert estimate_memory(doubled).lasting["gradients"] == 8000
+    assert lasting(doubled)[1] == 8000
 
 
 def test_an_adapter_has_gradients_and_states_of_its_own_alone():
     shape = dataclasses.replace(TINY, adapter=50, adapted=60)
-    lasting = estimate_memory(demand(shape)).lasting
-    assert (lasting["weights"], lasting["gradients"], lasting["states"]) == (2200, 200, 400)
+    assert lasting(demand(shape)) == (2200, 200, 400, 0, 0)
 
 
 def test_what_passes_follows_the_formula():
-    passing = estimate_memory(
-        demand(TINY, sequences=3, prompt=3, response=2, sampled_at_once=7, loaded=4)
-    ).passing
+    full = demand(TINY, sequences=3, prompt=3, response=2, sampled_at_once=7, loaded=4)
+    passing = {
+        phase: {name: size for name, size in terms.items() if name not in LASTING}
+        for phase, terms in phases_of(full).items()
+    }
     tokens = 15
     layer = 2 * 3 * 25 + tokens * (8 * 16 + 2 * (2 * 8 + 16) + 2 * (4 * 8) + 2 * (3 * 16))
     assert passing["learning"] == {
@@ -202,6 +215,7 @@ def test_what_passes_follows_the_formula():
     }
     assert passing["updating"] == {"update": 4000}
     assert passing["sampling"] == {"gathered": 0, "cache": 4 * (2 * 2 * 2 * 2) * 7 * 5}
+    assert {name for terms in phases_of(full).values() for name in terms} == set(REMEDIES)
 
 
 def test_checkpointing_fusion_and_small_batches_save_memory():
@@ -333,7 +347,8 @@ def test_the_32b_model_needs_shards():
     shape = shape_by_name("Qwen3-32B", lora="{rank = 32, alpha = 64}")
     whole = demand(shape, sequences=2, vllm=0.4, tensor_parallel=4)
     assert not estimate_memory(whole).fits
-    assert "Shard it over 8 GPUs (the shipped FSDP2 launch file): then about" in advice(whole)
+    assert advice(whole).startswith("does not fit: about 117 GB per GPU of 80 GB")
+    assert "Largest terms: weights 66.6 GB: shard over more GPUs (the ship" in advice(whole)
     parts = Sharding(name="FSDP2", processes=8, weights=8, gradients=8, states=8)
     sharded = dataclasses.replace(whole, sharding=parts)
     assert estimate_memory(sharded).fits
@@ -350,24 +365,14 @@ def test_the_base_answers_whole_on_the_first_process():
     assert estimate_memory(asking).peak == pytest.approx(65.5e9, rel=0.01)
     assert "on the first process before training, where the base answers" in advice(asking)
     small = dataclasses.replace(asking, device=asking.device._replace(size=40 * 10**9))
-    assert "Sharding does not divide it" in advice(small)
+    assert "GB: use a smaller model, for sharding does not divide it." in advice(small)
 
 
-def test_advice_takes_the_cheapest_change_that_is_enough():
-    shape = shape_by_name("Qwen3-8B", lora="{rank = 32, alpha = 64}")
-    text = advice(demand(shape, sequences=32))
-    assert text.startswith("does not fit: about ")
-    assert "Set run.micro_batch = 1: then about" in text
-    assert "FSDP2" not in text
-
-
-def test_advice_adds_changes_where_none_alone_is_enough_and_says_where_none_is():
-    shape = shape_by_name("Qwen3-32B")
-    both = advice(demand(shape, loaded=4, keeps_reference=True, sequences=16, vllm=0.3))
-    assert "saves" in both
-    assert "shard it over 8 GPUs" in both
-    small = Device(10 * GB, "per GPU of 10 GB")
-    assert "still too much" in advice(demand(shape, loaded=4, device=small))
+def test_advice_names_what_lowers_the_largest_terms():
+    text = advice(demand(shape_by_name("Qwen3-8B", lora="{rank = 32, alpha = 64}"), sequences=32))
+    _, _, named = text.partition(" Largest terms: ")
+    assert [term.split()[0] for term in named.split("; ")] == ["activations", "weights"]
+    assert "GB: lower run.micro_batch, and set run.gradient_checkpointing = true;" in named
 
 
 def test_vllm_without_room_for_sequence_is_reported():

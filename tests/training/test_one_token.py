@@ -78,7 +78,7 @@ def log_p_of(trainer, examples):
 
 @pytest.mark.parametrize("kind", ["llama", "qwen3"])
 @pytest.mark.parametrize("left_out", [(), ("logits_to_keep",)], ids=["last token", "all tokens"])
-def test_a_trainer_computes_the_probabilities_that_an_audit_asks_for(tmp_path, kind, left_out):
+def test_a_trainer_computes_the_probabilities_of_an_audit(tmp_path, kind, left_out):
     model = save_word_model(tmp_path / "model", kind=kind, tied=kind == "qwen3")
     trainer = built(model, tmp_path / "out", **MIXED)
     examples = trainer.train_dataset
@@ -97,7 +97,7 @@ def test_a_trainer_computes_the_probabilities_that_an_audit_asks_for(tmp_path, k
         assert np.isfinite(row).all()
 
 
-def test_the_spellings_of_a_label_are_summed_as_an_audit_sums_them(word_model):
+def test_spellings_of_a_label_are_summed_as_in_an_audit(word_model):
     from transformers import AutoModelForCausalLM
 
     model = AutoModelForCausalLM.from_pretrained(word_model).eval()
@@ -172,7 +172,7 @@ def test_the_gradient_of_a_step_is_the_mean_of_sampled_gradients(word_model, tmp
     assert largest_difference(exact, sampled) < 1e-5 * max(1.0, largest(exact))
 
 
-def test_the_force_of_inv_is_that_of_less_variance_through_the_model(word_model, tmp_path):
+def test_the_gradient_of_inv_reduces_variance(word_model, tmp_path):
     changes = {**ALONE, **MIXED}
     with_lam = [
         gradients(trainer, trainer.train_dataset)[1]
@@ -250,7 +250,7 @@ def test_sft_adds_the_variance_to_the_cross_entropy(word_model, tmp_path):
 
 
 @pytest.mark.parametrize("objective", ["rl-exact", "distill", "sft"])
-def test_items_of_other_sizes_beside_it_change_nothing_for_an_item(word_model, tmp_path, objective):
+def test_items_of_other_sizes_change_nothing_for_an_item(word_model, tmp_path, objective):
     extra = {"target_invariance": "0.5"} if objective == "sft" else {}
     trainer = built(word_model, tmp_path, objective=objective, **MIXED, **extra)
     examples = trainer.train_dataset

@@ -70,7 +70,7 @@ def test_the_positive_is_gold_with_the_symbol_it_is_shown_with(word_model):
         assert symbol == ["ABCD"[row.shown.order.index(item.gold)]]
 
 
-def test_negatives_are_distinct_pairs_of_a_symbol_and_a_wrong_content(word_model):
+def test_negatives_pair_a_symbol_with_a_wrong_content(word_model):
     tokenizer, groups, found = built(word_model, colour_items(4, n=4), Pif(separator=" : "))
     for row, example in zip(groups.rows, found, strict=True):
         item = next(item for item in groups.items if item.id == row.item_id)
@@ -89,7 +89,7 @@ def test_two_candidates_have_two_negatives_and_items_keep_theirs(word_model):
     assert fewer == found[:2]
 
 
-def test_items_with_several_right_candidates_bound_the_negatives_of_all(word_model):
+def test_several_right_candidates_bound_all_negatives(word_model):
     several = [
         Item(id="m0", task=Task.MCQ, prompt="1", candidates=("red", "blue", "green"), gold=(0, 2)),
         Item(id="m1", task=Task.MCQ, prompt="2", candidates=("red", "blue", "green"), gold=1),

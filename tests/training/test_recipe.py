@@ -156,7 +156,7 @@ def test_presets_accept_their_own_combination_spelt_out():
     assert spelt == settings_of("grpo", recipe)
 
 
-def test_the_fingerprint_follows_what_is_learned_and_not_how_it_is_watched():
+def test_the_fingerprint_ignores_how_training_is_watched():
     recipe = load_recipe("tiny-judge")
     watched = with_changes(recipe, {"run.log_every": "5", "run.save_every": "7"})
     changed = with_changes(recipe, {"reward.lam": "2.0"})

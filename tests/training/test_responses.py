@@ -45,7 +45,7 @@ def test_reasoning_answers(text, label, well_formed, characters):
     assert REASONING(text, AB) == (label, well_formed, characters)
 
 
-def test_candidates_that_contain_tags_in_the_reasoning_do_not_decide():
+def test_tags_of_candidates_in_the_reasoning_do_not_decide():
     text = "<think>It says <answer>A</answer>, wrongly.</think><answer>B</answer>"
     assert REASONING(text, AB).label == 1
 

@@ -81,7 +81,7 @@ def test_the_worked_example_end_to_end():
 # --- parts of the reward ----------------------------------------------------------------------
 
 
-def test_accuracy_takes_any_of_several_right_candidates_and_never_an_unparsed_answer():
+def test_accuracy_takes_any_right_candidate_and_no_unparsed_one():
     right = rewards.right_mask([0, 2], 3)
     assert rewards.accuracy_reward([[0, 1], [2, -1]], right).tolist() == [[1, -1], [1, -1]]
 
@@ -92,13 +92,13 @@ def test_two_presentations_are_compared_sample_by_sample():
     assert found.tolist() == [[1, -1, -1, 1]] * 2
 
 
-def test_more_presentations_are_compared_with_the_unique_mode_of_all_samples():
+def test_many_presentations_compare_with_the_unique_mode():
     # Counts over all ten: candidate 2 six times, 0, 1, 3 once, one unparsed.
     found = rewards.consistency_reward([[2, 2], [2, 0], [2, 3], [-1, 2], [1, 2]], 4)
     assert found.tolist() == [[1, 1], [1, -1], [1, -1], [-1, 1], [-1, 1]]
 
 
-def test_nobody_is_consistent_when_two_candidates_share_the_highest_count():
+def test_two_highest_counts_make_nobody_consistent():
     # 0 and 1 three times each, 2 and 3 twice.
     found = rewards.consistency_reward([[0, 0], [1, 1], [0, 1], [2, 3], [3, 2]], 4)
     assert (found == -1).all()
@@ -116,7 +116,7 @@ def test_columnwise_needs_more_than_half_of_the_presentations():
     assert found.tolist() == [[1, -1], [1, -1], [1, -1], [-1, -1], [-1, -1]]
 
 
-def test_length_band_is_inclusive_and_an_unparsed_answer_is_never_rewarded():
+def test_the_length_band_is_inclusive_for_parsed_answers():
     z = [[0, 0, 0, 0, -1]]
     found = rewards.length_reward(z, [[499, 500, 5000, 5001, 900]], band=(500, 5000))
     np.testing.assert_allclose(found, [[-0.1, 0.1, 0.1, -0.1, -0.1]])
@@ -136,7 +136,7 @@ def test_invariance_reward_by_hand():
     np.testing.assert_allclose(found, [[-1, -1], [2, 0]])
 
 
-def test_invariance_reward_is_zero_where_every_answer_is_the_same():
+def test_the_invariance_reward_of_equal_answers_is_zero():
     assert not rewards.invariance_reward(np.ones((5, 2), int), 4).any()
 
 
@@ -149,7 +149,7 @@ def test_a_group_below_delta_gets_advantage_zero():
     assert rewards.group_advantage(nearly, delta=0.0).any()
 
 
-def test_rewards_equal_in_decimal_give_zero_even_where_their_float32_sums_differ():
+def test_rewards_equal_in_decimal_give_zero_in_float32():
     # The same four parts added in two orders differ in the last bit.
     one, other = 1 + 0.1 + 0.3 + 1, 1 + (0.3 + (0.1 + 1))
     block = np.array([[one, other], [one, other]])
@@ -304,7 +304,7 @@ def test_lengths_matter_to_the_length_reward_only(block, chosen):
     assert (before.advantages == after.advantages).all()
 
 
-def test_response_lengths_that_mislead_the_authors_code_change_nothing_here():
+def test_lengths_that_mislead_the_authors_code_change_nothing():
     # Rewards +1, +1, -1, -1: their token average over lengths 2, 8, 4, 10 gives
     # .45, 1.34, -.45, -1.34; Eq. 12 gives +-1 (ddof 0) or +-.866 (ddof 1).
     r = np.array([[1.0, 1.0], [-1.0, -1.0]])
@@ -315,7 +315,7 @@ def test_response_lengths_that_mislead_the_authors_code_change_nothing_here():
 
 
 @given(blocks())
-def test_group_advantages_have_mean_zero_and_deviation_one_or_are_zero(block):
+def test_group_advantages_are_standardised_or_zero(block):
     found = rewards.score(block, RewardSettings()).advantages
     assert abs(found.mean()) < 1e-9
     assert not found.any() or abs(found.std(ddof=1) - 1) < 1e-4  # epsilon over a small sd
@@ -326,7 +326,7 @@ def test_columnwise_equals_the_paper_for_two_presentations():
     assert (rewards.columnwise_reward(z, 2) == rewards.consistency_reward(z, 2)).all()
 
 
-def test_invariance_reward_is_an_unbiased_estimate_of_its_definition():
+def test_the_invariance_reward_is_unbiased():
     # mean over samples of c tends to 2 E[p_other(z) - p_own(z)], exactly: for two presentations
     # with p = (.9, .1) and (.2, .8) it is 2 (p0.p1 - (|p0|^2 + |p1|^2) / 2) = -|p0 - p1|^2 = -.98.
     generator = np.random.default_rng(0)

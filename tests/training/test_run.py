@@ -48,7 +48,7 @@ def test_a_full_disk_is_reported_without_a_traceback(word_model, tmp_path, monke
     assert ("the disk is full" in str(refused.value)) == isinstance(error, OSError)
 
 
-def test_a_finished_run_without_checkpoints_cannot_be_made_longer(word_model, tmp_path):
+def test_a_finished_run_without_checkpoints_cannot_grow(word_model, tmp_path):
     data = colour_items(6)
     trained("grpo", data, model=str(word_model), recipe=small_recipe(), out=tmp_path)
     longer = small_recipe(optimiser_steps="5")
@@ -206,7 +206,7 @@ def items_held_out(model, items, count):
     return plan_training("grpo", items, model=str(model), recipe=recipe).groups.held_out
 
 
-def test_a_record_of_before_trained_items_had_a_fingerprint_still_counts(word_model):
+def test_a_record_without_a_fingerprint_of_items_still_counts(word_model):
     recipe = small_recipe(data_held_out="2")
     plan = plan_training("grpo", colour_items(8), model=str(word_model), recipe=recipe)
     data = {key: value for key, value in plan.record["data"].items() if key != "trained"}
@@ -217,7 +217,7 @@ def test_a_record_of_before_trained_items_had_a_fingerprint_still_counts(word_mo
     }
 
 
-def test_the_log_forgets_what_will_be_run_again_and_half_written_lines(tmp_path):
+def test_the_log_forgets_repeated_and_half_written_lines(tmp_path):
     lines = [{"step": 1}, {"step": 2, "held_out/accuracy": 0.5}, {"step": 3}]
     text = "".join(json.dumps(line) + "\n" for line in lines)
     torn = '{"step": 2, "lo{"step": 2}\n'  # half a line, and what another process wrote after it
@@ -253,7 +253,7 @@ def test_folder_without_step_in_name_is_not_a_checkpoint(word_model, tmp_path, n
     assert RunFolder(tmp_path).prepare(plan.record, plan.steps) == (None, None, ())
 
 
-def test_a_folder_that_is_trained_into_is_refused_and_let_go_at_the_end(word_model, tmp_path):
+def test_a_folder_in_use_is_refused_and_freed_at_the_end(word_model, tmp_path):
     arguments = {"recipe": small_recipe(), "model": str(word_model)}
     with (
         RunFolder(tmp_path / "run").held(),

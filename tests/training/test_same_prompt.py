@@ -99,7 +99,7 @@ def test_an_answer_that_pif_teaches_holds_no_control_token(tmp_path):
             assert SPECIAL.index("<|end|>") not in answer.ids[len(prompt) :]
 
 
-def test_a_model_without_a_chat_template_is_trained_as_it_is_audited(tmp_path):
+def test_a_model_without_chat_template_trains_as_it_is_audited(tmp_path):
     model = save_chat_model(tmp_path / "model", None)
     with pytest.warns(UserWarning, match="has no chat template"):
         plan = plan_training("grpo", pairs(), model=str(model), recipe=small_recipe(**SHORT))

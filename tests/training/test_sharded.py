@@ -108,7 +108,7 @@ def test_two_processes_resume_bit_for_bit(word_model, tmp_path, launch, changes)
     assert all(straight[name].equal(resumed[name]) for name in straight)
 
 
-def test_sigterm_saves_a_sharded_run_that_goes_on_as_if_nothing_had_happened(word_model, tmp_path):
+def test_sigterm_saves_a_sharded_run_that_resumes_exactly(word_model, tmp_path):
     settings = {"items": ITEMS, "optimiser_steps": "12", "run_micro_batch": "2"}
     out = tmp_path / "cut"
     command = [SCRIPT, word_model, out, json.dumps(settings)]

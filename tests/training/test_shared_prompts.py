@@ -103,9 +103,7 @@ def gradients(model):
 @pytest.mark.parametrize(("symbols", "width"), [(2, 3), (4, 1), (30, 4)])
 @pytest.mark.parametrize("trees", [False, True], ids=["rows", "trees"])
 @pytest.mark.parametrize("name", WHOLE)
-def test_log_probabilities_entropies_and_gradients_are_those_of_every_row(
-    name, trees, symbols, width
-):
+def test_tree_results_and_gradients_equal_those_of_rows(name, trees, symbols, width):
     model = scored_model(name, WHOLE[name])
     ids, mask, labels = batch(symbols=symbols, width=width)
     weights = torch.randn(ids.shape[0], ids.shape[1] - 1)
@@ -123,7 +121,7 @@ def test_log_probabilities_entropies_and_gradients_are_those_of_every_row(
     assert (plain[0] != 0).sum() == (labels != UNSCORED).sum()
 
 
-def test_rows_of_a_batch_are_computed_once_each_and_prompts_once_as_trees():
+def test_rows_are_computed_once_and_prompts_once_as_trees():
     model = scored_model("Llama", WHOLE["Llama"])
     ids, mask, labels = batch(samples=6, prompts=3, length=7, width=2, symbols=2)
     pairs = zip(ids.tolist(), mask.tolist(), strict=True)
@@ -205,7 +203,7 @@ def test_trees_are_tried_before_they_are_used(name):
 
 
 @pytest.mark.parametrize("name", WHOLE)
-def test_the_same_responses_are_sampled_and_prompts_prefilled_once(name):
+def test_equal_responses_are_sampled_and_prompts_prefilled_once(name):
     model = small_model(name, WHOLE[name]).eval()
     ids, mask, _ = batch(samples=6, prompts=3, symbols=30)
     ids, mask = ids[:, :7], mask[:, :7]
@@ -234,7 +232,7 @@ def test_the_same_responses_are_sampled_and_prompts_prefilled_once(name):
 
 
 @pytest.mark.parametrize("name", WINDOWED)
-def test_windows_keep_prompts_whole_and_equal_rows_are_still_computed_once(name):
+def test_windows_keep_prompts_whole_and_rows_unique(name):
     model = scored_model(name, WINDOWED[name])
     assert not takes_prompts_apart(model)
     ids, mask, labels = batch()
@@ -260,7 +258,7 @@ def test_an_adapter_with_dropout_is_left_to_trl(word_model, tmp_path):
     assert not trainer._prefills
 
 
-def test_a_trl_that_calls_the_log_probabilities_otherwise_is_refused():
+def test_a_trl_with_another_log_probability_hook_is_refused():
     from trl import GRPOTrainer
 
     class Changed(GRPOTrainer):
@@ -273,7 +271,7 @@ def test_a_trl_that_calls_the_log_probabilities_otherwise_is_refused():
 # --- whole steps ------------------------------------------------------------------------------
 
 
-def test_micro_batches_are_cut_from_rows_sorted_by_prompt_and_response():
+def test_micro_batches_are_cut_from_sorted_rows():
     def part(prompts, answers, extra):
         return {
             "prompt_ids": torch.tensor(prompts),
@@ -344,7 +342,7 @@ def test_five_steps_are_those_without_sharing(word_model, tmp_path, n, changes):
     assert computed < (0.45 if n == 2 else 0.7) * whole
 
 
-def test_the_tiny_judge_computes_a_quarter_of_the_tokens_for_the_same_weights(tmp_path):
+def test_the_tiny_judge_computes_a_quarter_of_the_tokens(tmp_path):
     from unswayed.tiny.items import judge_items
     from unswayed.training.planning import plan_training
     from unswayed.training.recipe import load_recipe, with_changes

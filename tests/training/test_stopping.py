@@ -102,9 +102,7 @@ def test_a_step_that_is_being_sampled_is_thrown_away(
     assert (f"saving step {saved}" in said) == bool(saved)
 
 
-def test_a_second_ctrl_c_leaves_a_checkpoint_that_is_being_written(
-    word_model, tmp_path, monkeypatch
-):
+def test_a_second_ctrl_c_leaves_a_half_written_checkpoint(word_model, tmp_path, monkeypatch):
     import torch
 
     save, pressed = torch.save, []

@@ -50,15 +50,15 @@ def trained(study, base):
     return means
 
 
-def test_with_noisy_gold_pa_grpo_is_more_consistent_than_grpo_than_the_base(trained):
+def test_with_noisy_gold_consistency_rises_from_base_to_pa_grpo(trained):
     assert trained["PA-GRPO"]["Con"] > trained["GRPO"]["Con"] > trained["base"]["Con"] + 20
 
 
-def test_with_noisy_gold_pa_grpo_has_the_higher_consistent_accuracy(trained):
+def test_with_noisy_gold_pa_grpo_is_right_in_both_orders_more(trained):
     assert trained["PA-GRPO"]["CA"] > trained["GRPO"]["CA"]
 
 
-def test_invariance_and_distillation_surpass_pa_grpo_on_noisy_gold(trained):
+def test_invariance_and_distillation_beat_pa_grpo_on_noisy_gold(trained):
     better, paper = trained["exact inv + distill"], trained["PA-GRPO"]
     assert better["CA"] > paper["CA"]
     assert better["ECE"] < paper["ECE"]
@@ -86,7 +86,7 @@ def test_the_prompts_are_those_of_the_template_and_the_tokenizer(study):
                 assert tokens.tolist() == chat.ids(messages)
 
 
-def test_training_items_are_inconsistent_and_not_evaluation_items(study, base):
+def test_only_training_items_are_inconsistent(study, base):
     world, setting = study["world"], setting_of(study, "judge-noisy")
     items, kept = world.inconsistent_items(base, setting, 0, wanted=200)
     labels = world.label_log_probs(base, items, presentations("swap", 2)).argmax(-1)
@@ -119,7 +119,7 @@ def test_a_topic_is_held_out_by_seed(study, base):
 
 
 @pytest.mark.parametrize(("name", "listed"), [("judge-words", WORDS), ("mcq-nouns", NOUNS)])
-def test_training_and_evaluation_share_no_word_of_the_held_out_half(study, base, name, listed):
+def test_training_and_evaluation_use_disjoint_words(study, base, name, listed):
     setting = setting_of(study, name)
     pool, evaluated = pool_of(study, base, setting, 300), study["world"].evaluation_items(setting)
     for items, parity in ((pool.items, 0), (evaluated, 1)):
@@ -241,7 +241,7 @@ def test_a_run_of_every_arm_makes_the_tables(study, small):
     assert record["untrained"]["base averaged"]["Con"] == 100
 
 
-def test_sweeps_and_kinds_of_gold_share_the_runs_that_are_the_same(study):
+def test_sweeps_and_kinds_of_gold_share_equal_runs(study):
     settings, arms = study["settings"], study["arms"]
     names = [job.name for job in settings.jobs(2)]
     assert len(names) == len(set(names))

@@ -22,7 +22,7 @@ def base():
     return untrained()
 
 
-def test_a_step_without_advantages_moves_towards_the_reference_only(study, base):
+def test_a_step_without_advantages_moves_to_the_reference(study, base):
     # With zero advantages the loss is beta * KL - entropy bonus: at the reference, KL is 0.
     setting = setting_of(study, "judge-noisy")
     pool = pool_of(study, base, setting)
@@ -37,7 +37,7 @@ def test_a_step_without_advantages_moves_towards_the_reference_only(study, base)
 
 
 @pytest.mark.parametrize("name", ["judge-noisy", "mcq-noisy"])
-def test_the_unpaid_invariance_climbs_minus_the_variance_over_presentations(study, base, name):
+def test_the_unpaid_invariance_reduces_variance_over_orders(study, base, name):
     setting = setting_of(study, name)
     pool = pool_of(study, base, setting)
     n, presented = pool.orders.shape[1], pool.orders.shape[0]
@@ -107,7 +107,7 @@ def test_the_weight_of_gold_follows_its_noise(study, base):
     assert 0.55 < certain["judge-flips"] < 0.8
 
 
-def test_the_average_that_is_learned_is_that_of_both_orders_whatever_the_layouts(study, base):
+def test_the_learned_average_is_of_both_orders_in_all_layouts(study, base):
     arm = study["arms"].ARMS["distill"]
     targets = []
     for name in ("judge-noisy", "judge-layouts"):
@@ -143,7 +143,7 @@ def test_gold_as_a_target_is_permuted_sft(study, base):
     assert target.item() == pytest.approx(supervised.item(), rel=1e-5)
 
 
-def test_supervised_arms_learn_the_noisy_gold_that_the_rewarded_ones_are_paid_for(study, base):
+def test_supervised_arms_learn_the_noisy_gold_of_rewarded_ones(study, base):
     setting = setting_of(study, "judge-noisy")
     items, kept = study["world"].inconsistent_items(base, setting, 0, wanted=200)
     pool = study["world"].make_pool(items, kept, setting, 0)

@@ -54,7 +54,7 @@ def mixed_items(count):
     ]
 
 
-def test_items_with_different_numbers_of_candidates_train_together(word_model, tmp_path):
+def test_different_numbers_of_candidates_train_together(word_model, tmp_path):
     changes = {"data_orders": "random:2", "run_micro_batch": "4", "optimiser_steps": "3"}
     trainer, groups, settings = traced_trainer(
         word_model, tmp_path, 4, items=mixed_items(3), optimiser_items_per_step="3", **changes
@@ -98,7 +98,7 @@ def test_a_reward_is_given_the_number_of_candidates_of_each_item(word_model, mon
 
 
 @pytest.mark.parametrize("kind", ["grpo", "rl"])
-def test_other_rewards_and_advantages_go_through_the_same_trainer(word_model, tmp_path, kind):
+def test_other_rewards_and_advantages_use_the_same_trainer(word_model, tmp_path, kind):
     changes = {"reward_consistency": '"columnwise"', "reward_ddof": "0"} if kind == "rl" else {}
     trainer, groups, settings = traced_trainer(word_model, tmp_path, 4, kind=kind, **changes)
     trainer.train()
@@ -433,7 +433,7 @@ def test_responses_can_come_from_vllm(word_model, tmp_path, monkeypatch, changes
     assert {name: getattr(config, name) for name in expected} == expected
 
 
-def test_thinking_is_switched_off_for_models_that_think_by_default(tmp_path):
+def test_thinking_is_off_by_default_for_models_that_think(tmp_path):
     chat = (
         "{% for m in messages %}<|user|> {{ m.content }} {% endfor %}<|assistant|>"
         "{% if enable_thinking is defined and not enable_thinking %} . .{% endif %}"

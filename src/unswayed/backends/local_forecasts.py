@@ -9,19 +9,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from unswayed.backends import BackendSettings
 from unswayed.backends.local_jobs import LocalPlan, PromptCounts
-from unswayed.backends.local_models import device_of, dtype_of, load_tokenizer
+from unswayed.backends.local_models import build_outline, device_of, dtype_of, load_tokenizer
 from unswayed.backends.local_passes import attends_to_all
 from unswayed.backends.local_plans import WINDOW
 from unswayed.backends.model_folders import ModelFolder
-from unswayed.base.errors import UsageError, first_line
+from unswayed.base.errors import first_line
 from unswayed.model.calls import Query
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
 
 
 def forecast(
@@ -30,7 +26,14 @@ def forecast(
     """Describe in sentences what would be read, how, and within which memory; weights are not opened."""
     device = device_of(settings)
     tokenizer = load_tokenizer(folder, settings, name=name)
-    model = _outline(folder, settings, name=name)
+    attention = settings.attn_implementation
+    model = build_outline(
+        folder.path,
+        name=name,
+        trust_remote_code=settings.trust_remote_code,
+        dtype=dtype_of(folder, settings, device),
+        **({} if attention is None else {"attn_implementation": attention}),
+    )
     trees = attends_to_all(model)
     try:
         plan = LocalPlan.of(
@@ -69,27 +72,3 @@ def forecast(
             f"{name}: {n_refused:,} prompts are longer than the model or the memory allows."
         )
     return tuple(said)
-
-
-def _outline(folder: ModelFolder, settings: BackendSettings, *, name: str) -> PreTrainedModel:
-    import torch
-    from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
-
-    attention = settings.attn_implementation
-    trusted = settings.trust_remote_code
-    try:
-        config = AutoConfig.from_pretrained(folder.path, trust_remote_code=trusted)
-        with torch.device("meta"):
-            outline = AutoModelForCausalLM.from_config(  # type: ignore[no-untyped-call]
-                config,
-                dtype=dtype_of(folder, settings, device_of(settings)),
-                trust_remote_code=trusted,
-                **({} if attention is None else {"attn_implementation": attention}),
-            )
-    except UsageError:
-        raise
-    except Exception as error:  # configurations raise nothing narrower about a damaged file
-        raise UsageError(f"{name}: {folder.path} cannot be read: {error}") from error
-    if not isinstance(outline, PreTrainedModel):
-        raise UsageError(f"{folder.path}: {type(outline).__name__} is not a transformers model.")
-    return outline

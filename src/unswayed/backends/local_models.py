@@ -27,6 +27,8 @@ SMALL_PARAMETERS: Final = 100_000_000
 """Below this a second CPU thread brings nothing (15 times slower on a busy machine); from there on
 the one thread is remarked."""
 
+LONGEST: Final = 200
+
 
 @dataclass(frozen=True, slots=True)
 class LoadedModel:
@@ -69,6 +71,35 @@ def load_model(folder: ModelFolder, settings: BackendSettings, *, name: str) -> 
     )
     grammars = Grammars(tokenizer, end_ids(model, tokenizer))
     return LoadedModel(model, tokenizer, plan, scorer, grammars, pad, remarks)
+
+
+def build_outline(
+    path: Path, *, name: str, trust_remote_code: bool = False, **options: Any
+) -> PreTrainedModel:
+    """Return the model of a folder on the meta device: every layer in its size, and no weights."""
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
+
+    try:
+        config = AutoConfig.from_pretrained(path, trust_remote_code=trust_remote_code)
+        with torch.device("meta"):
+            outline = AutoModelForCausalLM.from_config(  # type: ignore[no-untyped-call]
+                config, trust_remote_code=trust_remote_code, **options
+            )
+    except Exception as error:  # configurations raise nothing narrower about a damaged file
+        raise UsageError(
+            f"{name}: transformers cannot build a causal language model from {path / 'config.json'}: "
+            f"{shortened(error)}"
+        ) from error
+    if not isinstance(outline, PreTrainedModel):
+        raise UsageError(f"{path}: {type(outline).__name__} is not a transformers model.")
+    return outline
+
+
+def shortened(error: Exception) -> str:
+    """Return another package's error on one line of at most `LONGEST` characters; peft prints whole models."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."
 
 
 def load_tokenizer(

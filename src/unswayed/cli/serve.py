@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from unswayed.backends import BackendSettings, open_backend
+from unswayed.backends import BACKENDS, BackendSettings
 from unswayed.base.errors import UsageError
 from unswayed.calls.judge import Judge
 from unswayed.cli.judge import Shadow, method_of
@@ -71,7 +71,8 @@ def serve(
             f"{model} is not a decision model: {' and '.join(named)} would change nothing. Use --method."
         )
     if decides:
-        backend = open_backend(model, replace(reach, pricing_only=not token))
+        provider, _, name = model.partition("/")  # no name: any that a request has
+        backend = BACKENDS.load(provider)(name, replace(reach, pricing_only=not token).valid())
         assert isinstance(backend, HttpBackend)
         correction = None if method is None else Correction(load_method(method), backend, shadow)
         settings = Serving(

@@ -51,7 +51,17 @@ MOST_ALL: Final = 4
 """Options of a question that may be asked in all orders."""
 
 HOPS: Final = frozenset(
-    ["connection", "keep-alive", "transfer-encoding", "te", "trailer", "upgrade", "expect", "content-length", "host"]
+    [
+        "connection",
+        "keep-alive",
+        "transfer-encoding",
+        "te",
+        "trailer",
+        "upgrade",
+        "expect",
+        "content-length",
+        "host",
+    ]
 )
 """Headers of one connection, which are not passed on."""
 REPLACED: Final = HOPS | {"content-type", "content-encoding", "accept-encoding"}

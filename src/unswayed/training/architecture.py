@@ -10,15 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from unswayed.backends.local_models import build_outline, shortened
 from unswayed.base.errors import UsageError
 from unswayed.training.recipe_parts import Recipe
 from unswayed.training.trainer_arguments import lora_config
 
 SHOWN: Final = 12
 """Names of layers that an error lists."""
-
-LONGEST: Final = 200
-"""Characters of another package's error that are shown; peft prints whole models."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,26 +53,21 @@ class Architecture:
 
 
 def build_skeleton(folder: Path) -> Any:
-    """Return the model of a folder on the meta device: every layer in its size, and no weights."""
+    """Return the model of a folder on the meta device, if it generates text."""
     import transformers
-    from huggingface_hub.errors import StrictDataclassError
 
-    try:
-        config = transformers.AutoConfig.from_pretrained(str(folder))
-    except (OSError, ValueError, KeyError, AttributeError, StrictDataclassError) as error:
-        raise UsageError(f"{folder}: cannot read config.json: {_sentence(error)}") from None
-    if not config.architectures:
+    model = build_outline(folder, name=str(folder))
+    if not model.config.architectures:
         raise UsageError(
             f"{folder}: config.json names no architectures, so trl cannot know which class to load. "
             "Save the model again with save_pretrained."
         )
-    named = getattr(transformers, config.architectures[0], None)
+    named = getattr(transformers, model.config.architectures[0], None)
     if named is not None and not issubclass(named, transformers.GenerationMixin):
         raise UsageError(
-            f"{folder} is a {config.architectures[0]}, which generates no text. Train a causal "
-            "language model."
+            f"{folder} is a {named.__name__}, which generates no text. Train a causal language model."
         )
-    return skeleton_of(config, str(folder))
+    return model
 
 
 def check_quantised(model: Any, recipe: Recipe) -> None:
@@ -93,24 +86,9 @@ def check_quantised(model: Any, recipe: Recipe) -> None:
     try:
         untyped.from_config(settings, pre_quantized=True).validate_environment(device_map=None)
     except ImportError as error:
-        raise UsageError(f"the model's weights are quantised: {_sentence(error)}") from None
+        raise UsageError(f"the model's weights are quantised: {shortened(error)}") from None
     except (RuntimeError, ValueError):
         return  # no GPU here, which a dry run need not have
-
-
-def skeleton_of(config: Any, where: str = "the model") -> Any:
-    """Return the model that a config describes, on the meta device."""
-    import torch
-    from transformers import AutoModelForCausalLM
-
-    untyped: Any = AutoModelForCausalLM
-    try:
-        with torch.device("meta"):
-            return untyped.from_config(config)
-    except (ValueError, TypeError, KeyError, AttributeError, ImportError) as error:
-        raise UsageError(
-            f"{where}: transformers cannot build it as a causal language model: {_sentence(error)}"
-        ) from None
 
 
 def shape_of(model: Any, recipe: Recipe, *, sampled: bool) -> Architecture:
@@ -180,7 +158,7 @@ def _adapters(model: Any, recipe: Recipe, *, sampled: bool) -> list[Any]:
             get_peft_model(model, asked)
     except (ValueError, re.error) as error:
         raise UsageError(
-            f"lora.target {asked.target_modules!r} makes no adapter: {_sentence(error)} {remedy}"
+            f"lora.target {asked.target_modules!r} makes no adapter: {shortened(error)} {remedy}"
         ) from None
     if sampled and isinstance(model.get_output_embeddings(), LoraLayer):
         raise UsageError(
@@ -188,8 +166,3 @@ def _adapters(model: Any, recipe: Recipe, *, sampled: bool) -> list[Any]:
             f"reads, so that its adapter would never be trained. {remedy}"
         )
     return [module for module in model.modules() if isinstance(module, LoraLayer)]
-
-
-def _sentence(error: Exception) -> str:
-    text = " ".join(str(error).split()) or type(error).__name__
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."

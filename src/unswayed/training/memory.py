@@ -1,45 +1,14 @@
 """Memory that a training run needs on each GPU, from sizes alone: an estimate with its formula.
 
-Bytes per GPU. r is the size of a number as weights are loaded (2 for bfloat16 under an adapter, 4 for
-float32), c as it is computed with (2 in bfloat16), S the sequences of a backward pass, L their tokens,
-T = S x L; h, f, q, k are the widths of a layer, its feed-forward part, its queries and its keys.
-
-    weights      r x parameters / parts, and 4 x adapter / parts
-    gradients    4 x trained / parts, twice where processes exchange whole gradients in buckets
-    states       8 x trained / parts: two float32 numbers of AdamW for each
-    reference    4 x parameters / parts: full training with beta > 0; an adapter is switched off instead
-    casts        2 x parameters: bfloat16 copies of whole float32 weights, kept from forward to backward
-    gathered     c x (2 largest layers + ends) of sharded weights, put together where they are used
-    activations  without checkpointing: layers x A; with it: layers x r x T x h, and one A. A is
-                   c x S x L^2   the mask
-                 + T x (4 + r) x norms   what the layer normalises (2h, and q + k in Qwen3), in float32
-                     and normalised; T x 4 x norms under an adapter, whose norms are frozen
-                 + c x T x (2h + f)   inputs of linear layers; under an adapter in bfloat16 the
-                     inputs of all adapted layers, each of which casts its own
-                 + c x T x 4q   queries, keys and values as often as queries, and their answer
-                 + c x T x 3f   the gate, its activation, and what it multiplies
-                 and once 2c x T x f, the gradients of the layer that backward is in
-    logits       fused (trl): c x min(S x response, 4096) x 32768, and 4 x S x response x h
-                 whole: S x L x vocabulary x (c + 3 x 4), L being 1 where the answer is one token
-    update       4 x trained / parts: what AdamW computes with, after activations are gone
-    cache        r x 2 x layers x kv heads x head width x (prompt + response) x responses sampled at
-                 once, in rollouts by transformers; vLLM's lies in its share
-    vllm         rollout.gpu_memory x the GPU's memory, in rollouts by vllm-colocate
-
-    asking       c x parameters + 4 x S x vocabulary, before training, where the untrained model answers:
-                 whole, on the first process alone, with nothing of the run loaded yet
-
-Weights, gradients, states, reference and vllm stay; of cache, update, and what forward and backward
-hold (casts, gathered, activations, logits) only the largest counts. Parameter counts are exact. The
-rest was compared with the peak of the tensors alive in training steps on a CPU: see `MEASURED`. The
-CUDA context, the libraries' buffers and fragmentation are not in it, so a tenth of the GPU must stay
-free.
+Lasting terms stay; of the phases of a step only the one with the largest terms counts. Parameter counts
+are exact. The rest was compared with the peak of the tensors alive in training steps on a CPU: see
+`MEASURED`. The CUDA context, the libraries' buffers and fragmentation are not in it, so a tenth of the
+GPU must stay free.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, Final, NamedTuple
@@ -49,10 +18,6 @@ from unswayed.training.devices import BYTES, Device, computed_in, device_of, loa
 from unswayed.training.groups import Groups
 from unswayed.training.processes import Sharding
 from unswayed.training.recipe_parts import Recipe
-
-GB: Final = 10**9
-NODE: Final = 8
-"""GPUs that advice to shard counts on, where a run has fewer processes."""
 
 USABLE: Final = 0.9
 """Share of a GPU that a run may plan with."""
@@ -64,6 +29,29 @@ MEASURED: Final = (0.8, 1.25)
 """Estimated over measured peak of training steps: the lowest and highest ratio that
 tests/training/test_memory.py admits (0.90 to 1.18 were seen), over Llama and Qwen3, all weights and adapters, with and
 without checkpointing, in float32 and bfloat16."""
+
+
+_ADAPTER: Final = (
+    "shard over more GPUs (the shipped FSDP2 launch file), or train an adapter (table lora)"
+)
+REMEDIES: Final[Mapping[str, str]] = {
+    "weights": "shard over more GPUs (the shipped FSDP2 launch file), or use a smaller model",
+    "gradients": _ADAPTER,
+    "states": _ADAPTER,
+    "reference": _ADAPTER,
+    "update": _ADAPTER,
+    "casts": "train an adapter (table lora)",
+    "gathered": "use a smaller model",
+    "activations": "lower run.micro_batch, and set run.gradient_checkpointing = true",
+    "logits": "lower run.micro_batch",
+    "cache": 'sample with vLLM on other GPUs (rollout.engine = "vllm-server")',
+    "vllm": 'lower rollout.gpu_memory, or sample on other GPUs (rollout.engine = "vllm-server")',
+    "asking": "use a smaller model, for sharding does not divide it",
+}
+"""Terms of an estimate, and what lowers each."""
+
+NAMED: Final = 0.1
+"""Share of the peak from which a term is named in the advice."""
 
 
 class Pass(NamedTuple):
@@ -111,42 +99,13 @@ class Demand:
         return int(free // (2 * self.shape.cache_values * self.length / self.tensor_parallel))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryEstimate:
-    """Bytes that one GPU needs."""
+class MemoryEstimate(NamedTuple):
+    """Bytes that one GPU needs at the peak."""
 
-    lasting: Mapping[str, int]  # what stays, by name
-    # what comes and goes, by name, for each phase of a step; the largest phase counts
-    passing: Mapping[str, Mapping[str, int]]
-    asking: int  # of the untrained model, before anything else is loaded; 0 where it is not asked
-    device: int  # memory of the GPU in bytes
-
-    @property
-    def phase(self) -> str:
-        """The phase of a step that needs most."""
-        return max(self.passing, key=lambda name: sum(self.passing[name].values()))
-
-    @property
-    def training(self) -> int:
-        """Most bytes during a step."""
-        return sum(self.lasting.values()) + sum(self.passing[self.phase].values())
-
-    @property
-    def peak(self) -> int:
-        """Most bytes at any time."""
-        return max(self.training, self.asking)
-
-    @property
-    def time(self) -> str:
-        """When the peak is reached, after "the peak"."""
-        if self.asking > self.training:
-            return "on the first process before training, where the base answers"
-        return f"while {self.phase}"
-
-    @property
-    def fits(self) -> bool:
-        """True if the peak leaves a tenth of the GPU free."""
-        return self.peak <= USABLE * self.device
+    phase: str  # when the peak is reached, of `phases_of`
+    terms: Mapping[str, int]  # what lies on the GPU then, by name, largest first
+    peak: int  # their sum
+    fits: bool  # whether the peak leaves a tenth of the GPU free
 
 
 def demand_of(
@@ -182,41 +141,57 @@ def demand_of(
     )
 
 
-def estimate_memory(demand: Demand) -> MemoryEstimate:
-    """Estimate what one GPU needs; the formula is that of this file."""
+def phases_of(demand: Demand) -> dict[str, dict[str, int]]:
+    """Estimate the bytes on one GPU in each phase of a run, by name of the term."""
     shape, sharding = demand.shape, demand.sharding
     loaded, computed, trained = demand.loaded, demand.computed, shape.trained
     whole = sharding.weights == 1
+    # sharded weights are put together where they are used
     gathered = 0 if whole else computed * (2 * shape.largest_layer + shape.ends)
-    return MemoryEstimate(
-        lasting={
-            "weights": (loaded * shape.parameters + 4 * shape.adapter) // sharding.weights,
-            "gradients": (1 + sharding.copies_gradients) * 4 * trained // sharding.gradients,
-            "states": 8 * trained // sharding.states,
-            "reference": demand.keeps_reference * loaded * shape.parameters // sharding.weights,
-            "vllm": int(demand.vllm * demand.device.size),
+    lasting = {
+        "weights": (loaded * shape.parameters + 4 * shape.adapter) // sharding.weights,
+        # twice where processes exchange whole gradients in buckets
+        "gradients": (1 + sharding.copies_gradients) * 4 * trained // sharding.gradients,
+        "states": 8 * trained // sharding.states,  # two float32 numbers of AdamW for each
+        # of full training with beta > 0; an adapter is switched off instead
+        "reference": demand.keeps_reference * loaded * shape.parameters // sharding.weights,
+        "vllm": int(demand.vllm * demand.device.size),
+    }
+    return {
+        "learning": {
+            **lasting,
+            # bfloat16 copies of whole float32 weights, kept from forward to backward
+            "casts": computed * shape.parameters if whole and computed < loaded else 0,
+            "gathered": gathered,
+            "activations": _activations(demand),
+            "logits": _logits(demand),
         },
-        passing={
-            "learning": {
-                "casts": computed * shape.parameters if whole and computed < loaded else 0,
-                "gathered": gathered,
-                "activations": _activations(demand),
-                "logits": _logits(demand),
-            },
-            "updating": {"update": 4 * trained // sharding.states},
-            "sampling": {
-                "gathered": gathered,
-                "cache": loaded * shape.cache_values * demand.sampled_at_once * demand.length,
-            },
+        # what AdamW computes with, after activations are gone
+        "updating": {**lasting, "update": 4 * trained // sharding.states},
+        "sampling": {
+            **lasting,
+            "gathered": gathered,
+            "cache": loaded * shape.cache_values * demand.sampled_at_once * demand.length,
         },
-        asking=demand.asks
-        * (computed * shape.parameters + 4 * demand.sequences * shape.vocabulary),
-        device=demand.device.size,
-    )
+        # the untrained model whole, on the first process, with nothing of the run loaded yet
+        "asking": {
+            "asking": demand.asks
+            * (computed * shape.parameters + 4 * demand.sequences * shape.vocabulary)
+        },
+    }
+
+
+def estimate_memory(demand: Demand) -> MemoryEstimate:
+    """Estimate what one GPU needs: the largest of the phases."""
+    phases = phases_of(demand)
+    phase = max(phases, key=lambda name: sum(phases[name].values()))
+    terms = dict(sorted(phases[phase].items(), key=lambda term: -term[1]))
+    peak = sum(terms.values())
+    return MemoryEstimate(phase, terms, peak, peak <= USABLE * demand.device.size)
 
 
 def described(demand: Demand) -> dict[str, Any]:
-    """Return the estimate as plain values: what it rests on, GB of each term, and a sentence of advice."""
+    """Return the estimate as plain values: what it rests on, GB of each term at the peak, and advice."""
     estimate, shape, sharding = estimate_memory(demand), demand.shape, demand.sharding
     return {
         "parameters": shape.parameters,
@@ -226,12 +201,8 @@ def described(demand: Demand) -> dict[str, Any]:
         "sequences": demand.sequences,
         "tokens_of_a_sequence": demand.length,
         "device_gb": _gb(demand.device.size),
-        "lasting_gb": {name: _gb(size) for name, size in estimate.lasting.items()},
-        "passing_gb": {
-            phase: {name: _gb(size) for name, size in terms.items()}
-            for phase, terms in estimate.passing.items()
-        },
-        "asking_gb": _gb(estimate.asking),
+        "phase": estimate.phase,
+        "terms_gb": {name: _gb(size) for name, size in estimate.terms.items()},
         "peak_gb": _gb(estimate.peak),
         "fits": estimate.fits,
         "advice": advice(demand),
@@ -239,62 +210,35 @@ def described(demand: Demand) -> dict[str, Any]:
 
 
 def advice(demand: Demand) -> str:
-    """State if the run fits its GPU, and which changes would make it fit, in one or two sentences."""
-    estimate = estimate_memory(demand)
-    need = f"about {_gb(estimate.peak):.3g} GB {demand.device.text}, the peak {estimate.time}"
-    crowded = ""
+    """State if the run fits its GPU, and what lowers each large term if it does not."""
+    phase, terms, peak, fits = estimate_memory(demand)
+    when = f"while {phase}"
+    if phase == "asking":
+        when = "on the first process before training, where the base answers"
+    text = f"about {_gb(peak):.3g} GB {demand.device.text}, the peak {when}."
     if demand.vllm and demand.vllm_sequences < 1:
-        crowded = (
-            f" vLLM's share of {_gb(int(demand.vllm * demand.device.size)):.3g} GB holds its weights and no "
-            "sequence: raise rollout.gpu_memory or rollout.tensor_parallel, or use vllm-server."
+        text += (
+            f" vLLM's share of {_gb(int(demand.vllm * demand.device.size)):.3g} GB holds its weights and no sequence: raise "
+            "rollout.gpu_memory or rollout.tensor_parallel, or use vllm-server."
         )
-    if estimate.fits:
-        return f"fits: {need}.{crowded}"
-    if estimate.asking > USABLE * estimate.device:
-        return f"does not fit: {need}. Sharding does not divide it; use a smaller model.{crowded}"
-    steps, changed = [], demand
-    for text, change in _remedies(demand):
-        alone, before = dataclasses.replace(demand, **change), estimate_memory(changed).peak
-        if estimate_memory(alone).fits:
-            steps, changed = [text], alone
-            break
-        changed = dataclasses.replace(changed, **change)
-        saved = before - estimate_memory(changed).peak
-        if saved > 0:
-            steps.append(f"{text} (saves {_gb(saved):.3g} GB)")
-        if estimate_memory(changed).fits:
-            break
-    after = estimate_memory(changed)
-    result = f"then about {_gb(after.peak):.3g} GB" + ("" if after.fits else ", still too much")
-    if not steps:
-        return f"does not fit: {need}. Use a smaller model or an adapter (table lora).{crowded}"
-    changes = "; ".join(steps)
-    return f"does not fit: {need}. {changes[0].upper()}{changes[1:]}: {result}.{crowded}"
-
-
-def _remedies(demand: Demand) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield changes that lower the demand, the cheapest first: what to write, and what it changes."""
-    if not demand.checkpointing:
-        yield "set run.gradient_checkpointing = true", {"checkpointing": True}
-    if demand.sequences > 1:
-        yield "set run.micro_batch = 1", {"sequences": 1}
-    if demand.sharding.weights == 1:
-        parts = max(demand.sharding.processes, NODE)
-        sharding = Sharding(
-            name="FSDP2", processes=parts, weights=parts, gradients=parts, states=parts
-        )
-        yield f"shard it over {parts} GPUs (the shipped FSDP2 launch file)", {"sharding": sharding}
-    if demand.vllm:
-        yield 'sample on other GPUs (rollout.engine = "vllm-server")', {"vllm": 0.0}
-    if demand.sampled_at_once:
-        yield (
-            'sample with vLLM on other GPUs (rollout.engine = "vllm-server")',
-            {"sampled_at_once": 0},
-        )
+    if fits:
+        return f"fits: {text}"
+    lowered = "; ".join(
+        f"{name} {_gb(size):.3g} GB: {REMEDIES[name]}"
+        for name, size in terms.items()
+        if size >= NAMED * peak
+    )
+    return f"does not fit: {text} Largest terms: {lowered}."
 
 
 def _activations(demand: Demand) -> int:
-    """Count the bytes that forward leaves for backward, and the layer that backward is in."""
+    """Count the bytes that forward leaves for backward, and the layer that backward is in.
+
+    A layer keeps its mask; what it normalises (2 widths, and queries and keys in Qwen3), in float32 and
+    normalised; the inputs of its linear layers; queries, keys and values as often as queries, and their
+    answer; the gate, its activation, and what it multiplies. With checkpointing all layers keep their
+    input, and one keeps the rest.
+    """
     shape, computed = demand.shape, demand.computed
     tokens = demand.sequences * demand.length
     queries, keys = shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
@@ -312,6 +256,7 @@ def _activations(demand: Demand) -> int:
 
 
 def _logits(demand: Demand) -> int:
+    """Count the bytes of logits: a block where trl fuses the output layer, else those of all answered tokens."""
     if not demand.fused:
         answered = demand.length if demand.answered is None else demand.answered
         tokens = demand.sequences * answered
@@ -322,4 +267,4 @@ def _logits(demand: Demand) -> int:
 
 
 def _gb(size: int) -> float:
-    return round(size / GB, 3)
+    return round(size / 10**9, 3)

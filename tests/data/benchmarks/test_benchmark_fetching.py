@@ -55,7 +55,7 @@ def refusal(kind: type[Exception]) -> Download:
     return download
 
 
-def test_the_pinned_files_are_asked_for_and_the_commit_that_came_is_kept(
+def test_pinned_files_are_requested_and_their_commit_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[dict[str, Any]] = []
@@ -78,9 +78,7 @@ def test_the_pinned_files_are_asked_for_and_the_commit_that_came_is_kept(
     assert items.origin["revision"] == BENCHMARKS.load("mmlu").revision
 
 
-def test_what_is_pinned_and_cached_is_taken_without_asking_the_hub(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pinned_cached_file_needs_no_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = write(tmp_path / "snapshots" / COMMIT, ROWS["mmlu"])
 
     def download(repository: str, *, local_files_only: bool = False, **options: Any) -> str:
@@ -144,7 +142,7 @@ def test_without_a_network_it_says_id_revision_and_what_to_do(
         assert part in str(refused.value)
 
 
-def test_a_hub_that_repeats_the_token_does_not_bring_it_into_the_message(
+def test_a_token_repeated_by_the_hub_stays_out_of_messages(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def download(*arguments: Any, local_files_only: bool = False, **options: Any) -> str:
@@ -193,7 +191,7 @@ def test_files_of_github_are_fetched_once(tmp_path: Path, monkeypatch: pytest.Mo
     assert first.origin["commit"] == BENCHMARKS.load("auto-j").revision
 
 
-def test_a_revision_that_moves_is_fetched_anew_and_without_a_network_taken_from_the_cache(
+def test_a_moving_revision_is_refetched_or_read_from_the_cache(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -266,7 +264,7 @@ def ids_of(items: ItemSet) -> list[str]:
     return [item.id for item in items]
 
 
-def test_a_sample_is_drawn_by_seed_and_id_and_stays_the_same_in_other_company() -> None:
+def test_a_sample_depends_on_seed_and_id_alone() -> None:
     items = us.load_data("tiny-mcq")
     drawn = us.load_data("tiny-mcq", sample=50, seed=3)
     assert len(drawn) == 50
@@ -280,7 +278,7 @@ def test_a_sample_is_drawn_by_seed_and_id_and_stays_the_same_in_other_company() 
         us.load_data("tiny-mcq", sample=0)
 
 
-def test_nothing_of_the_hub_is_loaded_by_the_package_its_list_or_a_table_of_names() -> None:
+def test_listing_benchmarks_loads_nothing_of_the_hub() -> None:
     code = (
         "import sys\nimport unswayed\nfrom unswayed.cli import main\n"
         "assert main(['list', 'benchmarks']) == 0\nunswayed.load_data('tiny-mcq')\n"

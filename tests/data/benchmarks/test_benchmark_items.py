@@ -37,9 +37,7 @@ def loaded(name: str, folder: Path, rows: Rows, **options: Any) -> ItemSet:
 
 
 class TestMTBench:
-    def test_votes_in_both_orders_are_one_item_and_more_than_half_of_them_is_gold(
-        self, tmp_path: Path
-    ) -> None:
+    def test_votes_in_both_orders_are_one_item_and_majority_is_gold(self, tmp_path: Path) -> None:
         votes = [
             vote("b", "a", "model_a"),  # b
             vote("a", "b", "model_b"),  # b
@@ -67,9 +65,7 @@ class TestMTBench:
         (item,) = loaded("mt-bench", tmp_path, [vote("a", "b", winner) for winner in winners])
         assert item.gold == gold
 
-    def test_turns_are_items_of_their_own_and_the_second_shows_the_conversation(
-        self, tmp_path: Path
-    ) -> None:
+    def test_second_turns_are_items_that_show_the_conversation(self, tmp_path: Path) -> None:
         rows = [vote("a", "b", "model_a", turn=turn, question=141) for turn in (1, 2)]
         first, second = loaded("mt-bench", tmp_path, rows)
         assert (first.id, second.id) == ("141;1;a;b", "141;2;a;b")
@@ -87,9 +83,7 @@ class TestMTBench:
 
 
 class TestMultipleChoice:
-    def test_an_answer_is_a_number_or_a_letter_and_equal_texts_stay_apart(
-        self, tmp_path: Path
-    ) -> None:
+    def test_an_answer_is_a_number_or_a_letter(self, tmp_path: Path) -> None:
         rows = [question(["same", "same", "x", "y"], 1), question(["a", "b", "c", "d"], 3)]
         first, second = loaded("mmlu", tmp_path, rows)
         assert (first.gold, first.candidates[:2]) == (1, ("same", "same"))
@@ -206,9 +200,7 @@ class TestPairsAndLists:
         with pytest.raises(UsageError, match="there is no donotanswer"):
             section_scores(accuracy)
 
-    def test_reward_bench_2_has_one_right_of_four_and_ties_several_of_many(
-        self, tmp_path: Path
-    ) -> None:
+    def test_reward_bench_2_has_one_right_of_four_or_ties(self, tmp_path: Path) -> None:
         rows = [listed(1, 3, "Factuality", "7"), listed(26, 12, "Ties", "tied:1")]
         four, many = loaded("reward-bench-2", tmp_path, rows)
         assert (four.task, four.n, four.group) == ("listwise", 4, "Factuality")
@@ -246,7 +238,7 @@ class TestPairsAndLists:
             Message("assistant", "So."),
         )
 
-    def test_the_criterion_of_preference_bench_stands_in_the_question(self, tmp_path: Path) -> None:
+    def test_preference_bench_puts_its_criterion_in_the_question(self, tmp_path: Path) -> None:
         (item,) = loaded("preference-bench", tmp_path, [preferred("B")])
         assert (item.gold, item.reference) == (1, "Dear you.")
         assert "Is it kind?" in str(item.prompt)
@@ -288,9 +280,7 @@ class TestScores:
         with pytest.raises(ItemError, match=r"Empathy: .* are not scores of 1 to 5"):
             loaded("hanna", tmp_path, [rated(7, [1, 1, 6, 1, 1, 1])] * 3)
 
-    def test_an_article_of_summeval_is_as_many_items_as_it_has_summaries(
-        self, tmp_path: Path
-    ) -> None:
+    def test_summeval_has_an_item_per_summary(self, tmp_path: Path) -> None:
         items = loaded("summeval", tmp_path, [scored("d1", [1.0, 7 / 3])])
         assert [item.id for item in items] == ["d1;0", "d1;1"]
         assert isinstance(items[1].gold, dict)
@@ -307,7 +297,7 @@ class TestScores:
         assert item.meta["criterion"] == "Is it clear?"
 
 
-def test_an_order_of_our_own_is_a_permutation_told_by_the_name_alone() -> None:
+def test_our_own_order_depends_on_the_name_alone() -> None:
     assert shuffled("a", 5) == shuffled("a", 5)
     assert sorted(shuffled("a", 38)) == list(range(38))
     assert len({shuffled(str(k), 4) for k in range(200)}) == 24

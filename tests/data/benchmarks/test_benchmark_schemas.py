@@ -39,7 +39,7 @@ def test_a_benchmark_reads_its_published_layout(name: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(("name", "field"), NEEDED)
-def test_a_field_that_changed_its_name_is_named_with_id_and_revision(
+def test_a_renamed_field_is_reported_with_id_and_revision(
     name: str, field: str, tmp_path: Path
 ) -> None:
     folder = write(tmp_path, {file: renamed(rows, field) for file, rows in ROWS[name].items()})

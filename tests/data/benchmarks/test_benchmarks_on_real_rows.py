@@ -40,7 +40,7 @@ def copied(name: str, folder: Path, files: dict[str, str]) -> ItemSet:
     return load_data(name, data_dir=folder)
 
 
-def test_arc_has_items_of_three_and_five_options_and_digits_as_labels(tmp_path: Path) -> None:
+def test_arc_has_three_to_five_options_and_digits_as_labels(tmp_path: Path) -> None:
     own = "arc/ARC-Challenge-Test_dev.jsonl.gz"
     items = copied("arc-challenge", tmp_path, {"ARC-Challenge-Test.jsonl.gz": own})
     assert Counter(item.n for item in items) == {4: 587, 5: 3, 3: 1}
@@ -169,7 +169,7 @@ def test_summeval_has_the_experts_scores(summaries: ItemSet) -> None:
         assert share == pytest.approx(dev["share_exact_5"][name])
 
 
-def test_a_criterion_that_never_varies_has_no_correlation_and_no_nan(
+def test_a_constant_criterion_has_no_correlation(
     summaries: ItemSet, copy_of_summaries: Path
 ) -> None:
     scores: defaultdict[str, set[float]] = defaultdict(set)

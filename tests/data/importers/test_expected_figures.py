@@ -460,7 +460,7 @@ def test_hanna() -> None:
     assert_same(got, {name: value for name, value in HANNA.items() if name != "systems"})
 
 
-def test_an_audit_of_hanna_has_the_correlations_of_each_criterion(
+def test_hanna_has_correlations_per_criterion(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     metrics = audited(tmp_path, capsys, [HANNA_FILE], "--model", "ChatGPT/prompt1")

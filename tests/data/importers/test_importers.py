@@ -159,7 +159,7 @@ def test_alpaca_eval_leaves_out_what_it_cannot_tell(tmp_path: Path) -> None:
     assert sorted(left_out.values()) == [1, 1, 1]
 
 
-def test_alpaca_eval_reads_raw_completions_and_floors_missing_labels(tmp_path: Path) -> None:
+def test_alpaca_eval_reads_raw_completions_and_floors_labels(tmp_path: Path) -> None:
     tops = [{"token": "M", "logprob": -0.05}, {"token": "The", "logprob": -3.0}]
     raw = {"logprobs": {"content": [{"token": "M", "top_logprobs": tops}]}}
     # P(M) = e^-.05 / (e^-.05 + e^-3)
@@ -171,7 +171,7 @@ def test_alpaca_eval_reads_raw_completions_and_floors_missing_labels(tmp_path: P
     assert decision.probs == pytest.approx((0.0497, 0.9503), abs=1e-4)
 
 
-def test_alpaca_eval_refuses_a_preference_that_fits_neither_order(tmp_path: Path) -> None:
+def test_alpaca_eval_refuses_preferences_of_neither_order(tmp_path: Path) -> None:
     file = lines(tmp_path / "x.jsonl", alpaca(preference=1.4))
     with pytest.raises(ItemError, match=r"x\.jsonl:1: preference: 1\.4 is neither"):
         import_files("alpaca-eval", [file])
@@ -388,7 +388,7 @@ def test_an_unknown_kind_or_format_says_what_there_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(IMPORTERS))
-def test_every_importer_loads_says_what_it_reads_and_claims_only_its_own(name: str) -> None:
+def test_every_importer_claims_only_its_own_format(name: str) -> None:
     importer = IMPORTERS.load(name)
     assert importer.title.endswith(".")
     assert not importer.detects({"foo": 1})

@@ -24,7 +24,7 @@ def scored(answer: str, **fields: object) -> dict[str, Any]:
     return inspect_sample(scores={"choice": {"value": "C", "answer": answer}}, **fields)
 
 
-def test_an_ordinary_run_is_in_its_own_order_and_epochs_are_samples(tmp_path: Path) -> None:
+def test_an_ordinary_run_keeps_its_order_and_epochs_are_samples(tmp_path: Path) -> None:
     samples = [
         scored("B"),
         {**scored("C"), "epoch": 2},
@@ -88,7 +88,7 @@ def test_a_permuted_run_is_read_through_its_mark(tmp_path: Path) -> None:
     assert (decision.order, decision.choice) == ((2, 0, 1), 0)
 
 
-def test_shuffled_logs_of_one_set_are_matched_by_the_options_texts(tmp_path: Path) -> None:
+def test_shuffled_logs_are_matched_by_the_texts_of_options(tmp_path: Path) -> None:
     first = inspect_zip(
         tmp_path / "a.eval", scored("A"), inspect_sample(2, choices=["x", "x", "y"])
     )

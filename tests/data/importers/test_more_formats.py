@@ -101,7 +101,7 @@ def test_pandalm_joins_pairs_and_judges_by_idx(tmp_path: Path) -> None:
     assert made.decisions[0].text == "why"
 
 
-def test_pandalm_pairs_alone_are_items_and_results_alone_decisions(tmp_path: Path) -> None:
+def test_pandalm_pairs_are_items_and_results_decisions(tmp_path: Path) -> None:
     pairs = array(tmp_path / "testset-v1.json", panda_pair(0))
     result = array(tmp_path / "gpt-testset-v1.json", panda_result(0))
     made = import_files("auto", [pairs])
@@ -117,7 +117,7 @@ def test_pandalm_pairs_alone_are_items_and_results_alone_decisions(tmp_path: Pat
 # PriDe's files
 
 
-def test_rows_of_24_stand_for_the_sorted_orders_and_columns_for_displayed_labels(
+def test_rows_of_24_are_sorted_orders_with_displayed_labels(
     tmp_path: Path,
 ) -> None:
     from itertools import permutations
@@ -134,7 +134,7 @@ def test_rows_of_24_stand_for_the_sorted_orders_and_columns_for_displayed_labels
     assert made.items[0].id == "law-0"
 
 
-def test_rows_as_many_as_options_are_rotations_and_one_is_the_own_order(tmp_path: Path) -> None:
+def test_as_many_rows_as_options_are_rotations(tmp_path: Path) -> None:
     always_first = pride_line([[0.4, 0.3, 0.2, 0.05, 0.05]] * 5, n=5)
     flat = pride_line([0.1, 0.6, 0.2, 0.1], idx=1, sampled="B", correct=False)
     run = tmp_path / "results_mmlu" / "0s_llama-7b" / "mmlu_cyclic"
@@ -149,7 +149,7 @@ def test_rows_as_many_as_options_are_rotations_and_one_is_the_own_order(tmp_path
     assert orders_of(7, 4) is None
 
 
-def test_counts_of_samples_are_shares_and_what_has_no_order_is_left_out(tmp_path: Path) -> None:
+def test_sample_counts_become_shares_and_unordered_ones_go(tmp_path: Path) -> None:
     observed = [[70, 10, 10, 0], [0, 0, 0, 0], [40, 40, 0, 0], [0, 0, 0, 9]]
     records = [
         pride_line([], probs=None, observed=observed),
@@ -318,7 +318,7 @@ def mcq(answer: str, permutation: str, golden: str, **extra: object) -> dict[str
     )
 
 
-def test_a_gold_letter_is_displayed_or_original_and_the_entries_tell(tmp_path: Path) -> None:
+def test_entries_tell_displayed_from_original_gold_letters(tmp_path: Path) -> None:
     # the right option is the original B: displayed at B, then at A
     displayed = [mcq("A", "ABCD", "B"), mcq("A", "BCDA", "A")]
     original = [mcq("A", "ABCD", "B"), mcq("A", "BCDA", "B")]
@@ -387,7 +387,7 @@ def test_hanna_in_its_own_form_has_a_row_per_system(tmp_path: Path) -> None:
 # SummEval by G-Eval
 
 
-def test_replies_are_samples_and_one_without_a_number_is_unparsed(tmp_path: Path) -> None:
+def test_replies_are_samples_and_one_without_number_is_unparsed(tmp_path: Path) -> None:
     file = array(
         tmp_path / "gpt4_coh_detailed.json",
         geval_row(
@@ -476,7 +476,7 @@ def test_the_second_version_has_a_score_per_answer(tmp_path: Path) -> None:
     assert sorted(made.decisions[0].scores or ()) == [0.1, 0.5, 1.0, 2.0]  # type: ignore[type-var]
 
 
-def test_a_file_that_is_one_object_and_no_format_names_its_fields(tmp_path: Path) -> None:
+def test_one_object_of_no_format_is_refused_with_its_fields(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_text(json.dumps({"alpha": 1, "beta": ["b" * 100_000]}, indent=1))
     with pytest.raises(UsageError, match="unknown format; the fields are alpha, beta"):

@@ -128,19 +128,19 @@ def test_a_row_twice_is_its_item_once(tmp_path):
         ),
     ],
 )
-def test_a_row_of_something_else_is_refused_with_its_line_and_field(row, said, tmp_path):
+def test_a_foreign_row_is_refused_with_line_and_field(row, said, tmp_path):
     with pytest.raises(ItemError, match=said):
         imported(write_rows(tmp_path, row))
 
 
-def test_rows_of_verl_that_permute_nothing_are_not_taken_for_these(tmp_path):
+def test_verl_rows_without_permutations_are_not_recognised(tmp_path):
     row = pair_row(0, "A", ("first", "second"))
     path = write_rows(tmp_path, {**row, "extra_info": {"index": 1, "split": "train"}})
     with pytest.raises(UsageError, match="unknown format"):
         detect(path)
 
 
-def test_the_command_writes_items_alone_and_says_what_to_do_with_them(tmp_path, capsys):
+def test_the_command_writes_items_alone_and_names_the_next_step(tmp_path, capsys):
     rows = pair_row(0, "B", ("first", "second")), pair_row(1, "A", ("second", "first"))
     path, out = write_rows(tmp_path, *rows), tmp_path / "items.jsonl"
     assert main(["import", "auto", str(path), "--items", str(out)]) == 0

@@ -73,7 +73,7 @@ def test_a_prompt_is_taken_apart_and_its_scores_are_levels(tmp_path: Path) -> No
     assert imported.counts["unparsed"] == 1
 
 
-def test_a_scale_of_other_numbers_and_a_prompt_without_a_reference(tmp_path: Path) -> None:
+def test_scales_of_other_numbers_and_no_reference(tmp_path: Path) -> None:
     start = PROMPT.partition("###Reference")[0]
     scale = "###Score Rubric:\n[?]\nScore 0: no\nScore 10: yes\n\n###Feedback: "
     row = record(start + scale, gpt4_score=[10], idx=None, response_source=None)

@@ -54,7 +54,7 @@ def rated(first: str, second: str, own: str, swapped: str) -> dict[str, object]:
     }
 
 
-def test_llmbar_ratings_that_are_equal_are_ties_and_no_preference_for_a_place(
+def test_equal_llmbar_ratings_are_ties(
     tmp_path: Path,
 ) -> None:
     rows = [
@@ -186,7 +186,7 @@ def mt_bench(first: str, second: str, said: str) -> dict[str, str]:
     }
 
 
-def test_the_mt_bench_table_has_texts_turns_and_the_judge_in_its_head(tmp_path: Path) -> None:
+def test_the_mt_bench_table_has_texts_turns_and_judge(tmp_path: Path) -> None:
     vicuna = "vicuna-13b-v1.3"
     rows = [
         mt_bench(vicuna, "alpaca", "Both are fine.\n[[A]]"),
@@ -233,7 +233,7 @@ def test_repetitions_of_one_judge_are_samples(tmp_path: Path) -> None:
     assert [decision.sample for decision in made.decisions] == [0, 1, 2]
 
 
-def test_the_dev_bench_table_has_one_turn_and_another_form_of_verdict(tmp_path: Path) -> None:
+def test_the_dev_bench_table_has_one_turn_and_other_verdicts(tmp_path: Path) -> None:
     row = {
         "cmp_index": "uml;human;gpt",
         "question": "Draw it.",
@@ -306,7 +306,7 @@ def test_failed_fastchat_call_gives_no_decision(tmp_path: Path) -> None:
     assert made.counts["calls that failed ($ERROR$), left out"] == 1
 
 
-def test_fastchat_ratings_keep_their_scores_and_optional_fields_may_lack(tmp_path: Path) -> None:
+def test_fastchat_ratings_keep_scores_without_optional_fields(tmp_path: Path) -> None:
     row = match("model_2", "model_2", m1_score=6.5, m2_score=8)
     for name in ("turn", "judge", "g1_user_prompt", "g2_user_prompt", "tstamp"):
         del row[name]
@@ -335,7 +335,7 @@ def annotation(preference: float | None, instruction: str, **fields: object) -> 
     }
 
 
-def test_alpaca_eval_choices_without_log_probabilities_say_that_the_order_is_unknown(
+def test_alpaca_eval_without_log_probabilities_lacks_an_order(
     tmp_path: Path,
 ) -> None:
     rows = [

@@ -118,7 +118,7 @@ def test_parquet_says_which_row_is_bad(tmp_path: Path) -> None:
         read_recording(path)
 
 
-def test_a_file_that_was_replaced_stays_readable_and_one_cut_short_is_an_error(
+def test_a_replaced_file_stays_readable_and_a_cut_one_fails(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "d.jsonl"
@@ -132,7 +132,7 @@ def test_a_file_that_was_replaced_stays_readable_and_one_cut_short_is_an_error(
         decisions_of(recording)
 
 
-def test_a_file_that_is_written_over_is_an_error_and_one_that_grows_is_none(tmp_path: Path) -> None:
+def test_an_overwritten_file_is_an_error_and_a_growing_one_not(tmp_path: Path) -> None:
     path = tmp_path / "d.jsonl"
     write_decisions(path, [decision("a"), decision("b")])
     recording = read_recording(path)

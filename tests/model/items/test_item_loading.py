@@ -265,7 +265,7 @@ def test_a_table_that_cannot_be_read_at_all_says_what_to_do(tmp_path: Path) -> N
         load_items(empty)
 
 
-def test_a_table_with_a_byte_order_mark_an_index_column_and_long_cells_is_read(
+def test_a_table_with_bom_index_column_and_long_cells_is_read(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "x.csv"
@@ -274,7 +274,7 @@ def test_a_table_with_a_byte_order_mark_an_index_column_and_long_cells_is_read(
     assert load_items(path)[0].candidates == ("1", text)
 
 
-def test_a_broken_array_is_refused_and_a_bad_entry_is_named_by_its_place(tmp_path: Path) -> None:
+def test_a_broken_array_is_refused_and_bad_entries_are_named(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_text(json.dumps([{**PAIR, "candidates": ["a", "b"]}, 7]))
     with pytest.raises(ItemError, match=r"x\.json:2: item: Expected `object`, got `int`"):

@@ -89,7 +89,7 @@ def test_bcda_maps_labels_back_to_candidates() -> None:
 
 
 @given(st.data())
-def test_any_presentation_gives_the_candidate_that_carries_the_label(data: st.DataObject) -> None:
+def test_any_presentation_gives_the_candidate_of_the_label(data: st.DataObject) -> None:
     n = data.draw(st.integers(2, 8))
     shown = Presentation(
         tuple(data.draw(st.permutations(range(n)))), tuple(data.draw(st.permutations(range(n))))
@@ -138,7 +138,7 @@ def test_gold_never_changes_a_decision() -> None:
     assert read(response, item=PAIR) == read(response, item=blind(PAIR))
 
 
-def test_the_likeliest_label_wins_over_the_single_likeliest_token() -> None:
+def test_the_likeliest_label_beats_the_likeliest_token() -> None:
     # "A" .4 is the likeliest token, but B is said in two ways that add up to .5.
     decision = read(direct("A", {"A": 0.4, "B": 0.3, " B": 0.2}))
     assert decision.choice == 1
@@ -146,7 +146,7 @@ def test_the_likeliest_label_wins_over_the_single_likeliest_token() -> None:
 
 
 @pytest.mark.parametrize("shown", [X0, X1, X2, X3])
-def test_equal_probabilities_go_to_the_tie_rule_in_every_presentation(shown: Presentation) -> None:
+def test_equal_probabilities_use_the_tie_rule_everywhere(shown: Presentation) -> None:
     for name in ("q", "r", "s", "t", "u"):
         item = Item(id=name, prompt="?", candidates=("first", "second"))
         decision = read(direct("A", {"A": 0.4, "B": 0.4}), shown, item=item)
@@ -179,7 +179,7 @@ def test_exact_label_logits_decide_without_text() -> None:
     assert not decision.censored
 
 
-def test_prose_that_begins_with_a_label_like_word_gives_no_probabilities() -> None:
+def test_prose_beginning_like_a_label_gives_no_probabilities() -> None:
     tokens = ("A", " better", " answer", " is", " B")
     response = Response(
         text="A better answer is B",
@@ -215,7 +215,7 @@ def test_probabilities_are_read_where_the_label_is(before: tuple[str, ...]) -> N
     assert decision.choice == 1
 
 
-def test_without_generated_tokens_the_likeliest_ones_are_taken_for_them() -> None:
+def test_without_generated_tokens_the_likeliest_count() -> None:
     response = Response(
         text="\nB",
         top_logprobs=(logprobs({"\n": 0.9, "A": 0.1}), logprobs({"B": 0.6, "A": 0.2})),
@@ -341,9 +341,7 @@ def test_one_token_with_probabilities_needs_no_longer_reply() -> None:
         assert not is_cut_off_unread(response, decision)
 
 
-def test_a_label_that_may_be_the_beginning_of_a_longer_one_is_not_read_where_it_is_cut_off() -> (
-    None
-):
+def test_a_label_that_may_continue_is_not_read_if_cut() -> None:
     response = Response(text="1", finish_reason="length")
     assert read(response, labels=("1", "12")).choice is None
     assert read(Response(text="1"), labels=("1", "12")).choice == 0

@@ -49,7 +49,7 @@ def test_other_tokens_count_for_no_label(token: str) -> None:
     assert found.mass == pytest.approx(0.45)
 
 
-def test_a_missing_label_gets_the_smallest_returned_probability_and_is_flagged() -> None:
+def test_a_missing_label_gets_the_least_probability_and_a_flag() -> None:
     found = label_probs(tops({"A": 0.6, "The": 0.2, "It": 0.1}), AB)
     # B's floor is .1 (the smallest returned): .6/.7 and .1/.7; the floor is not part of the mass
     assert found.probs == pytest.approx((6 / 7, 1 / 7))
@@ -114,7 +114,7 @@ def test_nan_beside_good_values_is_left_out() -> None:
     assert found.probs == pytest.approx((0.75, 0.25))
 
 
-def test_the_same_entry_twice_counts_once_but_the_same_text_of_two_tokens_adds_up() -> None:
+def test_equal_entries_count_once_and_equal_texts_add_up() -> None:
     a, b = tops({"A": 0.4, "B": 0.2})
     assert label_probs([a, a, b], AB).mass == pytest.approx(0.6)
     assert label_probs([a, TokenLogprob("A", math.log(0.1)), b], AB).mass == pytest.approx(0.7)
@@ -130,7 +130,7 @@ def test_the_beginning_of_a_name_counts_for_it() -> None:
     assert found.probs == pytest.approx((2 / 3, 1 / 3))
 
 
-def test_the_beginning_of_a_name_is_left_out_where_the_name_is_one_token() -> None:
+def test_a_prefix_is_left_out_if_the_name_is_one_token() -> None:
     found = label_probs(tops({"Alice": 0.5, "Al": 0.2, "Bob": 0.25}), ("Alice", "Bob"))
     assert found.probs == pytest.approx((2 / 3, 1 / 3))
 
@@ -171,7 +171,7 @@ def test_exact_lists_are_taken_as_they_are() -> None:
         max_size=20,
     ),
 )
-def test_probabilities_are_a_distribution_and_order_does_not_matter(
+def test_probabilities_sum_to_one_in_any_order(
     entries: list[TokenLogprob],
 ) -> None:
     found = label_probs(entries, AB)
@@ -197,7 +197,7 @@ def test_relabelling_the_tokens_relabels_the_probabilities(first: float, second:
 
 
 @needs.recorded
-def test_recorded_logprobs_of_a_real_judge_give_its_recorded_preference() -> None:
+def test_recorded_logprobs_give_the_recorded_preference() -> None:
     path = needs.DATA / "alpaca_eval" / "weighted_gpt4_turbo_vicuna-7b.jsonl.gz"
     compared = 0
     with gzip.open(path, "rt", encoding="utf-8") as lines:

@@ -215,7 +215,7 @@ def test_the_end_of_a_megabyte_is_read_where_it_is_a_tag_or_mark(end: str) -> No
     assert parse_label(f"{end}\n{LONG}", AB) is None
 
 
-def test_a_reply_too_long_to_be_read_whole_is_unparsed_without_a_tag_or_mark() -> None:
+def test_a_very_long_reply_without_a_tag_is_unparsed() -> None:
     filler = FILLER.replace("[[ ", "")
     prose = filler * (LONGEST // len(filler) - 1)
     assert parse_label(f"{prose}\nMy verdict is B.", AB) == "B"

@@ -60,7 +60,7 @@ def test_json_is_read_as_far_as_it_is_complete(text: str, roots: list[object]) -
     assert [plain(root) for root in json_texts(text)] == roots
 
 
-def test_an_object_knows_where_it_stands_and_a_broken_one_where_it_stops_to_count() -> None:
+def test_objects_know_their_place_and_where_they_break() -> None:
     text = 'ab {"a": {"b": 1}} {"c": {"d": 1}, "e": 2, "f": 3 4}'
     assert [text[root.start : root.end] for root in json_texts(text)][:2] == [
         '{"a": {"b": 1}}',
@@ -68,7 +68,7 @@ def test_an_object_knows_where_it_stands_and_a_broken_one_where_it_stops_to_coun
     ]
 
 
-def test_brackets_nested_deeper_than_any_reply_break_an_object_off() -> None:
+def test_brackets_nested_too_deeply_break_an_object_off() -> None:
     (root, *_) = json_texts('{"a":' * 33 + "1" + "}" * 33)
     assert not root.is_whole
     (root,) = json_texts('{"a":' * 32 + "1" + "}" * 32)
@@ -338,7 +338,7 @@ def test_a_reply_cut_off_says_a_part_of_what_the_whole_says(
 
 
 @given(verdicts(), verdicts())
-def test_two_replies_that_differ_leave_nothing_that_they_differ_in(
+def test_two_differing_replies_leave_nothing_in_dispute(
     first: tuple[tuple[str, ...], dict[str, Any]], second: tuple[tuple[str, ...], dict[str, Any]]
 ) -> None:
     labels = first[0]

@@ -44,7 +44,7 @@ def test_an_item_becomes_one_for_each_criterion() -> None:
     assert next(by_criterion([item_of(group="dev")])).group == "dev"
 
 
-def test_taken_apart_twice_is_taken_apart_once_and_other_items_stay() -> None:
+def test_separating_twice_equals_separating_once() -> None:
     once = list(by_criterion([item_of()]))
     assert list(by_criterion(once)) == once
     plain = ItemSet.of([item_of(criteria=None, gold=2)], name="plain")
@@ -83,7 +83,7 @@ def test_error_names_field(fields: dict[str, object], said: str) -> None:
         item_of(**fields)
 
 
-def test_all_criteria_of_an_item_are_asked_by_the_same_prompt_in_the_order_asked_for() -> None:
+def test_one_prompt_asks_all_criteria_in_the_given_order() -> None:
     ask = Ask(canonical(3), criteria=(2, 0, 1))
     prompts = [render(item, ask, PromptSettings()) for item in by_criterion([item_of()])]
     assert prompts[0] == prompts[1] == prompts[2]
@@ -151,14 +151,14 @@ def test_what_is_missing_is_missing_for_its_criterion_only(text, labels) -> None
     assert read_criteria(text, "ABC", NAMES) == labels
 
 
-def test_labels_that_are_numbers_may_be_numbers_and_copies_of_the_item_do_not_count() -> None:
+def test_numeric_labels_and_copies_of_the_item_are_handled() -> None:
     assert read_criteria('{"coherence": 2, "fluency": "1"}', "123", NAMES) == (1, 0, None)
     story = 'He said {"coherence": "A"} and left.'
     reply = 'The text has {"coherence": "A"}. I say {"coherence": "C"}'
     assert read_criteria(reply, "ABC", NAMES, quoted=[story]) == (2, None, None)
 
 
-def test_a_decision_is_about_its_own_criterion_and_says_how_it_was_asked() -> None:
+def test_a_decision_names_its_criterion_and_presentation() -> None:
     shown = Presentation((2, 0, 1), (0, 1, 2))
     ask = Ask(shown, criteria=(1, 2, 0))
     response = Response(text='{"fluency": "A", "relevance": "C"}', input_tokens=9)
@@ -174,7 +174,7 @@ def test_a_decision_is_about_its_own_criterion_and_says_how_it_was_asked() -> No
     assert {decision.ask for decision in decisions} == {ask}
 
 
-def test_the_items_own_order_of_criteria_is_the_same_question_named_or_not() -> None:
+def test_the_own_order_of_criteria_needs_no_name() -> None:
     given = Decision(item_id="q", order=(0, 1), labels=("A", "B"), criterion="x")
     named = msgspec.structs.replace(given, criteria_order=(0, 1, 2))
     assert given.ask == named.ask == Ask(canonical(2))

@@ -39,7 +39,7 @@ def lists() -> ItemSet:
     return ItemSet.of(items, name="arc-lists")
 
 
-def test_fifteen_points_for_the_first_place_are_undone_by_even_orders(lists: ItemSet) -> None:
+def test_even_orders_undo_points_for_the_first_position(lists: ItemSet) -> None:
     result = audit(
         QUIET, lists, methods=["pcf", "pcf:orders=cyclic", "average", "vote"], resamples=100
     )
