@@ -186,7 +186,7 @@ class SystemOne:
         self, name: str, kind: str, ask: str, options: Sequence[Sequence[str]]
     ) -> TypedQuestion:
         """Return a question about options, each with its label and text; `true` and `false` are a yes-no question."""
-        criteria: Any = dict(options)
+        criteria: Any = {label: text for label, text in options}
         if kind == "score":
             criteria = [text for _, text in options]
         elif criteria.keys() == SIDES:
