@@ -183,10 +183,10 @@ class SystemOne:
         return TypedQuestion(self, kind, tuple(TypedOption(*option) for option in options), raw)
 
     def asked(
-        self, name: str, kind: str, ask: str, options: Sequence[Sequence[str]]
+        self, name: str, kind: str, ask: str, options: Sequence[tuple[str, str]]
     ) -> TypedQuestion:
         """Return a question about options, each with its label and text; `true` and `false` are a yes-no question."""
-        criteria: Any = {label: text for label, text in options}
+        criteria: Any = dict(options)
         if kind == "score":
             criteria = [text for _, text in options]
         elif criteria.keys() == SIDES:
@@ -323,7 +323,7 @@ class Decisions(SystemOne):
         return TypedQuestion(self, "noul" if kind == "predicate" else kind, options, raw)
 
     def asked(
-        self, name: str, kind: str, ask: str, options: Sequence[Sequence[str]]
+        self, name: str, kind: str, ask: str, options: Sequence[tuple[str, str]]
     ) -> TypedQuestion:
         """Return a question about options, each with its label and text."""
         own = "label" if kind == "score" else "value"
