@@ -165,8 +165,8 @@ class DecisionServer(Server):
         """Return the spending, and the p-value of the last test for drift."""
         priced = self.backend.price(0, 0) is not None
         figures = {"spent_usd": round(self.spent, 9)} if priced else {}
-        if self.correction is not None and self.correction.p_value is not None:
-            figures["shadow_p_value"] = self.correction.p_value
+        if self.correction is not None and self.correction.looks.p_value is not None:
+            figures["shadow_p_value"] = self.correction.looks.p_value
         return figures
 
     async def decide(self, request: web.Request) -> web.Response:
@@ -208,13 +208,13 @@ class DecisionServer(Server):
             chosen = orders(SETS.get(name, name), n) if n > 1 else (own,)
         except UsageError as error:
             raise ServeError(400, str(error)) from None
-        spread, shown = Spread(question, first, chosen), [options[place] for place in first]
-        content = [body.get(api.state), question.raw.get("instructions"), *(o.text for o in shown)]
-        if self.correction is None or not (
-            item := self.correction.item([option.name for option in shown], json.dumps(content))
-        ):
+        spread, fitted = Spread(question, first, chosen), self.correction
+        if fitted is None or not (order := fitted.order([option.name for option in options])):
             return spread
-        return spread._replace(item=item, asks=self.correction.asks(item))
+        texts = [options[place].text for place in order]
+        content = [body.get(api.state), question.raw.get("instructions"), *texts]
+        item = fitted.item(json.dumps(content), n)
+        return spread._replace(first=order, item=item, asks=fitted.asks(item))
 
     def merged(
         self, client: SystemOne, name: str, spread: Spread, answers: Mapping[str, Json]
