@@ -44,6 +44,11 @@ class Packed(HttpBackend):
 
     call = Backend.call
 
+    @property
+    def probed(self) -> int:  # type: ignore[override]
+        """Number of questions that the probe will ask twice more."""
+        return 0 if self._was_probed or self.settings.pack == 1 else MOST_PROBED
+
     async def answer(self, queries: Iterable[Query]) -> AsyncGenerator[Answer, None]:
         """Answer every query once, in any order, pulling at most one query more than it sends."""
         groups, looked = self._groups(iter(queries)), list[list[Query]]()
