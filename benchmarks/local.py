@@ -154,9 +154,8 @@ class Ours:
             trees=self.trees,
         ):
             rows = [prompts[row] for row in batch.rows]
-            result[batch.rows] = self.loaded.scorer.score(
-                rows, [labels] * len(rows), steps=batch.steps
-            )
+            parts = self.loaded.scorer.score(rows, [labels] * len(rows), steps=batch.steps)
+            result[batch.rows] = [row for part in parts for row in part]
         return result
 
 

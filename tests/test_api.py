@@ -422,7 +422,7 @@ def test_ctrl_c_is_an_interrupt_in_python_too(
     items: ItemSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @contextmanager
-    def pressed() -> Iterator[asyncio.Event]:
+    def pressed(_: object) -> Iterator[asyncio.Event]:
         stop = asyncio.Event()
         stop.set()
         yield stop

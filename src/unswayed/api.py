@@ -240,7 +240,7 @@ async def _fit(
     *,
     closes: bool,
 ) -> Calibration:
-    with CallStore.open(directory) as store, stop_on_interrupt() as stop:
+    with CallStore.open(directory) as store, stop_on_interrupt(backend) as stop:
         try:
             caller = Caller(backend, store, settings)
             return await fit(method, items, caller, progress=Progress(), stop=stop)

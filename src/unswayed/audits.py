@@ -224,7 +224,7 @@ def _write(directory: Path, record: AuditRecord) -> None:
 async def _ask(
     audit: Audit, priced: CallPlan, *, closes: bool, outcome_of: OutcomeOf | None = None
 ) -> AuditedCalls:
-    with stop_on_interrupt() as stop:
+    with stop_on_interrupt(audit.caller.backend) as stop:
         try:
             progress = Progress(priced.n_distinct)
             return await audit.ask(

@@ -90,7 +90,7 @@ def measure(asked, budget, trees):
     ))
     for batch in batches:
         rows = [asked[row] for row in batch.rows]
-        scorer.score(rows, [((5,), (6,))] * len(rows), steps=batch.steps)
+        list(scorer.score(rows, [((5,), (6,))] * len(rows), steps=batch.steps))
     forms = sorted({batch.form for batch in batches})
     print(json.dumps([peak() - before, budget, forms, len(asked[0])]), flush=True)
 

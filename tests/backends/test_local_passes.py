@@ -83,7 +83,8 @@ def scored(
     result = np.full((len(prompts), 2), np.nan)
     for batch in batches:
         rows = [prompts[row] for row in batch.rows]
-        result[batch.rows] = scorer.score(rows, [LABELS] * len(rows), steps=batch.steps)
+        parts = scorer.score(rows, [LABELS] * len(rows), steps=batch.steps)
+        result[batch.rows] = [row for part in parts for row in part]
     return result
 
 
@@ -205,6 +206,6 @@ def test_a_pass_that_returns_to_a_beginning_finds_it_unchanged() -> None:
     steps.append(Step(((0, 1),), 10))
     batch = PromptBatch([*range(6), 0], 0, 0, tuple(steps))
     rows = [prompts[row] for row in batch.rows]
-    found = np.array(scorer.score(rows, [LABELS] * 7, steps=batch.steps))
+    (found,) = map(np.array, scorer.score(rows, [LABELS] * 7, steps=batch.steps))
     np.testing.assert_allclose(found, alone(scorer, rows), rtol=0, atol=EXACT)
     np.testing.assert_array_equal(found[0], found[6])

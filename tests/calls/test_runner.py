@@ -541,10 +541,12 @@ def test_stop_while_recording_large_batch_keeps_it(
                 queries, thread, lambda window: ([], []), lambda _: held, self.answered
             )
 
-        def answered(self, batch: Sequence[Query]) -> list[tuple[Query, Response | Failure]]:
+        def answered(
+            self, batch: Sequence[Query]
+        ) -> Iterator[list[tuple[Query, Response | Failure]]]:
             batches.append(batch)
             time.sleep(0.3)
-            return [(query, label_by_content(query)) for query in batch]
+            yield [(query, label_by_content(query)) for query in batch]
 
     asked = questions(800)
     queries = list(Caller(FakeBackend(), Memory(), SETTINGS).missing(asked))
@@ -564,8 +566,8 @@ def test_stop_while_recording_large_batch_keeps_it(
 
     with ThreadPoolExecutor(1) as thread:
         counts = asyncio.run(work())
-    assert len(batches) == 2
-    assert len(store) == counts.made == 800
+    assert len(batches) in (1, 2)  # the stop may come before the second
+    assert len(store) == counts.made == 400 * len(batches)
     assert counts.interrupted
 
 

@@ -1,11 +1,14 @@
 """What is published: front matter that the hub accepts, no trace of the machine."""
 
 import json
+from pathlib import Path
 
 import msgspec
 import pytest
 from small_models import colour_items, save_word_model, small_recipe, trained
 
+from unswayed.backends.model_folders import fingerprint_folder, locate
+from unswayed.base.errors import UsageError
 from unswayed.training.card import PARTIAL, Origin, base_of, model_card, name_base
 from unswayed.training.recipe import load_recipe
 from unswayed.training.table import OBJECTIVES
@@ -195,9 +198,10 @@ def test_an_adapter_of_a_hub_model_names_it_by_id_and_commit(tmp_path):
     file = tmp_path / "adapter_config.json"
     kept = {"base_model_name_or_path": "/home/me/.cache/snapshots/b968", "r": 4, "revision": None}
     file.write_text(json.dumps(kept))
-    name_base(tmp_path, record_of(LOCAL))
-    assert json.loads(file.read_text()) == kept  # there is no other name that peft would find
-    name_base(tmp_path, record_of(HUB))
+    name_base(tmp_path, record_of(LOCAL), tmp_path / "x" / ".." / "base")
+    local = str(tmp_path.resolve() / "base")
+    assert json.loads(file.read_text()) == {**kept, "base_model_name_or_path": local}
+    name_base(tmp_path, record_of(HUB), tmp_path)
     assert json.loads(file.read_text()) == {
         "base_model_name_or_path": "Qwen/Qwen3-8B",
         "revision": "b968826d9c46dd6066d109eabc6255188de91218",
@@ -296,3 +300,26 @@ def test_a_trained_folder_has_a_card_without_paths_and_loads(tmp_path, changes):
         from peft import AutoPeftModelForCausalLM
 
         assert AutoPeftModelForCausalLM.from_pretrained(str(out)).peft_config
+
+
+def test_adapter_alone_opens_on_its_base(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    base, out = save_word_model(tmp_path / "base"), tmp_path / "out"
+    recipe = small_recipe(lora="{rank = 4, alpha = 8}", optimiser_steps="1")
+    trained("sft", colour_items(6), model="base", recipe=recipe, out=out)
+    opened = locate("out")
+    assert opened.path == base.resolve()
+    assert opened.adapter == Path("out")
+    assert opened.name.endswith(f"+lora=out@{fingerprint_folder(out)}")
+    assert locate(opened.name).name == opened.name
+
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    base.rename(moved / "base")
+    with pytest.raises(UsageError, match=r"its base .*base does not exist"):
+        locate("out")
+    out.rename(moved / "out")
+    assert locate(str(moved / "out")).path == moved / "base"
+    save_word_model(moved / "base", seed=1)
+    with pytest.raises(UsageError, match="it is another model than the one named"):
+        locate(str(moved / "out"))

@@ -1,7 +1,9 @@
 """The door to training: what it refuses at once, what it leaves, what it finds again."""
 
+import io
 import json
 import shutil
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -285,3 +287,32 @@ def test_a_dry_run_sees_that_the_folder_holds_another_run(word_model, tmp_path, 
     assert main([*command, *changes, *short, str(tmp_path / "new")]) == 0
     assert main([*command, *changes, *short, str(tmp_path)]) == 2
     assert "holds another run" in capsys.readouterr().err
+
+
+def test_dry_run_reads_only_headers_of_weights(word_model, tmp_path, capsys, monkeypatch):
+    items = tmp_path / "items.jsonl"
+    items.write_bytes(b"\n".join(map(encode_item, colour_items(6))))
+    command = ["train", "sft", str(items), "--recipe", "tiny-judge", "--model", str(word_model)]
+    for field in ("data.held_out=0", "optimiser.items_per_step=2", "optimiser.steps=1"):
+        command += ["--set", field]
+    command += ["--out", str(tmp_path / "out")]
+    assert main(command) == 0
+    ends = []
+
+    class Watched(io.FileIO):
+        def close(self):
+            if not self.closed:
+                ends.append(self.tell())
+            super().close()
+
+    def watched(path, *how, opened=Path.open, **options):
+        is_weights = path.suffix == ".safetensors"
+        return Watched(path) if is_weights else opened(path, *how, **options)
+
+    monkeypatch.setattr(Path, "open", watched)
+    capsys.readouterr()
+    assert main([*command, "--dry-run"]) == 0
+    assert f"the weights of {word_model} were not compared" in capsys.readouterr().err
+    with (word_model / "model.safetensors").open("rb") as weights:
+        header = 8 + int.from_bytes(weights.read(8), "little")
+    assert set(ends[:-1]) == {header}

@@ -96,46 +96,60 @@ class HuggingFaceBackend(Backend):
         for written in plan.written(jobs):
             yield written, ()
 
-    def _run(self, jobs: Sequence[Job], steps: tuple[Step, ...]) -> list[Answer]:
-        """Answer one batch, in halves and row by row if it does not fit into the memory after all."""
+    def _run(self, jobs: Sequence[Job], steps: tuple[Step, ...]) -> Iterator[list[Answer]]:
+        """Answer one batch pass by pass, in halves and row by row if it does not fit into the memory after all."""
         import torch
 
         start = time.perf_counter()
+        done = 0
         try:
-            responses = self._score(jobs, steps) if jobs[0].label_ids else self._write(jobs)
+            self.running = len(jobs)
+            for responses in self._score(jobs, steps) if jobs[0].label_ids else self._write(jobs):
+                share = (time.perf_counter() - start) / len(responses)
+                own = jobs[done : done + len(responses)]
+                done += len(own)
+                self.running = len(jobs) - done
+                yield [
+                    (
+                        job.query,
+                        self._no_numbers(job)
+                        if response is None
+                        else msgspec.structs.replace(response, latency_s=share),
+                    )
+                    for job, response in zip(own, responses, strict=True)
+                ]
+                start = time.perf_counter()
         except torch.OutOfMemoryError:
-            responses = None
-        if responses is None:  # outside `except`: its traceback would keep the memory in use
+            pass
+        # outside `except`: its traceback would keep the memory in use
+        if done < len(jobs):
             torch.cuda.empty_cache()
             if len(jobs) == 1:
-                return [(jobs[0].query, self._no_memory(jobs[0]))]
-            half = len(jobs) // 2
-            return [*self._run(jobs[:half], ()), *self._run(jobs[half:], ())]
-        share = (time.perf_counter() - start) / len(jobs)
-        return [
-            (
-                job.query,
-                self._no_numbers(job)
-                if response is None
-                else msgspec.structs.replace(response, latency_s=share),
-            )
-            for job, response in zip(jobs, responses, strict=True)
-        ]
+                yield [(jobs[0].query, self._no_memory(jobs[0]))]
+                return
+            middle = (done + 1 + len(jobs)) // 2
+            for half in filter(None, (jobs[done:middle], jobs[middle:])):
+                yield from self._run(half, ())
 
-    def _score(self, jobs: Sequence[Job], steps: tuple[Step, ...]) -> list[Response | None]:
-        """Label answers; None where the scores are not numbers."""
+    def _score(
+        self, jobs: Sequence[Job], steps: tuple[Step, ...]
+    ) -> Iterator[list[Response | None]]:
+        """Yield label answers of the next jobs; None where the scores are not numbers."""
         self._remark()
-        logprobs = self._load().scorer.score(
+        waiting = iter(jobs)
+        for logprobs in self._load().scorer.score(
             [job.tokens for job in jobs], [job.label_ids or () for job in jobs], steps=steps
-        )
-        return [
-            label_response(job.query.request, row, model=self.model, input_tokens=len(job.tokens))
-            if np.isfinite(row).all()
-            else None
-            for job, row in zip(jobs, logprobs, strict=True)
-        ]
+        ):
+            yield [
+                label_response(
+                    job.query.request, row, model=self.model, input_tokens=len(job.tokens)
+                )
+                if np.isfinite(row).all()
+                else None
+                for row, job in zip(logprobs, waiting, strict=False)
+            ]
 
-    def _write(self, jobs: Sequence[Job]) -> list[Response | None]:
+    def _write(self, jobs: Sequence[Job]) -> Iterator[list[Response | None]]:
         """Generate answers; None where the scores are not numbers."""
         loaded = self._load()
         prompts, requests = [job.tokens for job in jobs], [job.query.request for job in jobs]
@@ -149,7 +163,7 @@ class HuggingFaceBackend(Backend):
             pad=loaded.pad,
             held=() if hold is None else (hold,),
         )
-        return [
+        yield [
             None
             if generated is None
             else Response(

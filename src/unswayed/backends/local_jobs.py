@@ -60,11 +60,12 @@ async def answer_in_windows(
     thread: Executor,
     prepare: Callable[[Sequence[Query]], tuple[list[Job], list[Answer]]],
     batches: Callable[[list[Job]], Iterable[B]],
-    run: Callable[[B], list[Answer]],
+    run: Callable[[B], Iterator[list[Answer]]],
 ) -> AsyncGenerator[Answer, None]:
     """Answer some queries at a time, in batches that the model's own thread prepares and runs.
 
-    If cancelled, it finishes the batch under way, yields its answers and starts no other.
+    A batch runs in passes. If cancelled, it finishes the pass under way, yields its answers and starts no
+    other.
     """
     loop = asyncio.get_running_loop()
     pending = iter(queries)
@@ -73,13 +74,17 @@ async def answer_in_windows(
         for answered in refused:
             yield answered
         for batch in batches(jobs):
-            await asyncio.sleep(0)  # where a stop can come between two batches
-            running = loop.run_in_executor(thread, run, batch)
-            try:
-                await asyncio.wait([running])
-            finally:
-                for answered in await running:
-                    yield answered
+            passes, left = run(batch), True
+            while left:
+                await asyncio.sleep(0)  # where a stop can come between two passes
+                running = loop.run_in_executor(thread, next, passes, ())
+                try:
+                    await asyncio.wait([running])
+                finally:
+                    answers = await running
+                    for answered in answers:
+                        yield answered
+                left = bool(answers)
 
 
 def prepare(

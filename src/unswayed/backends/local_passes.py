@@ -9,7 +9,7 @@ so the mass on the labels is exact. Which prompts run together, and how: `local_
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 AGREEMENT: Final = 1e-3
 """How closely the direct path must agree with the model's own forward pass, in logits."""
+
+HANDED_OVER: Final = 256
+"""Tokens of a walk after which the prompts read to their ends are handed over: the output layer runs then."""
 
 TREE_AGREEMENT: Final = 1e-4
 HALF_AGREEMENT: Final = 5e-2
@@ -64,24 +67,31 @@ class LabelScorer:
 
     def score(
         self, prompts: Sequence[list[int]], labels: Sequence[Ids], *, steps: Sequence[Step] = ()
-    ) -> list[FloatArray]:
-        """Log-probability of every label of every prompt, an array of shape (labels,) each.
+    ) -> Iterator[list[FloatArray]]:
+        """Yield the log-probability of every label, an array of shape (labels,) for each of the next prompts.
 
         Prompts are of one length, unless `pads`; `steps` are the passes that make up a tree.
         """
         import torch
 
         ids = sorted({token for spellings in set(labels) for ids in spellings for token in ids})
-        with torch.inference_mode():
-            if self._direct is None:
-                rows = self._logits(prompts)
-            elif steps:
-                rows = self._walked(self._direct.body, prompts, steps)
-            else:
-                rows = self._hidden(self._direct.body, prompts)
-            logprobs = self._logprobs(rows, ids)
-        summed = {label_ids: label_logprobs(label_ids, ids, logprobs) for label_ids in set(labels)}
-        return [summed[label_ids][row] for row, label_ids in enumerate(labels)]
+        parts, done = self._rows(prompts, steps), 0
+        while done < len(prompts):
+            with torch.inference_mode():  # of a thread, so never while this waits
+                logprobs = self._logprobs(next(parts), ids)
+            own = labels[done : done + len(logprobs)]
+            summed = {label: label_logprobs(label, ids, logprobs) for label in set(own)}
+            yield [summed[label][row] for row, label in enumerate(own)]
+            done += len(own)
+
+    def _rows(self, prompts: Sequence[list[int]], steps: Sequence[Step]) -> Iterator[torch.Tensor]:
+        """Yield what `_logprobs` takes, for all prompts in order."""
+        if self._direct is None:
+            yield self._logits(prompts)
+        elif steps:
+            yield from self._walked(self._direct.body, prompts, steps)
+        else:
+            yield self._hidden(self._direct.body, prompts)
 
     def _tokens(self, prompts: Sequence[list[int]]) -> torch.Tensor:
         import torch
@@ -102,12 +112,13 @@ class LabelScorer:
 
     def _walked(
         self, body: torch.nn.Module, prompts: Sequence[list[int]], steps: Sequence[Step]
-    ) -> torch.Tensor:
-        """Return the same through trees: `prompts` are those of a `PromptBatch`, in its order."""
+    ) -> Iterator[torch.Tensor]:
+        """Yield the same through trees: `prompts` are those of a `PromptBatch`, in its order."""
         import torch
         from transformers import DynamicCache
 
         rows: list[torch.Tensor] = []
+        read = 0
         trunks: list[_Trunk] = []
         cache: Any = None
         for step in steps:
@@ -130,7 +141,10 @@ class LabelScorer:
                 continue
             for row, tree in enumerate(trees):
                 rows.append(states[row, torch.from_numpy(tree.last).to(states.device)])
-        return torch.cat(rows)
+                read += len(tree.ids)
+            if read >= HANDED_OVER or step is steps[-1]:
+                yield torch.cat(rows)
+                rows, read = [], 0
 
     def _inputs(self, trees: Sequence[Tree]) -> dict[str, torch.Tensor]:
         """Build the body's arguments for a pass over trees; a chain of its own needs no mask."""
@@ -224,8 +238,8 @@ class LabelScorer:
             with torch.inference_mode():
                 body = self._direct.body
                 apart = self._hidden(body, [*prompts, *two])
-                together = self._walked(body, [*prompts, *two], whole)
-                walked = self._walked(body, prompts, walk)
+                (together,) = self._walked(body, [*prompts, *two], whole)
+                (walked,) = self._walked(body, prompts, walk)
         except (RuntimeError, TypeError, ValueError, LookupError, AttributeError):
             return False  # a body that takes no mask of this kind says so in its own way
         bound = TREE_AGREEMENT if self.model.dtype == torch.float32 else HALF_AGREEMENT

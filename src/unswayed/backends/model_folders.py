@@ -18,7 +18,7 @@ from typing import Final, Literal, cast
 
 from unswayed.backends.own_prompts import PROMPT_FILE, OwnPrompt, own_prompt_of
 from unswayed.base.errors import MissingExtraError, UnknownNameError, UsageError, first_line
-from unswayed.base.files import whole_file
+from unswayed.base.files import read_object, whole_file
 from unswayed.base.registry import require
 
 NEEDED: Final = (
@@ -45,9 +45,13 @@ DETERMINING: Final = (*NEEDED, "*.bin", "*.pt", "*.pth", "*.ckpt", "*.gguf", "*.
 DTYPES: Final = ("float32", "bfloat16", "float16", "float64")
 """Numbers that a model may compute in."""
 
+ADAPTER_CONFIG: Final = "adapter_config.json"
 ADAPTER_WEIGHTS: Final = "adapter_model.safetensors"
+TRAINING: Final = "training.json"
 
 FINGERPRINT_DIGITS: Final = 16
+OPEN: Final = "@sha256:"
+"""Ends the name of a folder whose files were not hashed."""
 CACHED_FROM_BYTES: Final = 64 * 2**20
 
 
@@ -69,13 +73,19 @@ class ModelFolder:
 
 
 def locate(
-    model: str, *, provider: str = "hf", dtype: str | None = None, weights: bool = True
+    model: str,
+    *,
+    provider: str = "hf",
+    dtype: str | None = None,
+    weights: bool = True,
+    digest: bool = True,
 ) -> ModelFolder:
     """Find a model by what follows `hf/` in its name.
 
     That is a folder or a hub id, with `@revision` (a hub revision, or the fingerprint that a folder
     must have), `+bits=`, `+dtype=` and `+lora=DIR` where wanted. The option `dtype` says the same as
-    `+dtype=`. A price needs no `weights`, and none are downloaded for it.
+    `+dtype=`. An adapter alone is put on the base that it names. A price needs no `weights`, and none are downloaded for it. Without `digest` the files
+    of a folder are not hashed, and its name ends in `OPEN`.
     """
     shown = f"{provider}/{model}"
     base, plus, adapter = model.partition("+lora=")
@@ -83,8 +93,17 @@ def locate(
     dtype = _one_dtype(named_dtype, dtype, shown)
     base, revision = _split_revision(base)
     folder = Path(base).expanduser()
+    if (folder / ADAPTER_CONFIG).is_file() and not (plus or (folder / "config.json").is_file()):
+        adapter, plus = base if revision is None else f"{base}@{revision}", "+lora="
+        base, revision = _split_revision(base_of_adapter(folder, shown))
+        folder = Path(base).expanduser()
     if folder.is_dir():
-        name = f"{base}@{_checked_fingerprint(folder, f'{provider}/{base}', revision)}"
+        shown_base = f"{provider}/{base}"
+        name = (
+            f"{base}@{_checked_fingerprint(folder, shown_base, revision)}"
+            if digest
+            else base + OPEN
+        )
     elif base.startswith((".", "~", "/")) or base.count("/") > 1 or "\\" in base:
         raise UsageError(
             f"{shown}: there is no folder {folder}. Give a folder with config.json and "
@@ -182,7 +201,7 @@ def _check_weights(folder: Path, shown: str, *, needed: bool) -> None:
 
 def _check_finished(folder: Path, shown: str) -> None:
     """Refuse the folder of a training that has only checkpoints so far."""
-    if (folder / "training.json").is_file():
+    if (folder / TRAINING).is_file():
         raise UsageError(
             f"{shown}: the training in {folder} has not finished. Run the same `unswayed train` "
             "command again: it resumes from the newest checkpoint."
@@ -193,9 +212,9 @@ def _adapter_folder(adapter: str, shown: str) -> Path:
     folder = Path(adapter).expanduser()
     if not any(folder.glob("adapter_*")) and not any(folder.glob("*.safetensors")):
         _check_finished(folder, shown)
-    if not (folder / "adapter_config.json").is_file():
+    if not (folder / ADAPTER_CONFIG).is_file():
         raise UsageError(
-            f"{shown}: {folder} is not a LoRA adapter (no adapter_config.json). "
+            f"{shown}: {folder} is not a LoRA adapter (no {ADAPTER_CONFIG}). "
             "Give the folder that training wrote."
         )
     if not (folder / ADAPTER_WEIGHTS).is_file():
@@ -204,6 +223,26 @@ def _adapter_folder(adapter: str, shown: str) -> Path:
             "Save the adapter again with save_pretrained, which writes safetensors."
         )
     return folder
+
+
+def base_of_adapter(adapter: Path, shown: str) -> str:
+    """Return the base that an adapter names: a hub id with its revision, or a folder with its fingerprint.
+
+    A folder that is no longer where the adapter says is looked for beside the adapter.
+    """
+    config, record = read_object(adapter / ADAPTER_CONFIG), read_object(adapter / TRAINING)
+    name, revision = str(config.get("base_model_name_or_path")), config.get("revision")
+    if revision is not None:
+        return f"{name}@{revision}"
+    places = Path(name), adapter.resolve().parent / Path(name).name
+    folder = next((place for place in places if place.is_dir()), None)
+    trained = str(record.get("model")).rpartition("@")[2]
+    if trained.startswith("sha256:") and folder is None:
+        raise UsageError(
+            f"{shown}: its base {name} does not exist. Put the folder of the base beside the adapter, or "
+            "name it: hf/BASE+lora=ADAPTER."
+        )
+    return f"{folder}@{trained}" if trained.startswith("sha256:") else str(folder or name)
 
 
 def _download(repository: str, revision: str | None, *, shown: str, weights: bool) -> Path:
@@ -247,8 +286,8 @@ def fingerprint_folder(folder: Path) -> str:
     stamps = [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
     remember = sum(size for _, size, _ in stamps) >= CACHED_FROM_BYTES
     stamp = hashlib.sha256(json.dumps([str(folder.resolve()), stamps]).encode()).hexdigest()
-    if remember and (remembered := _remembered().get(stamp)):
-        return remembered
+    if remember and (remembered := read_object(_memory_file()).get(stamp)):
+        return str(remembered)  # only a cache: hashing again gives the same
     digest = hashlib.sha256()
     for file in files:
         with file.open("rb") as opened:
@@ -265,19 +304,11 @@ def _memory_file() -> Path:
     return Path(base) / "unswayed" / "fingerprints.json"
 
 
-def _remembered() -> dict[str, str]:
-    try:
-        fingerprints = json.loads(_memory_file().read_text())
-    except (OSError, ValueError, RecursionError):
-        return {}  # only a cache: hashing again gives the same
-    return fingerprints if isinstance(fingerprints, dict) else {}
-
-
 def _remember(stamp: str, fingerprint: str) -> None:
     file = _memory_file()
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(file) as whole:
-            whole.write(json.dumps({**_remembered(), stamp: fingerprint}).encode())
+            whole.write(json.dumps({**read_object(file), stamp: fingerprint}).encode())
     except OSError:
         return  # a read-only home costs a hash per start, nothing else

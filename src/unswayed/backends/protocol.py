@@ -69,6 +69,8 @@ class Backend:
             into every key.
         hands_over: True if a cancelled `answer` first hands over the calls under way. A stopped run
             then waits for these calls, however long they take, and for nothing else.
+        running: Prompts of the batch under way that have no answer yet, for the message of a stop; 0 where
+            there are no batches.
         planted: Whether the bias was planted, which a report must say.
         reads_prompt: Whether it is given the rendered prompt with its labels; a function gets the texts.
         writes: Whether it answers in text; otherwise it gives the probabilities of labels alone.
@@ -89,6 +91,7 @@ class Backend:
     offline: bool = False
     keyed_by_item: bool = False
     hands_over: bool = False
+    running: int = 0
     planted: bool = False
     reads_prompt: bool = True
     writes: bool = True

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import json
 import os
 import time
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
@@ -38,10 +37,11 @@ from unswayed.backends.local_jobs import (
 )
 from unswayed.backends.local_models import load_tokenizer
 from unswayed.backends.local_texts import seed_of
-from unswayed.backends.model_folders import ModelFolder, locate
+from unswayed.backends.model_folders import ADAPTER_CONFIG, ModelFolder, locate
 from unswayed.backends.own_prompts import asked_as
 from unswayed.backends.protocol import Answer, Backend
 from unswayed.base.errors import MissingExtraError, UsageError
+from unswayed.base.files import read_object
 from unswayed.base.registry import install_command
 from unswayed.model.calls import Failure, Query, Request, Response
 from unswayed.model.parsing import is_failed_attempt
@@ -145,9 +145,10 @@ class VllmBackend(Backend):
             window, engine.writer, engine.labels, longest=engine.longest, model=self.model
         )
 
-    def _run(self, jobs: Sequence[Job]) -> list[Answer]:
+    def _run(self, jobs: Sequence[Job]) -> Iterator[list[Answer]]:
         """Answer one batch; an engine that fails ends the run, and what was answered is kept."""
         start = time.perf_counter()
+        self.running = len(jobs)
         try:
             outcomes = self._score(jobs) if jobs[0].label_ids else self._write(jobs)
         except Exception as error:  # the engine's errors have no common base
@@ -158,14 +159,16 @@ class VllmBackend(Backend):
                 "the same command again to resume.",
                 fatal=True,
             )
-            return [(job.query, failure) for job in jobs]
+            yield [(job.query, failure) for job in jobs]
+            return
         share = (time.perf_counter() - start) / len(jobs)
         if self._cached:
             self.remarks = (
                 f"{self.model}: of {self._read:,} tokens of prompts {self._cached:,} were in vLLM's "
                 "prefix cache.",
             )
-        return [
+        self.running = 0
+        yield [
             (
                 job.query,
                 outcome
@@ -322,7 +325,7 @@ def engine_arguments(folder: ModelFolder, settings: BackendSettings) -> dict[str
     }
     if folder.bits is not None:
         given["quantization"] = "fp8"
-    elif "quantization_config" not in _object(folder.path / "config.json"):
+    elif "quantization_config" not in read_object(folder.path / "config.json"):
         # logits near 20 lie 0.125 apart in bfloat16: labels would tie exactly and often
         given["hf_overrides"] = {"head_dtype": "float32"}
     if settings.memory_gb is not None:
@@ -334,7 +337,7 @@ def engine_arguments(folder: ModelFolder, settings: BackendSettings) -> dict[str
 
 def _room_for(adapter: Path) -> int:
     """Return the smallest rank that vLLM makes room for and the adapter fits into."""
-    config = _object(adapter / "adapter_config.json")
+    config = read_object(adapter / ADAPTER_CONFIG)
     ranks = [config.get("r"), *dict(config.get("rank_pattern") or {}).values()]
     largest = max((rank for rank in ranks if isinstance(rank, int)), default=RANKS[0])
     room = next((rank for rank in RANKS if rank >= largest), None)
@@ -344,14 +347,6 @@ def _room_for(adapter: Path) -> int:
             "into its model, or use hf/."
         )
     return room
-
-
-def _object(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text())
-    except (OSError, ValueError):
-        return {}  # vLLM says what is wrong with it
-    return content if isinstance(content, dict) else {}
 
 
 def _remedy() -> str:

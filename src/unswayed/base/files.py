@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import os
 import secrets
 import select
@@ -75,6 +76,15 @@ def read_whole(path: str | Path) -> bytes:
     if len(content) > LARGEST:
         raise OSError(errno.EFBIG, f"it is larger than {LARGEST / 1e6:g} MB; make it smaller")
     return content
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """Return an object in a JSON file; an empty one if there is none that can be read."""
+    try:
+        value = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 @contextlib.contextmanager

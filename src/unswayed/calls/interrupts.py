@@ -16,6 +16,9 @@ import types
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from unswayed.backends.protocol import Backend
+from unswayed.base.counts import plural
+
 INTERRUPTED = 130
 SIGNALS = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
@@ -64,8 +67,10 @@ def catch_interrupt(
 
 
 @contextmanager
-def stop_on_interrupt() -> Iterator[asyncio.Event]:
+def stop_on_interrupt(backend: Backend | None = None) -> Iterator[asyncio.Event]:
     """Yield an event that Ctrl-C (or SIGTERM) sets, for `Caller.ask`; entered in a running event loop.
+
+    The message names the pass of the `backend` that a stop waits for.
 
     A second Ctrl-C ends the process without any clean-up: every committed call is safe, the calls in flight and
     the last uncommitted batch are paid again next time.
@@ -75,8 +80,12 @@ def stop_on_interrupt() -> Iterator[asyncio.Event]:
 
     def tell() -> None:
         stop.set()
+        prompts = 0 if backend is None else backend.running
+        waits = (
+            f"Finishing the running pass (up to {plural(prompts, 'prompt')}). " if prompts else ""
+        )
         sys.stderr.write(
-            "\nStopping. Finished work is kept; run the same command again to resume. "
+            f"\nStopping. {waits}Finished work is kept; run the same command again to resume. "
             "Press Ctrl-C again to leave at once.\n"
         )
         sys.stderr.flush()

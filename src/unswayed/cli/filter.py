@@ -61,6 +61,8 @@ def filter_(
             counts.fatal
             or f"{plural(counts.failed, 'call')} failed or {agrees(counts.failed, 'was', 'were')} not made"
         )
+        if counts.interrupted:
+            why = f"interrupted with {plural(counts.made + counts.cached, 'recorded call')}"
         note(
             f"{why}. {out} was not written: only some answers would decide which items stay. "
             "Run the same command again to resume."

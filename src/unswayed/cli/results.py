@@ -65,6 +65,10 @@ def finish(
             write(f"\n{directory / 'report.html'}")
     run = record.run
     if run.interrupted:
+        note(
+            f"interrupted: {run.calls.answered:,} of {plural(run.calls.planned, 'call')} are recorded. "
+            "Run the same command again to resume."
+        )
         return 130
     if run.budget_to_finish:
         note(f"to go on: {with_budget(command_line(), run.budget_to_finish)}")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 import typer
 
 from unswayed.auditing.run_directory import json_text
+from unswayed.backends.model_folders import OPEN
 from unswayed.base.counts import plural
 from unswayed.base.errors import UsageError
 from unswayed.base.registry import require
@@ -91,6 +92,7 @@ def train(
         consistency=options.reward,
         advantage=options.advantage,
         engine=engine,
+        digest=not dry_run,
     )
     fingerprint = plan.record["prompt_fingerprint"]
     if is_main() and (told := check_prompt(Path(data), plan.recipe.prompt.style, fingerprint)):
@@ -98,6 +100,8 @@ def train(
     if dry_run and (out / RECORD).is_file():  # what a run there would be refused for
         folder = RunFolder(out)
         folder.check_same_run(folder.read_record(), plan.record)
+        if plan.record["model"].endswith(OPEN):
+            note(f"the weights of {name} were not compared with those of the run in {out}.")
     if is_main():  # of several processes one talks
         _announce(plan, dry_run=dry_run)
     if dry_run:

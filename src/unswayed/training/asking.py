@@ -26,7 +26,7 @@ async def ask_recorded(
 
     With `reask` a reply that could not be read is asked for its label once more.
     """
-    with CallStore.open(directory) as store, stop_on_interrupt() as stop:
+    with CallStore.open(directory) as store, stop_on_interrupt(backend) as stop:
         store.bind(model=backend.model, items=items)
         caller = Caller(backend, store, RunSettings(prompts=prompts, reask=reask))
         try:

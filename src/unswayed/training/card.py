@@ -12,10 +12,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from unswayed.backends.model_folders import ADAPTER_CONFIG
 from unswayed.training.held_out import Figure, figures_of
 from unswayed.training.provenance import Record
-
-ADAPTER_CONFIG: Final = "adapter_config.json"
 
 OF_THE_MACHINE: Final = frozenset({"name", "model", "prompt.template", "rollout.server_url"})
 """Recipe fields that may name a path or a host; the base stands in the card by itself."""
@@ -133,16 +132,14 @@ def model_card(
     return "\n".join([*lines, ""])
 
 
-def name_base(folder: Path, record: Record) -> None:
-    """Let an adapter name its base by hub id and commit, not by a path in this machine's cache.
-
-    That of a local base stays: there is no name by which peft would find it elsewhere.
-    """
+def name_base(folder: Path, record: Record, place: Path) -> None:
+    """Let an adapter name its base by hub id and commit, or a local base by the whole path of its folder."""
     base, file = base_of(record), folder / ADAPTER_CONFIG
-    if base.hub_id is None or not file.is_file():
+    if not file.is_file():
         return
     config = json.loads(file.read_text(encoding="utf-8"))
-    config |= {"base_model_name_or_path": base.hub_id, "revision": base.revision}
+    config["base_model_name_or_path"] = base.hub_id or str(place.resolve())
+    config["revision"] = base.hub_id and base.revision
     file.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
 

@@ -8,13 +8,13 @@ disk, not malice.
 
 from __future__ import annotations
 
-import json
 import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
+from unswayed.base.files import read_object
 from unswayed.training.weight_files import weights_defect
 
 RECORD: Final = "training.json"
@@ -56,15 +56,6 @@ def changed_file(folder: Path) -> str | None:
 def rng_file(rank: int, processes: int) -> str:
     """Return the file in which transformers keeps the state of a process's random numbers."""
     return "rng_state.pth" if processes == 1 else f"rng_state_{rank}.pth"
-
-
-def read_object(path: Path) -> dict[str, Any]:
-    """Return an object in a JSON file; an empty one if there is none that can be read."""
-    try:
-        value = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def _checkpoint_defects(folder: Path, step: int) -> Iterator[str]:

@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Final
 
 from unswayed.backends import Backend
+from unswayed.base.files import read_object
 from unswayed.calls import Question, RunCounts
 from unswayed.model.decisions import Choice, Decision
 from unswayed.model.items import Item, ItemSet, blind, by_criterion, expanded, text_of
 from unswayed.model.presentation import Ask, presentations
 from unswayed.prompts import PromptSettings
 from unswayed.training.asking import ask_recorded
-from unswayed.training.checkpoints import read_object
 
 FATES: Final = ("evaluation", "incomplete", "kept", "unparsed", "consistent")
 """What can become of an item; of criteria with several fates the first decides."""

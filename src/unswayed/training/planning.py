@@ -42,6 +42,7 @@ def plan_training(
     consistency: str | None = None,
     advantage: Advantage | None = None,
     engine: str = "trl",
+    digest: bool = True,
 ) -> Plan:
     """Check everything that can be checked without loading weights, on the data itself.
 
@@ -57,6 +58,7 @@ def plan_training(
         consistency: `--reward` of `rl`.
         advantage: `--advantage` of `rl`.
         engine: A registered engine.
+        digest: Whether the files of the model are hashed; a plan that is only shown needs no hash.
 
     Raises:
         UsageError, ItemError, TemplateError: Anything that can be wrong.
@@ -69,7 +71,7 @@ def plan_training(
     runner = ENGINES.load(engine)
     runner.check(recipe, settings, sampled=chosen.sampled)
     base = _base_of(model)
-    folder = locate(base)
+    folder = locate(base, digest=digest)
     recipe = with_own_prompt(recipe, folder.prompt)
     skeleton = build_skeleton(folder.path)
     check_quantised(skeleton, recipe)

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, Final
 
+from unswayed.backends.model_folders import OPEN
 from unswayed.base.version import versions_of
 from unswayed.model.items import Task, fingerprint
 from unswayed.training.groups import Groups
@@ -86,6 +87,8 @@ def differing_fields(old: Record, new: Record) -> dict[str, tuple[object, object
         ignored = {*_RUNS_ON, "data.fingerprint", "recipe.data.held_out"}
     else:
         ignored = {*_RUNS_ON, "data.trained"}
+    if str(new.get("model")).endswith(OPEN):
+        ignored.add("model")
     may_grow = now.get("recipe.optimiser.schedule") == "constant"
     return {
         key: (before.get(key), now.get(key))

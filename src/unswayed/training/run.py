@@ -61,7 +61,7 @@ def finish(plan: Plan, folder: RunFolder, result: TrainingResult) -> None:
     folder.discard_older(plan.recipe.run.keep)  # else done, unless the run was killed before that
     plan.prompt.write(folder.path)  # what was trained is to be asked as it was trained
     (folder.path / "training_args.bin").unlink(missing_ok=True)  # a pickle; the record says it all
-    name_base(folder.path, plan.record)
+    name_base(folder.path, plan.record, plan.folder)
     objective = OBJECTIVES.load(plan.objective)
     card = model_card(
         plan.record,

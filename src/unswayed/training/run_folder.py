@@ -17,13 +17,12 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from unswayed.base.errors import RunDirectoryError
-from unswayed.base.files import lock, whole_file
+from unswayed.base.files import lock, read_object, whole_file
 from unswayed.training.checkpoints import (
     FILES,
     RECORD,
     changed_file,
     checkpoint_defect,
-    read_object,
     written_files,
 )
 from unswayed.training.provenance import Record, differing_fields
