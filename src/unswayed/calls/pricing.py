@@ -156,5 +156,5 @@ def plan_calls(
 
 def _total(usd: Sequence[float | None], probed: int = 0) -> float | None:
     """Sum prices, and twice more those of the dearest questions, which may be probed."""
-    known = [price for price in usd if price is not None]
-    return None if None in usd else sum(known) + 2 * sum(heapq.nlargest(probed, known))
+    prices = [price for price in usd if price is not None]
+    return None if None in usd else sum(prices) + 2 * sum(heapq.nlargest(probed, prices))
