@@ -189,7 +189,8 @@ def audit_calls(
                 check_kind(
                     directory, recorded=False, model=backend.model, data=items.name, prompt=prompt
                 )
-                backend.packing = backend.packing or run_before(directory).packing or None
+                if packing := run_before(directory).packing:  # of recorded calls
+                    backend.packing = backend.packing or packing
                 prepare_directory(directory)
                 pool = at_end.enter_context(CallStore.open(directory))
             audit = Audit.begin(plan, Caller(backend, pool, run_settings))

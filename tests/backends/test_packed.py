@@ -85,6 +85,8 @@ def test_mixed_questions_are_asked_alone(api, tmp_path: Path) -> None:
     assert packing["noise"] == 0.0
     assert any("differently" in text for text in result.run["warnings"])
     assert calls(tmp_path / "mixed") == calls(tmp_path / "single")
+    one, other = ((tmp_path / name / "answers.json").read_bytes() for name in ("mixed", "single"))
+    assert one == other
 
 
 def test_noise_of_server_does_not_count_as_mixing(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import contextlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any, Final, Literal, NamedTuple
 
 import aiohttp
@@ -247,15 +248,11 @@ class DecisionServer(Server):
         """Return the first response with the usage of all, and the answers by name."""
 
         async def answered(*parts: Sequence[str]) -> tuple[Json, dict[str, Json]]:
-            told = [self.api.write(body, {k: sent[k] for k in part}, client) for part in parts]
-            raws = [json.dumps(part, allow_nan=False).encode() for part in told]
-            posts = (
-                self.post(raw, len(part), request) for raw, part in zip(raws, parts, strict=True)
-            )
+            asked = [self.api.write(body, {k: sent[k] for k in part}, client) for part in parts]
+            raws = [json.dumps(part, allow_nan=False).encode() for part in asked]
+            posts = map(self.post, raws, map(len, parts), repeat(request))
             replies = await asyncio.gather(*posts, return_exceptions=True)
-            answers: dict[str, Json] = {}
-            said: Json = {}
-            usage: Json = {}
+            answers, said, usage = dict[str, Json](), Json(), Json()
             for part, reply in zip(parts, replies, strict=True):
                 if isinstance(reply, BaseException):
                     raise reply
