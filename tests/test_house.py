@@ -112,7 +112,7 @@ def test_function_fits_a_screen(path: Path) -> None:
 
 
 BUDGETS: Final = {
-    ".": 1283,
+    ".": 1284,
     "auditing": 4820,
     "backends": 7826,
     "base": 1085,
@@ -126,7 +126,7 @@ BUDGETS: Final = {
     "model": 8020,
     "prompts": 1700,
     "report": 3800,
-    "serving": 722,
+    "serving": 719,
     "store": 1305,
     "testing": 1340,
     "tiny": 1200,
