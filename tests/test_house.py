@@ -112,25 +112,25 @@ def test_function_fits_a_screen(path: Path) -> None:
 
 
 BUDGETS: Final = {
-    ".": 1108,
-    "auditing": 4505,
-    "backends": 7830,
+    ".": 1284,
+    "auditing": 4820,
+    "backends": 7826,
     "base": 1085,
     "calls": 3052,
-    "cli": 2552,
+    "cli": 2745,
     "data": 6290,
-    "ext": 122,
+    "ext": 126,
     "methods": 4738,
-    "integrations": 403,
+    "integrations": 457,
     "metrics": 4500,
-    "model": 7965,
+    "model": 8020,
     "prompts": 1700,
     "report": 3800,
-    "serving": 725,
-    "store": 1291,
+    "serving": 719,
+    "store": 1305,
     "testing": 1340,
     "tiny": 1200,
-    "training": 8153,
+    "training": 8370,
 }
 """Lines of Python by room. Who raises one names, in that commit, the feature that needs it."""
 
