@@ -24,7 +24,7 @@ from unswayed.auditing.audit import (
 from unswayed.auditing.measurement import asked_for
 from unswayed.auditing.opening import check_recorded, open_or_replay, recorded_calls
 from unswayed.auditing.recorded import audit_decisions
-from unswayed.auditing.records import check_kind, keep_finished, run_before
+from unswayed.auditing.records import check_kind, keep_finished
 from unswayed.auditing.rereading import reread, said
 from unswayed.auditing.run_directory import (
     default_directory,
@@ -189,11 +189,9 @@ def audit_calls(
                 check_kind(
                     directory, recorded=False, model=backend.model, data=items.name, prompt=prompt
                 )
-                if packing := run_before(directory).packing:  # of recorded calls
-                    backend.packing = backend.packing or packing
                 prepare_directory(directory)
                 pool = at_end.enter_context(CallStore.open(directory))
-            audit = Audit.begin(plan, Caller(backend, pool, run_settings))
+            audit = Audit.begin(plan, Caller(backend, pool, run_settings), directory)
             changes = reread(audit.caller, plan.calls(), directory)
             priced = audit.price()
             for words in said(changes, priced, reask=settings.reask):
