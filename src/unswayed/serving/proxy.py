@@ -163,7 +163,7 @@ class DecisionServer(Server):
             yield
 
     def gauges(self) -> dict[str, float]:
-        """Return the spending, and the p-value of the last test for drift."""
+        """Return the spending, and the p-value of all tests for drift."""
         priced = self.backend.price(0, 0) is not None
         figures = {"spent_usd": round(self.spent, 9)} if priced else {}
         if self.correction is not None and self.correction.looks.p_value is not None:
