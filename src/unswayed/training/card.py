@@ -109,7 +109,7 @@ def model_card(
         f"- Data fingerprint: `{data['fingerprint']}`.",
         f"- Prompt fingerprint: `{record['prompt_fingerprint']}`.",
         f"- Packages: {', '.join(f'{k} {v}' for k, v in record['packages'].items())}.",
-        *_held_out(before, after, record["presentations"]),
+        *_held_out(before, after, record),
         *_recipe(record, uses),
         "",
         "## Limits",
@@ -159,22 +159,23 @@ def _front_matter(base: Base, *, lora: bool) -> list[str]:
     return [f"{key}: {json.dumps(value)}" for key, value in fields.items()]
 
 
-def _held_out(
-    before: Mapping[str, float], after: Mapping[str, float], n_presentations: int
-) -> list[str]:
+def _held_out(before: Mapping[str, float], after: Mapping[str, float], record: Record) -> list[str]:
     ends = figures_of(after)
     if not ends:
         return []
     starts: dict[str, Figure] = {figure.name: figure for figure in figures_of(before)}
     rows = [f"| {end.name} | {starts.get(end.name, 'not measured')} | {end} |" for end in ends]
+    source = "the data given"
+    if evaluation := record["data"].get("evaluation"):
+        source = f"an evaluation set with the fingerprint `{evaluation}`"
     return [
         "",
         "## Held-out items",
         "",
-        f"{after['held_out/items']:.0f} items that were not trained on, each in {n_presentations} "
+        f"{after['held_out/items']:.0f} items that were not trained on, each in {record['presentations']} "
         "presentations with one greedy answer per presentation. In brackets 95% "
         "intervals, clustered by item; they hold for this one training run. They were taken from "
-        "the data given: where `unswayed filter` chose those, the figures before training show "
+        f"{source}: where `unswayed filter` chose those, the figures before training show "
         "that choice and not the base. Accuracy, where it stands, is agreement with the gold given, "
         "wrong gold included.",
         "",

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from unswayed.backends import BACKENDS
 from unswayed.backends.model_folders import ModelFolder, locate
+from unswayed.base.counts import agrees, plural
 from unswayed.base.errors import ItemError, UsageError
-from unswayed.model.items import Item, blind
+from unswayed.model.items import Item, blind, load_items
 from unswayed.model.presentation import Ask, canonical
 from unswayed.prompts import PromptSettings, Rendered, check_prompts, prompt_fingerprint, render
 from unswayed.training import checks
@@ -18,6 +19,7 @@ from unswayed.training.architecture import build_skeleton, check_quantised, shap
 from unswayed.training.chats import ChatTokens, load_chat
 from unswayed.training.checks import check_loggers
 from unswayed.training.devices import check_device
+from unswayed.training.filtering import content_of
 from unswayed.training.groups import Groups, build_groups, prompt_settings
 from unswayed.training.memory import Demand, advice, demand_of, estimate_memory
 from unswayed.training.plan import Plan
@@ -76,9 +78,10 @@ def plan_training(
     skeleton = build_skeleton(folder.path)
     check_quantised(skeleton, recipe)
     prompts = prompt_settings(recipe.prompt)
-    checks.check_task(items, recipe)
-    warnings = check_prompts(items, prompts)
-    chat, groups = _shown(items, recipe, chosen, folder)
+    evaluation = evaluation_items(items, recipe.data.evaluation)
+    checks.check_task((*items, *evaluation), recipe)
+    warnings = check_prompts((*items, *evaluation), prompts)
+    chat, groups = _shown(items, recipe, chosen, folder, evaluation)
     check_weight_files(folder.path, skeleton)
     shape = shape_of(skeleton, recipe, sampled=chosen.sampled)
     checks.check_vocabulary(shape, chat, groups)
@@ -123,7 +126,11 @@ def plan_training(
 
 
 def _shown(
-    items: Sequence[Item], recipe: Recipe, objective: Objective, folder: ModelFolder
+    items: Sequence[Item],
+    recipe: Recipe,
+    objective: Objective,
+    folder: ModelFolder,
+    evaluation: Sequence[Item],
 ) -> tuple[ChatTokens, Groups]:
     """Return the chats of the base, and the items in the layouts that the objective compares."""
     chat = load_chat(
@@ -140,9 +147,26 @@ def _shown(
         count_tokens=chat.count,
         layouts=objective.layouts,
         needs_gold=objective.needs_gold,
+        evaluation=evaluation,
     )
     checks.check_labels(chat, groups)
     return chat, groups
+
+
+def evaluation_items(items: Sequence[Item], file: str | None) -> tuple[Item, ...]:
+    """Return the items of an evaluation set; `ItemError` if some are among those to train on, by their texts."""
+    if file is None:
+        return ()
+    evaluation = load_items(file).items
+    texts = set(map(content_of, items))
+    both = [item for item in evaluation if content_of(item) in texts]
+    if both:
+        raise ItemError(
+            f"{file}: {len(both)} of {plural(len(evaluation), 'item')} {agrees(len(both), 'is', 'are')} also "
+            f"trained on, such as {both[0].id}. Remove them from the training items: unswayed filter "
+            "--evaluation does."
+        )
+    return evaluation
 
 
 def answers_with_label(items: Sequence[Item], *, model: str, recipe: Recipe) -> bool:

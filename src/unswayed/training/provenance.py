@@ -72,6 +72,7 @@ def run_record(
         "data": {
             "fingerprint": groups.fingerprint,
             "trained": fingerprint(groups.items),
+            "evaluation": recipe.data.evaluation and fingerprint(groups.held_out),
             **dataclasses.asdict(groups.counts),
         },
         "prompt_fingerprint": prompt_fingerprint,
