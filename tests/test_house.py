@@ -117,7 +117,7 @@ BUDGETS: Final = {
     "backends": 7500,
     "base": 1085,
     "calls": 3030,
-    "cli": 2552,
+    "cli": 2620,
     "data": 6290,
     "ext": 122,
     "methods": 4735,
@@ -130,7 +130,7 @@ BUDGETS: Final = {
     "store": 1291,
     "testing": 1340,
     "tiny": 1200,
-    "training": 8153,
+    "training": 8330,
 }
 """Lines of Python by room. Who raises one names, in that commit, the feature that needs it."""
 
