@@ -132,6 +132,32 @@ def model_card(
     return "\n".join([*lines, ""])
 
 
+def merged_card(record: Record, adapter_card: str, gap: float) -> str:
+    """Return the card of an adapter that was merged into its base: what it is, and the adapter's card below."""
+    base = base_of(record)
+    _, _, body = adapter_card.removeprefix("---\n").partition("---\n")
+    return "\n".join(
+        [
+            "---",
+            *_front_matter(base, lora=False),
+            "---",
+            "",
+            f"# {base.name} ({record['kind']}, merged)",
+            "",
+            f"This is {base}, with the LoRA adapter of the card below merged into its weights. For one prompt, "
+            f"the label log-probabilities of the two agree within {gap:.1g}.",
+            "",
+            "- Name for unswayed: `hf/FOLDER`, where FOLDER is where this file lies.",
+            *(
+                f"#{line}" if line.startswith("#") else line
+                for line in body.splitlines()
+                if ADAPTER_CONFIG not in line and "+lora=" not in line
+            ),
+            "",
+        ]
+    )
+
+
 def name_base(folder: Path, record: Record, place: Path) -> None:
     """Let an adapter name its base by hub id and commit, or a local base by the whole path of its folder."""
     base, file = base_of(record), folder / ADAPTER_CONFIG

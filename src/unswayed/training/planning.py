@@ -157,7 +157,7 @@ def evaluation_items(items: Sequence[Item], file: str | None) -> tuple[Item, ...
     """Return the items of an evaluation set; `ItemError` if some are among those to train on, by their texts."""
     if file is None:
         return ()
-    evaluation = load_items(file).items
+    evaluation = tuple(load_items(file).items)
     texts = set(map(content_of, items))
     both = [item for item in evaluation if content_of(item) in texts]
     if both:
@@ -222,6 +222,6 @@ def _base_of(model: str) -> str:
     if "+lora=" in base:
         raise UsageError(
             f"{model} already has an adapter, and training needs a full model. Merge the adapter "
-            "into its base (peft: merge_and_unload), then train the merged model."
+            "into its base (unswayed train merge), then train the merged model."
         )
     return base
