@@ -119,7 +119,7 @@ BUDGETS: Final = {
     "calls": 3030,
     "cli": 2620,
     "data": 6290,
-    "ext": 122,
+    "ext": 126,
     "methods": 4735,
     "integrations": 403,
     "metrics": 4500,
@@ -130,7 +130,7 @@ BUDGETS: Final = {
     "store": 1291,
     "testing": 1340,
     "tiny": 1200,
-    "training": 8330,
+    "training": 8550,
 }
 """Lines of Python by room. Who raises one names, in that commit, the feature that needs it."""
 

@@ -5,6 +5,7 @@
 
 import json
 import math
+import random
 from collections import Counter
 from pathlib import Path
 
@@ -131,6 +132,40 @@ def cases():
     ]
 
 
+def incomplete(made, count):
+    """A golden case of which that many samples were kept, in any order."""
+    choices, settings = made["choices"], made["settings"]
+    draw = random.Random(f"{made['name']} {count}")
+    rows = draw.sample([(t, i) for t, row in enumerate(choices) for i in range(len(row))], count)
+    seen = [
+        [z if (t, i) in rows else -1 for i, z in enumerate(row)] for t, row in enumerate(choices)
+    ]
+    total = plain_total({**made, "choices": seen})
+    advantages = {}
+    for t in range(len(choices)) if settings["advantage"] == "prompt" else [None]:
+        compared = [row for row in rows if t in (None, row[0])]
+        values = [total[at][i] for at, i in compared]
+        enough = len(values) > settings["ddof"]
+        found = plain_standardise(values, settings) if enough else [0.0] * len(values)
+        advantages |= dict(zip(compared, found, strict=True))
+    return {
+        "name": f"{made['name']}, {count} of its samples",
+        "case": made["name"],
+        "rows": [list(row) for row in rows],
+        "total": [total[t][i] for t, i in rows],
+        "advantages": [advantages[row] for row in rows],
+    }
+
+
+def incomplete_cases():
+    for made in cases():
+        size = len(made["choices"]) * len(made["choices"][0])
+        for count in (1, size - 1, size):
+            yield incomplete(made, count)
+
+
 if __name__ == "__main__":
-    lines = ",\n".join(json.dumps(made) for made in cases())
-    GOLDEN.write_text(f'{{"cases": [\n{lines}\n]}}\n')
+    parts = {"cases": cases(), "incomplete": incomplete_cases()}
+    lines = {name: ",\n".join(json.dumps(made) for made in part) for name, part in parts.items()}
+    texts = (f'"{name}": [\n{text}\n]' for name, text in lines.items())
+    GOLDEN.write_text(f"{{{', '.join(texts)}}}\n")

@@ -16,7 +16,7 @@ from unswayed.training.checks import TRL_VERSIONS
 from unswayed.training.devices import check_device
 from unswayed.training.planning import plan_training
 from unswayed.training.processes import Sharding, sharding_of
-from unswayed.training.rollout_checks import check_rollout, check_vllm
+from unswayed.training.rollout_checks import check_heads, check_parallel, check_rollout, check_vllm
 
 
 def planned(model, objective="pa-grpo", **changes):
@@ -115,19 +115,14 @@ def test_the_extra_takes_vllm_from_trl():
     assert extras["optional-dependencies"]["vllm"] == ["unswayed[train]", wanted]
 
 
-@pytest.mark.parametrize(
-    ("changes", "processes", "reason"),
-    [
-        ({"rollout_tensor_parallel": "3"}, 3, "does not divide the model's 4 attention heads"),
-        ({"rollout_tensor_parallel": "2"}, 3, "does not divide the 3 processes"),
-    ],
-)
-def test_gpus_of_one_vllm_divide_heads_and_processes(trl_of, changes, processes, reason):
-    trl_of(RANGE, {**HERE, "vllm": "0.30.0"})
-    recipe = small_recipe(2, rollout_engine="vllm-colocate", **changes)
-    with pytest.raises(UsageError, match=reason):
-        check_rollout(recipe, heads=4, processes=processes)
-    check_rollout(small_recipe(2, rollout_engine="vllm-colocate"), heads=4, processes=processes)
+def test_gpus_of_one_vllm_divide_heads_and_processes():
+    rollout = small_recipe(2, rollout_engine="vllm-colocate", rollout_tensor_parallel="3").rollout
+    with pytest.raises(UsageError, match="does not divide the model's 4 attention heads"):
+        check_heads(rollout, 4)
+    with pytest.raises(UsageError, match="does not divide the 4 processes"):
+        check_parallel(rollout, 4)
+    check_heads(rollout, 6)
+    check_parallel(rollout, 3)
 
 
 @pytest.mark.parametrize("address", ["localhost:8000", "host", "ftp://host:1", "http://"])
@@ -135,7 +130,7 @@ def test_an_address_that_is_none_is_refused(trl_of, address):
     trl_of(RANGE, {**HERE, "vllm": "0.30.0"})
     recipe = small_recipe(2, rollout=f'{{engine = "vllm-server", server_url = "{address}"}}')
     with pytest.raises(UsageError, match="is not the address of a vLLM server"):
-        check_rollout(recipe, heads=4, processes=1)
+        check_rollout(recipe)
 
 
 # --- loggers ----------------------------------------------------------------------------------

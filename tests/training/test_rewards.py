@@ -14,11 +14,13 @@ from unswayed.base.errors import ShapeError, UsageError
 from unswayed.training import rewards
 from unswayed.training.reward_settings import ADVANTAGES, REWARDS, RewardSettings
 from unswayed.training.rewards import SampleKey, Samples
+from unswayed.training.scoring import Features, as_bits, score_rows
 
 TRAINING = Path(__file__).parent
 
 
-CASES = json.loads((TRAINING / "golden.json").read_text())["cases"]
+GOLDEN = json.loads((TRAINING / "golden.json").read_text())
+CASES = GOLDEN["cases"]
 
 
 def samples_of(case):
@@ -169,8 +171,50 @@ def test_golden_fixture(case):
     np.testing.assert_allclose(found.advantages, case["advantages"], atol=1e-9)
 
 
+@pytest.mark.parametrize("case", GOLDEN["incomplete"], ids=lambda case: case["name"])
+def test_rows_of_incomplete_groups_match_golden_in_any_order(case):
+    whole = next(made for made in CASES if made["name"] == case["case"])
+    keys, features = rows_of(whole, case["rows"])
+    # another item, with another number of candidates and all its samples, changes nothing
+    other = [
+        SampleKey("other", t, i) for t, row in enumerate(whole["choices"]) for i in range(len(row))
+    ]
+    mixed = [*other[1:], *keys, *other[:1]]
+    fives = [Features(4, 1, 0, 5, 1 << 4)] * len(other)
+    shape = len(whole["choices"]), len(whole["choices"][0])
+    found = score_rows(mixed, [*fives[1:], *features, *fives[:1]], settings_of(whole), shape)
+    own = slice(len(other) - 1, len(mixed) - 1)
+    np.testing.assert_allclose(found.total[own], case["total"], atol=1e-12)
+    np.testing.assert_allclose(found.advantages[own], case["advantages"], atol=1e-9)
+    if len(keys) < len(other):
+        with pytest.raises(ShapeError, match="must stay whole"):
+            score_rows(keys, features, settings_of(whole), shape, whole=True)
+    else:
+        scored = score_rows(keys, features, settings_of(whole), shape, whole=True)
+        assert (scored.advantages == found.advantages[own]).all()
+    with pytest.raises(ShapeError, match="in the batch twice"):
+        score_rows([*keys, keys[0]], [*features, features[0]], settings_of(whole), shape)
+
+
+def rows_of(case, rows):
+    """Keys and features of some samples of a golden case."""
+    keys = [SampleKey("item", t, i) for t, i in rows]
+    features = [
+        Features(
+            case["choices"][t][i],
+            int(case["well_formed"][t][i]),
+            case["reasoning_chars"][t][i],
+            case["n"],
+            as_bits(case["gold"]),
+        )
+        for t, i in rows
+    ]
+    return keys, features
+
+
 def test_golden_fixture_is_what_the_plain_oracle_says():
     assert plain.cases() == CASES
+    assert list(plain.incomplete_cases()) == GOLDEN["incomplete"]
 
 
 # --- invariances ------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import numpy as np
 
 from unswayed.ext.errors import UsageError
 from unswayed.ext.rewards import Reward
-from unswayed.ext.training import PIF, Pif, Split, Stop, measure_held_out
+from unswayed.ext.training import PIF, Pif, Sharding, Split, Stop, measure_held_out
 
 
 def unanimous(choices, right):
@@ -38,6 +38,9 @@ class SymbolOnly:
     def check(self, recipe, groups, settings):
         PIF.check(recipe, groups, settings)
 
+    def loss(self, recipe, settings):
+        return None
+
     def largest_pass(self, recipe, groups, chat):
         return PIF.largest_pass(recipe, groups, chat)
 
@@ -57,9 +60,15 @@ SYMBOL_ONLY = SymbolOnly()
 class Counting:
     """Trains nothing: writes the length of each prompt as the model, and answers its first label."""
 
-    def check(self, recipe, settings, *, sampled):
-        if not sampled:
+    def check(self, recipe, settings, objective):
+        if not objective.sampled:
             raise UsageError("the counting engine needs an objective that samples responses.")
+
+    def sharding(self, recipe, environment):
+        return Sharding()
+
+    def checkpoint_defect(self, folder, step):
+        return "the counting engine resumes nothing"
 
     def split(self, recipe, n_presentations, world):
         responses = recipe.optimiser.items_per_step * n_presentations * recipe.rollout.samples

@@ -13,7 +13,6 @@ from unswayed.auditing.run_directory import json_text
 from unswayed.backends.model_folders import OPEN
 from unswayed.base.counts import plural
 from unswayed.base.errors import UsageError
-from unswayed.base.registry import require
 from unswayed.calls.interrupts import INTERRUPTED
 from unswayed.cli.options import with_options
 from unswayed.cli.output import note, write
@@ -74,7 +73,6 @@ def train(
 
     The same command resumes, exactly unless vLLM samples. `train advise` recommends an objective.
     """
-    require("trl", extra="train", feature="training")
     if exact:
         objective = exact_form(objective)
     changes = options.changes(change or ())

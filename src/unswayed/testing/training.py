@@ -80,7 +80,7 @@ def describes_itself(objective: Objective) -> None:
     assert isinstance(objective.sampled, bool)
     assert isinstance(objective.needs_gold, bool)
     assert objective.layouts in get_args(Layouts)
-    for name in ("check", "largest_pass", "steps_per_epoch", "build"):
+    for name in ("check", "loss", "largest_pass", "steps_per_epoch", "build"):
         assert callable(getattr(objective, name)), name
     settings = objective.settings(RECIPE, consistency=None, advantage=None)
     assert settings is None or isinstance(settings, RewardSettings)
@@ -104,7 +104,7 @@ def check_engine(engine: Engine) -> None:
 
 def divides_a_step_or_refuses(engine: Engine) -> None:
     """Check that a step is divided without a rest, or refused by an error with the numbers."""
-    for name in ("check", "run", "answer"):
+    for name in ("check", "sharding", "checkpoint_defect", "run", "answer"):
         assert callable(getattr(engine, name)), name
     for items in (1, 4, 7, 8):
         optimiser = msgspec.structs.replace(RECIPE.optimiser, items_per_step=items)

@@ -130,7 +130,7 @@ def demand_of(
         answered=largest.answered,
         asks=largest.asks,
         sampled_at_once=share if sampled and rollout.engine == "transformers" else 0,
-        fused=sampled and find_spec("trl.kernels") is not None,
+        fused=sampled and bool(find_spec("trl") and find_spec("trl.kernels")),
         keeps_reference=sampled and recipe.lora is None and recipe.optimiser.beta > 0,
         checkpointing=run.gradient_checkpointing,
         vllm=rollout.gpu_memory if sampled and rollout.engine == "vllm-colocate" else 0.0,

@@ -118,6 +118,9 @@ class OwnLabels:
             REWARDS.load(settings.consistency).expectation(uniform, np.array([True, False]))
         self._split(recipe, groups)
 
+    def loss(self, recipe: Recipe, settings: RewardSettings | None) -> None:
+        """None: `build` alone has the loss."""
+
     def largest_pass(self, recipe: Recipe, groups: Groups, chat: ChatTokens) -> Pass:
         """Return a micro batch of prompts, of which one token is looked at."""
         prompts = groups.n_presentations if self.grouped else 1

@@ -22,6 +22,7 @@ from unswayed.training.devices import on_cpu
 from unswayed.training.groups import Groups
 from unswayed.training.memory import Pass
 from unswayed.training.plan import Plan
+from unswayed.training.policy_loss import PolicyLoss
 from unswayed.training.recipe_parts import Layouts, Recipe
 from unswayed.training.reward_settings import Advantage, RewardSettings
 from unswayed.training.scoring import GroupScorer
@@ -87,6 +88,10 @@ class GroupObjective:
         rows = [row for row in range(groups.n_presentations) for _ in range(recipe.rollout.samples)]
         scorer.rewards(scorer.features(rows, [groups.symbols[0]] * len(rows)))
 
+    def loss(self, recipe: Recipe, settings: RewardSettings | None) -> PolicyLoss:
+        """Return the recipe's policy gradient with the advantage of the reward."""
+        return PolicyLoss.of(recipe, (settings or recipe.reward).advantage)
+
     def largest_pass(self, recipe: Recipe, groups: Groups, chat: ChatTokens) -> Pass:
         """Return a micro batch of responses."""
         return Pass(recipe.run.micro_batch, groups.max_tokens)
@@ -142,20 +147,17 @@ def grpo_config(plan: Plan, out: Path) -> GRPOConfig:
     from trl.trainer.grpo_config import GRPOConfig
 
     recipe, groups, settings = plan.recipe, plan.groups, plan.settings or plan.recipe.reward
-    optimiser, rollout = recipe.optimiser, recipe.rollout
+    rollout = recipe.rollout
+    assert plan.loss is not None  # of a policy gradient
     micro, passes = plan.split
     return GRPOConfig(
         **trainer_arguments(recipe, out, micro=micro, passes=passes, steps=plan.steps),
         # the batch: one batch of responses per optimiser step (or per inner_updates steps)
         steps_per_generation=passes,
         num_generations=rollout.samples,
-        num_iterations=optimiser.inner_updates,
         shuffle_dataset=recipe.data.shuffle,
         # the objective: trl's defaults are beta 0, "dapo", corrections
-        loss_type=optimiser.loss,
-        beta=optimiser.beta,
-        epsilon=optimiser.clip,
-        entropy_coef=optimiser.entropy,
+        **plan.loss.trl_arguments(),
         scale_rewards="group",
         multi_objective_aggregation="sum_then_normalize",
         reward_weights=[1.0, 1.0, 1.0, settings.lam],

@@ -101,6 +101,9 @@ class PifObjective:
             )
         split_examples(recipe, groups)
 
+    def loss(self, recipe: Recipe, settings: RewardSettings | None) -> None:
+        """None: `build` alone has the loss."""
+
     def largest_pass(self, recipe: Recipe, groups: Groups, chat: ChatTokens) -> Pass:
         """Return a micro batch of answers, each a candidate with its label."""
         texts = {text_of(candidate) for item in groups.items for candidate in item.candidates}

@@ -11,6 +11,7 @@ from unswayed.backends.own_prompts import OwnPrompt
 from unswayed.training.chats import ChatTokens
 from unswayed.training.groups import Groups
 from unswayed.training.memory import Demand, described
+from unswayed.training.policy_loss import PolicyLoss
 from unswayed.training.provenance import Record
 from unswayed.training.recipe_parts import Recipe
 from unswayed.training.reward_settings import RewardSettings
@@ -27,6 +28,7 @@ class Plan:
     # recipe, settings: every number; settings is None for an objective without a reward
     recipe: Recipe
     settings: RewardSettings | None
+    loss: PolicyLoss | None  # the policy gradient; None for an objective of another kind
     sampled: bool  # whether responses are sampled
     base: str  # the model as it was asked for, without `hf/`
     folder: Path  # where its files lie

@@ -17,19 +17,16 @@ from unswayed.prompts import PromptSettings, Rendered, check_prompts, prompt_fin
 from unswayed.training import checks
 from unswayed.training.architecture import build_skeleton, check_quantised, shape_of
 from unswayed.training.chats import ChatTokens, load_chat
-from unswayed.training.checks import check_loggers
-from unswayed.training.devices import check_device
 from unswayed.training.filtering import content_of
 from unswayed.training.groups import Groups, build_groups, prompt_settings
 from unswayed.training.memory import Demand, advice, demand_of, estimate_memory
 from unswayed.training.plan import Plan
-from unswayed.training.processes import sharding_of
 from unswayed.training.protocol import Objective
 from unswayed.training.provenance import run_record
-from unswayed.training.recipe import prompt_of, with_own_prompt
+from unswayed.training.recipe import for_engine, prompt_of, with_own_prompt
 from unswayed.training.recipe_parts import Recipe
 from unswayed.training.reward_settings import Advantage
-from unswayed.training.rollout_checks import check_rollout
+from unswayed.training.rollout_checks import check_heads
 from unswayed.training.sampling import Split, check_step
 from unswayed.training.table import ENGINES, OBJECTIVES
 from unswayed.training.weight_files import check_weight_files
@@ -66,12 +63,11 @@ def plan_training(
         UsageError, ItemError, TemplateError: Anything that can be wrong.
     """
     chosen = OBJECTIVES.load(objective)
-    check_loggers(recipe.run.loggers)
-    check_device(recipe, os.environ)
-    sharding = sharding_of(os.environ)
-    settings = chosen.settings(recipe, consistency=consistency, advantage=advantage)
     runner = ENGINES.load(engine)
-    runner.check(recipe, settings, sampled=chosen.sampled)
+    recipe = for_engine(recipe, engine)
+    settings = chosen.settings(recipe, consistency=consistency, advantage=advantage)
+    runner.check(recipe, settings, chosen)
+    sharding = runner.sharding(recipe, os.environ)
     base = _base_of(model)
     folder = locate(base, digest=digest)
     recipe = with_own_prompt(recipe, folder.prompt)
@@ -88,7 +84,7 @@ def plan_training(
     check_step(len(groups), recipe.optimiser.items_per_step)
     split = Split(0, 0)
     if chosen.sampled:
-        check_rollout(recipe, heads=shape.heads, processes=sharding.processes)
+        check_heads(recipe.rollout, shape.heads)
         split = runner.split(recipe, groups.n_presentations, sharding.processes)
     chosen.check(recipe, groups, settings)
     largest = chosen.largest_pass(recipe, groups, chat)
@@ -101,6 +97,7 @@ def plan_training(
         engine=engine,
         recipe=recipe,
         settings=settings,
+        loss=chosen.loss(recipe, settings),
         sampled=chosen.sampled,
         base=base,
         folder=folder.path,
@@ -115,6 +112,7 @@ def plan_training(
             settings,
             groups,
             prompt_fingerprint=prompt_fingerprint(prompts),
+            engine=engine,
             n_processes=sharding.processes,
         ),
         split=split,

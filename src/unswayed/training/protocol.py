@@ -10,6 +10,8 @@ from unswayed.training.chats import ChatTokens
 from unswayed.training.groups import Groups
 from unswayed.training.memory import Pass
 from unswayed.training.plan import Plan
+from unswayed.training.policy_loss import PolicyLoss
+from unswayed.training.processes import Sharding
 from unswayed.training.recipe_parts import Layouts, Recipe
 from unswayed.training.reward_settings import Advantage, RewardSettings
 from unswayed.training.run_folder import RunFolder
@@ -73,6 +75,10 @@ class Objective(Protocol):
         """
         ...
 
+    def loss(self, recipe: Recipe, settings: RewardSettings | None) -> PolicyLoss | None:
+        """Return the loss as numbers for an engine with its own trainer; None if only `build` has it."""
+        ...
+
     def largest_pass(self, recipe: Recipe, groups: Groups, chat: ChatTokens) -> Pass:
         """Return the largest backward pass, to estimate memory and to check the model's context."""
         ...
@@ -84,8 +90,9 @@ class Objective(Protocol):
     def build(self, plan: Plan, out: Path) -> Any:
         """Return a trainer of transformers with the model loaded, ready to train into `out`.
 
-        For engines that run one. Others train from the plan, with `scoring.GroupScorer` where there
-        is a reward, and refuse in their `check` what they cannot train.
+        For engines that run one. Others train from `loss`, read responses with
+        `scoring.SampleReader`, score them with `scoring.score_rows`, and refuse in their `check` an
+        objective that they cannot run.
         """
         ...
 
@@ -105,17 +112,32 @@ class Stop(NamedTuple):
 class Engine(Protocol):
     """Engine that runs objectives: it divides steps, trains, answers, saves."""
 
-    def check(self, recipe: Recipe, settings: RewardSettings | None, *, sampled: bool) -> None:
+    def check(self, recipe: Recipe, settings: RewardSettings | None, objective: Objective) -> None:
         """Check that the engine is installed in a known version, and can run what is asked for.
 
+        The first check of a plan, and the only one of packages, loggers, devices and sampling.
+
         Args:
-            recipe: What it would run.
+            recipe: What it would run; `recipe.engine` holds this engine's own table.
             settings: The objective's reward; None for an objective without one.
-            sampled: Whether the objective samples responses.
+            objective: What is optimised.
 
         Raises:
             MissingExtraError, UsageError: With what to install or to change.
         """
+        ...
+
+    def sharding(self, recipe: Recipe, environment: Mapping[str, str]) -> Sharding:
+        """Return how many processes train and how they share the model.
+
+        Args:
+            recipe: What they would run.
+            environment: As a launcher sets it.
+        """
+        ...
+
+    def checkpoint_defect(self, folder: Path, step: int) -> str | None:
+        """Return the defect that keeps a step's checkpoint from being resumed, in a few words; None without one."""
         ...
 
     def split(self, recipe: Recipe, n_presentations: int, world: int) -> Split:

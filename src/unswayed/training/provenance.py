@@ -23,6 +23,8 @@ _PACKAGES: Final = (
     "datasets",
     "numpy",
     "vllm",
+    "verl",
+    "ray",
 )
 _RUNS_ON: Final = frozenset(
     {
@@ -56,11 +58,13 @@ def run_record(
     groups: Groups,
     *,
     prompt_fingerprint: str,
+    engine: str = "trl",
     n_processes: int = 1,
 ) -> Record:
     """Everything that decides what a run learns, and what it ran on."""
     return {
         "kind": objective,
+        "engine": engine,
         "model": model,
         "recipe_name": recipe.name,
         "recipe_fingerprint": recipe.fingerprint(),
@@ -105,6 +109,7 @@ def _comparable(record: Record) -> dict[str, object]:
         key: record.get(key)
         for key in ("kind", "presentations", "candidates", "prompt_fingerprint")
     }
+    flat["engine"] = record.get("engine", "trl")  # the only one of records that name none
     flat["model"] = str(record.get("model")).rpartition("@")[2]  # what it is, not where it lies
     data = _table(record, "data")
     flat["data.fingerprint"] = data.get("fingerprint")

@@ -107,6 +107,12 @@ def prompt_of(recipe: Recipe, own: OwnPrompt) -> OwnPrompt:
     )
 
 
+def for_engine(recipe: Recipe, name: str) -> Recipe:
+    """Return the recipe without the tables of other engines."""
+    own = {key: table for key, table in recipe.engine.items() if key == name}
+    return msgspec.structs.replace(recipe, engine=own)
+
+
 def _read(name: str | Path) -> tuple[str, str]:
     path = Path(name)
     if path.suffix == ".toml" or path.parent != Path():

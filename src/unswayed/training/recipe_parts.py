@@ -30,6 +30,11 @@ Layouts = Literal["coupled", "all"]
 with their labels. Invariance is learned for what is shown."""
 
 
+Plain = bool | int | float | str
+EngineTable = dict[str, Plain | list[Plain]]
+"""An engine's own settings by name, such as `"trainer.nnodes" = 2`."""
+
+
 class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A table of a recipe."""
 
@@ -191,6 +196,7 @@ class Recipe(_Part, frozen=True):
     target: Target = Target()
     chat: Chat = Chat()
     run: RunTable = RunTable()
+    engine: dict[str, EngineTable] = {}  # tables of engines by their names; an engine reads its own
 
     def identity(self) -> dict[str, object]:
         """Everything that decides what is learned, flat: `{"reward.lam": 1.0, ...}`.

@@ -23,8 +23,8 @@ NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
 client is also built on vLLM, for the transfer of weights."""
 
 
-def check_rollout(recipe: Recipe, *, heads: int, processes: int) -> None:
-    """Check how responses are sampled."""
+def check_rollout(recipe: Recipe) -> None:
+    """Check how trl samples responses."""
     rollout = recipe.rollout
     if rollout.samples < LEAST_SAMPLES:
         raise UsageError(
@@ -35,8 +35,6 @@ def check_rollout(recipe: Recipe, *, heads: int, processes: int) -> None:
     check_vllm(rollout.engine)
     if rollout.engine == "vllm-server":
         _check_address(rollout)
-    if rollout.engine == "vllm-colocate":
-        _check_parallel(rollout.tensor_parallel, heads, processes)
 
 
 def check_vllm(engine: str) -> None:
@@ -80,12 +78,19 @@ def _check_address(rollout: Rollout) -> None:
         )
 
 
-def _check_parallel(parallel: int, heads: int, processes: int) -> None:
-    if heads % parallel:
+def check_heads(rollout: Rollout, heads: int) -> None:
+    """Check that the GPUs of one vLLM in the training processes share a model's attention heads."""
+    if rollout.engine == "vllm-colocate" and heads % rollout.tensor_parallel:
         raise UsageError(
-            f"rollout.tensor_parallel {parallel} does not divide the model's {heads} attention heads."
+            f"rollout.tensor_parallel {rollout.tensor_parallel} does not divide the model's {heads} "
+            "attention heads."
         )
-    if processes % parallel:
+
+
+def check_parallel(rollout: Rollout, processes: int) -> None:
+    """Check that the processes of accelerate are whole vLLM models."""
+    parallel = rollout.tensor_parallel
+    if rollout.engine == "vllm-colocate" and processes % parallel:
         raise UsageError(
             f"rollout.tensor_parallel {parallel} does not divide the {processes} processes of this "
             "run, which share the model that samples. Start it with accelerate launch "

@@ -115,7 +115,8 @@ def train(
     Raises:
         RunDirectoryError: If `out` holds another run, is trained into, or cannot be written.
     """
-    folder = RunFolder(Path(out))
+    engine = ENGINES.load(plan.engine)
+    folder = RunFolder(Path(out), engine.checkpoint_defect)
 
     def settle(held: ExitStack) -> Start:
         held.enter_context(folder.held())
@@ -132,7 +133,7 @@ def train(
             begin(start.resume or 0)
         _settle_threads(plan.folder)
         try:
-            stop = ENGINES.load(plan.engine).run(plan, folder, start.resume, report)
+            stop = engine.run(plan, folder, start.resume, report)
         except Exception as error:
             # safetensors and torch report a full disk in errors of their own
             if "No space left" not in str(error):

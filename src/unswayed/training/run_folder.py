@@ -10,7 +10,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,6 +49,8 @@ class RunFolder:
     """Folder for the result, log and checkpoints of a run."""
 
     path: Path  # may not exist before `prepare`
+    # what keeps a step's checkpoint from being resumed, see `protocol.Engine`
+    checkpoint_defect: Callable[[Path, int], str | None] = checkpoint_defect
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -225,7 +227,7 @@ class RunFolder:
     def _defects(self) -> dict[int, str | None]:
         names = [path.name.removeprefix("checkpoint-") for path in self.path.glob("checkpoint-*/")]
         steps = sorted((int(name) for name in names if DIGITS.fullmatch(name)), reverse=True)
-        return {step: checkpoint_defect(self.checkpoint(step), step) for step in steps}
+        return {step: self.checkpoint_defect(self.checkpoint(step), step) for step in steps}
 
     def _resumable(self, defects: dict[int, str | None]) -> int | None:
         """Return the newest step without a defect; what its checksums find joins `defects`."""

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import functools
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from unswayed.base.errors import ShapeError
 from unswayed.model.decisions import UNPARSED
+from unswayed.model.items import Task
+from unswayed.model.presentation import Presentation
 from unswayed.training.groups import Groups
-from unswayed.training.recipe_parts import Recipe
-from unswayed.training.responses import Reader, Reading, reader
+from unswayed.training.recipe_parts import PromptTable, Recipe
+from unswayed.training.responses import Reader, reader
 from unswayed.training.reward_settings import RewardSettings
 from unswayed.training.rewards import (
-    BoolArray,
-    FloatArray,
     IntArray,
     Rewards,
+    SampleKey,
     Samples,
+    block_rows,
     consistency_reward,
-    right_mask,
     score,
 )
 
@@ -30,45 +32,120 @@ PARTS: Final = ("accuracy", "length", "format", "consistency")
 """The reward's parts, as they are logged: `rewards/accuracy/mean`, ..."""
 
 
+class Features(NamedTuple):
+    """Features of a response and its item that the reward needs, as plain numbers."""
+
+    candidate: int  # the candidate that the response names, or UNPARSED
+    well_formed: int  # 1 if the response has the form that was asked for, else 0
+    chars: int  # characters of reasoning
+    n: int  # candidates of the item
+    gold: int  # the right candidates, as bits
+
+
+@dataclass(frozen=True, slots=True)
+class SampleReader:
+    """Reads one response, without the others of its group: the part of scoring that workers do."""
+
+    read: Reader  # reads a response
+
+    @classmethod
+    def of(cls, prompt: PromptTable, *, answer_only: bool, task: Task) -> SampleReader:
+        """Return the reader of the responses to a task's prompt."""
+        return cls(reader(prompt, answer_only=answer_only, task=task))
+
+    def features(
+        self, shown: Presentation, symbols: Sequence[str], gold: Sequence[int], text: str
+    ) -> Features:
+        """Return the features of a response.
+
+        Args:
+            shown: Order and labels of the presentation.
+            symbols: The answer symbols, in label order.
+            gold: The right candidates.
+            text: The response.
+        """
+        label, well_formed, chars = self.read(text, symbols)
+        candidate = UNPARSED if label is None else shown.candidate_of_label(label)
+        return Features(candidate, int(well_formed), chars, shown.n, as_bits(gold))
+
+
+def as_bits(candidates: Iterable[int]) -> int:
+    """Return a set of candidates as the bits of a number."""
+    return sum(1 << candidate for candidate in candidates)
+
+
+def score_rows(
+    keys: Sequence[SampleKey],
+    features: Sequence[Features],
+    settings: RewardSettings,
+    shape: tuple[int, int],
+    *,
+    whole: bool = False,
+) -> Rewards:
+    """Score the rows of a batch, in any order: the part of scoring that needs a whole group.
+
+    A sample that is missing counts as UNPARSED for the others of its group. An advantage compares the
+    rows that exist, and is 0 where these are no more than `ddof`.
+
+    Args:
+        keys: Item, presentation and sample of each row.
+        features: What `SampleReader.features` read from each row.
+        settings: Numbers of reward and advantage.
+        shape: P and N.
+        whole: Whether a missing sample is an error.
+
+    Returns:
+        Parts, totals and advantages of shape (rows,).
+
+    Raises:
+        ShapeError: If a key occurs twice or lies outside P x N, or a sample is missing from a `whole` group.
+    """
+    _, rows = block_rows(keys, n_presentations=shape[0], n_samples=shape[1], whole=whole)
+    candidates, forms, chars, numbers, gold = map(list, zip(*features, strict=True))
+    first = rows.reshape(len(rows), -1).max(axis=1)  # of each item, a row that exists
+    sizes = np.array(numbers)[first]
+    parts = {field.name: np.zeros(len(keys)) for field in dataclasses.fields(Rewards)}
+    for n in np.unique(sizes).tolist():  # a reward may depend on how many there are
+        here = rows[sizes == n]
+        present = here >= 0
+        right = [[bool(gold[at] >> k & 1) for k in range(n)] for at in first[sizes == n]]
+        samples = Samples(
+            choices=np.where(present, np.array(candidates)[here], UNPARSED),
+            right=np.array(right),
+            well_formed=np.array(forms)[here] == 1,
+            reasoning_chars=np.array(chars)[here],
+        )
+        scored = score(samples, settings, present=None if whole else present)
+        for name, values in parts.items():
+            values[here[present]] = getattr(scored, name)[present]
+    return Rewards(**parts)
+
+
 @dataclass(frozen=True, slots=True)
 class GroupScorer:
-    """Scores the responses to whole permutation groups."""
+    """Scores the responses to whole permutation groups, in the order of a trainer's batch."""
 
     groups: Groups  # the training data; a row's number in `groups.rows` identifies it everywhere
     settings: RewardSettings  # numbers of reward and advantage
     n_samples: int  # N
-    read: Reader  # reads a response
-    numbers: IntArray  # candidates of each item, shape (items,)
-    gold: BoolArray  # right candidates of each item, shape (items, largest n)
+    reader: SampleReader  # reads a response
 
     @classmethod
     def of(cls, groups: Groups, settings: RewardSettings, recipe: Recipe) -> GroupScorer:
-        """Return the scorer of a run, with the gold of every item."""
-        read = reader(recipe.prompt, answer_only=groups.answer_only, task=recipe.task)
-        rows = groups.first_rows
-        numbers = np.array([row.n for row in rows])
-        gold = np.zeros((len(rows), groups.numbers[-1]), dtype=np.bool_)
-        for at, row in enumerate(rows):
-            gold[at, : row.n] = right_mask(row.gold, row.n)
-        return cls(groups, settings, recipe.rollout.samples, read, numbers, gold)
+        """Return the scorer of a run."""
+        read = SampleReader.of(recipe.prompt, answer_only=groups.answer_only, task=recipe.task)
+        return cls(groups, settings, recipe.rollout.samples, read)
 
     def features(self, rows: Sequence[int], texts: Sequence[str]) -> IntArray:
         """Row, candidate, well formed, characters of each response, shape (responses, 4).
 
         Small integers, so that processes can exchange them exactly.
         """
+        once = SampleReader(functools.cache(self.reader.read))
         features = np.empty((len(rows), 4), dtype=np.int64)
-        readings: dict[tuple[str, tuple[str, ...]], Reading] = {}
         for at, (number, text) in enumerate(zip(rows, texts, strict=True)):
             row = self.groups.rows[number]
-            key = text, row.symbols
-            if key not in readings:
-                readings[key] = self.read(*key)
-            reading = readings[key]
-            candidate = (
-                UNPARSED if reading.label is None else row.shown.candidate_of_label(reading.label)
-            )
-            features[at] = number, candidate, reading.well_formed, reading.reasoning_chars
+            features[at] = number, *once.features(row.shown, row.symbols, row.gold, text)[:3]
         return features
 
     def rewards(self, features: IntArray) -> tuple[Rewards, IntArray]:
@@ -77,31 +154,24 @@ class GroupScorer:
         The features are those of all processes in their order; `ShapeError` if a block of P * N responses
         is not one whole group in order.
         """
-        n_presentations = self.groups.n_presentations
-        if len(features) % (n_presentations * self.n_samples):
+        shape = self.groups.n_presentations, self.n_samples
+        if len(features) % (shape[0] * shape[1]):
             raise ShapeError(
-                f"{len(features)} responses are not whole groups of {n_presentations} "
-                f"presentations x {self.n_samples} samples"
+                f"{len(features)} responses are not whole groups of {shape[0]} "
+                f"presentations x {shape[1]} samples"
             )
-        blocks = features.reshape(-1, n_presentations, self.n_samples, 4)
-        rows = blocks[..., 0]
-        self._check_whole(rows)
-        items = rows[:, 0, 0] // n_presentations
-        parts: dict[str, FloatArray] = {
-            field.name: np.empty(rows.shape) for field in dataclasses.fields(Rewards)
+        self._check_whole(features[:, 0].reshape(-1, *shape))
+        keys, given = [], []
+        for at, (number, candidate, well_formed, chars) in enumerate(features.tolist()):
+            row = self.groups.rows[number]
+            keys.append(SampleKey(row.item_id, row.presentation, at % shape[1]))
+            given.append(Features(candidate, well_formed, chars, row.n, as_bits(row.gold)))
+        scored = score_rows(keys, given, self.settings, shape, whole=True)
+        parts = {
+            field.name: getattr(scored, field.name).reshape(-1, *shape)
+            for field in dataclasses.fields(Rewards)
         }
-        for n in np.unique(self.numbers[items]):  # a reward may depend on how many there are
-            here = self.numbers[items] == n
-            samples = Samples(
-                choices=blocks[here, ..., 1],
-                right=self.gold[items[here], :n],
-                well_formed=blocks[here, ..., 2] == 1,
-                reasoning_chars=blocks[here, ..., 3],
-            )
-            scored = score(samples, self.settings)
-            for name, values in parts.items():
-                values[here] = getattr(scored, name)
-        return Rewards(**parts), blocks[..., 1]
+        return Rewards(**parts), features[:, 1].reshape(-1, *shape)
 
     def _check_whole(self, rows: IntArray) -> None:
         """Check row numbers of shape (G, P, N): each block shows one item, in order."""

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from unswayed.training import checks
+from unswayed.training.checkpoints import checkpoint_defect
+from unswayed.training.devices import check_device
 from unswayed.training.fsdp2 import save_whole, settle_sharding
 from unswayed.training.held_out import measure_held_out
 from unswayed.training.plan import Plan
-from unswayed.training.processes import everyone
+from unswayed.training.processes import Sharding, everyone, sharding_of
 from unswayed.training.progress import RunHooks, check_weights, quiet
-from unswayed.training.protocol import Report, Stop
+from unswayed.training.protocol import Objective, Report, Stop
 from unswayed.training.recipe_parts import Recipe
 from unswayed.training.reward_settings import RewardSettings
+from unswayed.training.rollout_checks import check_parallel, check_rollout
 from unswayed.training.run_folder import RunFolder
 from unswayed.training.sampling import Split, split_step
 from unswayed.training.stopping import NothingLeft, StopHooks, Stopped, stoppable
@@ -27,12 +32,25 @@ from unswayed.training.trl_answers import answers_of
 class TrlEngine:
     """Runs the trainer that an objective builds."""
 
-    def check(self, recipe: Recipe, settings: RewardSettings | None, *, sampled: bool) -> None:
-        """Check that trl is installed, of a known version, with the hooks that are overridden."""
+    def check(self, recipe: Recipe, settings: RewardSettings | None, objective: Objective) -> None:
+        """Check trl with the hooks that are overridden, loggers, GPUs and sampling."""
         checks.check_trl()
+        checks.check_loggers(recipe.run.loggers)
+        check_device(recipe, os.environ)
+        if objective.sampled:
+            check_rollout(recipe)
+
+    def sharding(self, recipe: Recipe, environment: Mapping[str, str]) -> Sharding:
+        """Return the sharding that accelerate announces; see `protocol.Engine`."""
+        return sharding_of(environment)
+
+    def checkpoint_defect(self, folder: Path, step: int) -> str | None:
+        """Return the defect of a checkpoint of transformers; see `protocol.Engine`."""
+        return checkpoint_defect(folder, step)
 
     def split(self, recipe: Recipe, n_presentations: int, world: int) -> Split:
         """Divide a step's responses into equal micro batches; see `protocol.Engine`."""
+        check_parallel(recipe.rollout, world)
         return split_step(recipe, n_presentations, world)
 
     def run(self, plan: Plan, folder: RunFolder, resume: int | None, report: Report | None) -> Stop:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from unswayed.base.errors import ShapeError
-from unswayed.training.rewards.blocks import FloatArray
+from unswayed.training.rewards.blocks import BoolArray, FloatArray
 
 
 def group_advantage(
@@ -43,6 +43,21 @@ def standardise(
     still = deviation < delta
     scale = np.where(still, 1.0, deviation + epsilon)
     return np.where(still, 0.0, centred / np.where(scale > 0, scale, 1.0)), deviation
+
+
+def standardise_present(
+    sets: FloatArray, present: BoolArray, epsilon: float, delta: float, ddof: int
+) -> tuple[FloatArray, FloatArray]:
+    """Standardise the values of each set that are present; all others are 0.
+
+    So are those of a set in which no more than `ddof` are present.
+    """
+    values, deviation = np.zeros(sets.shape), np.zeros((*sets.shape[:-1], 1))
+    for at in np.ndindex(sets.shape[:-1]):
+        kept = present[at]
+        if kept.sum() > ddof:
+            values[at][kept], deviation[at] = standardise(sets[at][kept], epsilon, delta, ddof)
+    return values, deviation
 
 
 def _block(rewards: ArrayLike) -> FloatArray:

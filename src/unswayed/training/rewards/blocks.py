@@ -37,13 +37,14 @@ def right_mask(gold: Sequence[int], n: int) -> BoolArray:
 
 
 def block_rows(
-    keys: Sequence[SampleKey], *, n_presentations: int, n_samples: int
+    keys: Sequence[SampleKey], *, n_presentations: int, n_samples: int, whole: bool = True
 ) -> tuple[tuple[str, ...], NDArray[np.intp]]:
     """Return the rows of each item's samples in a batch, whatever the order of the batch.
 
     The G item ids in order of first appearance, and the row of each sample, shape (G, P, N):
     `values[rows]` are blocks, and `out[rows] = blocks` puts results back in batch order. `ShapeError`
-    names the item of a sample that is missing, repeated or out of range.
+    names the item of a sample that is repeated, out of range or missing; unless groups have to be
+    `whole`, the row of a missing sample is -1.
     """
     items: dict[str, int] = {}
     for key in keys:
@@ -63,7 +64,7 @@ def block_rows(
             )
         rows[place] = row
     missing = np.argwhere(rows < 0)
-    if len(missing):
+    if whole and len(missing):
         group, presentation, sample = (int(value) for value in missing[0])
         raise ShapeError(
             f"{tuple(items)[group]}: presentation {presentation}, sample {sample} is not in the "

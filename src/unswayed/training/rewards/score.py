@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unswayed.training.reward_settings import REWARDS, RewardSettings
-from unswayed.training.rewards.advantages import standardise
+from unswayed.training.rewards.advantages import standardise, standardise_present
 from unswayed.training.rewards.blocks import BoolArray, FloatArray, IntArray
 from unswayed.training.rewards.response import accuracy_reward, format_reward, length_reward
 
@@ -36,8 +36,17 @@ class Rewards:
     deviation: FloatArray  # standard deviation of the comparison set that each sample belongs to
 
 
-def score(samples: Samples, settings: RewardSettings) -> Rewards:
-    """Every part of the reward, the total and the advantages."""
+def score(
+    samples: Samples, settings: RewardSettings, *, present: BoolArray | None = None
+) -> Rewards:
+    """Return every part of the reward, the total and the advantages.
+
+    Args:
+        samples: Choices of samples that were lost are UNPARSED.
+        settings: Every number.
+        present: Samples that were not lost, shape (..., P, N); None for all. The others are compared with
+            nothing and have advantage 0.
+    """
     z = samples.choices
     accuracy = accuracy_reward(z, samples.right)
     length = length_reward(
@@ -48,7 +57,11 @@ def score(samples: Samples, settings: RewardSettings) -> Rewards:
     total = accuracy + length + form + settings.lam * consistency
     # A comparison set is the last axis: one presentation, or the whole group.
     sets = total if settings.advantage == "prompt" else total.reshape(*total.shape[:-2], -1)
-    advantages, deviation = standardise(sets, settings.epsilon, settings.delta, settings.ddof)
+    numbers = settings.epsilon, settings.delta, settings.ddof
+    if present is None:
+        advantages, deviation = standardise(sets, *numbers)
+    else:
+        advantages, deviation = standardise_present(sets, present.reshape(sets.shape), *numbers)
     return Rewards(
         accuracy=accuracy,
         length=length,
