@@ -37,7 +37,7 @@ from unswayed.training.rewards.none import no_reward
 from unswayed.training.rewards.pair import pair_reward
 from unswayed.training.rewards.probability_weighted import probability_weighted_reward
 from unswayed.training.rewards.response import accuracy_reward, format_reward, length_reward
-from unswayed.training.rewards.score import Rewards, Samples, score
+from unswayed.training.rewards.score import Rewards, Samples, score, weights
 
 __all__ = [
     "BoolArray",
@@ -62,4 +62,5 @@ __all__ = [
     "prompt_advantage",
     "right_mask",
     "score",
+    "weights",
 ]
