@@ -71,7 +71,7 @@ def test_merged_folder_answers_as_the_adapter(tmp_path, capsys, dtype, bound):
 
 
 def raise_from(words):
-    from unswayed.cli.merge import merge
+    from unswayed.cli.train_merge import merge
 
     merge(result=Path(words[2]), out=Path(words[4]))
 

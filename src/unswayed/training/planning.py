@@ -63,10 +63,7 @@ def plan_training(
         UsageError, ItemError, TemplateError: Anything that can be wrong.
     """
     chosen = OBJECTIVES.load(objective)
-    if recipe.reward.response is not None and not chosen.sampled:
-        raise UsageError(
-            f"{objective} samples no responses to pay for. Remove reward.response, or use train rl."
-        )
+    checks.check_response(recipe, objective, sampled=chosen.sampled)
     runner = ENGINES.load(engine)
     recipe = for_engine(recipe, engine)
     settings = chosen.settings(recipe, consistency=consistency, advantage=advantage)

@@ -130,7 +130,7 @@ class RewardSettings:
             )
         if self.ddof not in (0, 1):
             raise UsageError(f"ddof is {self.ddof}; it is 1 (sample) or 0 (population).")
-        sizes = (f"{part}_size" for part in ("accuracy", "format", "length", "response"))
+        sizes = "accuracy_size", "format_size", "length_size", "response_size"
         for name in ("lam", "epsilon", "delta", *sizes):
             value = getattr(self, name)
             if not (math.isfinite(value) and value >= 0):
