@@ -164,7 +164,7 @@ def test_features_of_large_rows_stay_exact(word_model, file):
     assert features[:, 4].tolist() == [number + 0.1, number]
 
 
-def test_objectives_without_samples_and_presets_take_no_response_reward(word_model, file):
+def test_response_reward_needs_samples_and_no_preset(word_model, file):
     recipe = small_recipe(reward_response=f"{file}:length")
     for objective in ("rl-exact", "sft", "distill"):
         with pytest.raises(UsageError, match="samples no responses to pay for"):

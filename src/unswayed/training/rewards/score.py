@@ -68,7 +68,8 @@ def score(
     consistency = REWARDS.load(settings.consistency or "con").sampled(z, samples.right)
     response = np.zeros(z.shape) if samples.response is None else samples.response
     parts = dict(zip(PARTS, (accuracy, length, form, consistency, response), strict=True))
-    total: FloatArray = sum(weight * parts[name] for name, weight in weights(settings).items())
+    weighed = (weight * parts[name] for name, weight in weights(settings).items())
+    total = sum(weighed, np.zeros(z.shape))
     # A comparison set is the last axis: one presentation, or the whole group.
     sets = total if settings.advantage == "prompt" else total.reshape(*total.shape[:-2], -1)
     numbers = settings.epsilon, settings.delta, settings.ddof
