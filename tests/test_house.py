@@ -114,10 +114,10 @@ def test_function_fits_a_screen(path: Path) -> None:
 BUDGETS: Final = {
     ".": 1270,
     "auditing": 4858,
-    "backends": 7500,
+    "backends": 7490,
     "base": 1110,
     "calls": 3033,
-    "cli": 2815,
+    "cli": 2775,
     "data": 6290,
     "ext": 126,
     "integrations": 457,
@@ -130,7 +130,7 @@ BUDGETS: Final = {
     "store": 1305,
     "testing": 1340,
     "tiny": 1200,
-    "training": 8660,
+    "training": 8535,
 }
 """Lines of Python by room. Who raises one names, in that commit, the feature that needs it."""
 

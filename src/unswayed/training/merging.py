@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from unswayed.backends import BackendSettings
-from unswayed.backends.local_chats import ChatWriter, LabelTokens, template_arguments
+from unswayed.backends.local_chats import ChatWriter, LabelTokens
 from unswayed.backends.local_models import load_tokenizer, pad_of
 from unswayed.backends.local_passes import LabelScorer
 from unswayed.backends.model_folders import locate
@@ -58,17 +58,12 @@ def merge(adapter: Path, out: Path) -> float:
     if folder.adapter is None:
         raise UsageError(f"{adapter} is a whole model, not an adapter. Use it as hf/{adapter}.")
     record = RunFolder(adapter).read_record()
-    settings = BackendSettings()
-    tokenizer = load_tokenizer(folder, settings, name=folder.name)
-    writer = ChatWriter(
-        tokenizer,
-        model=folder.name,
-        arguments=template_arguments(settings, folder.prompt, name=folder.name),
-    )
+    tokenizer = load_tokenizer(folder, BackendSettings(), name=folder.name)
     base: Any = AutoModelForCausalLM.from_pretrained(
         folder.path, dtype="auto", use_safetensors=True
     )
     adapted = PeftModel.from_pretrained(base, str(adapter)).eval()
+    writer = ChatWriter(tokenizer, model=folder.name)
     measured = _labels_of(writer, folder.prompt.labels or ("A", "B"), pad_of(tokenizer, base))
     before = measured(adapted.get_base_model())
     merged: Any = adapted.merge_and_unload()
