@@ -22,7 +22,18 @@ LAYERS = (
     {"backends", "store", "data"},
     {"calls", "auditing", "serving", "keywords"},
     {"training", "tiny", "report"},
-    {"cli", "api", "result", "audits", "sources", "__main__", "ext", "testing", "integrations"},
+    {
+        "cli",
+        "api",
+        "result",
+        "audits",
+        "sharded",
+        "sources",
+        "__main__",
+        "ext",
+        "testing",
+        "integrations",
+    },
 )
 PURE = 2
 """The layer whose rooms do not import each other."""

@@ -16,6 +16,7 @@ from unswayed.auditing.audit import (
     AuditedCalls,
     AuditRecord,
     Exchange,
+    failures_of,
     plan_for,
     run_settings_for,
     write_record,
@@ -32,6 +33,7 @@ from unswayed.auditing.run_directory import (
     write_sums,
 )
 from unswayed.auditing.settings import AuditSettings
+from unswayed.auditing.shard_files import Gathered
 from unswayed.backends import Backend, BackendSettings
 from unswayed.backends.batches import BatchFolder
 from unswayed.backends.client import HttpBackend
@@ -40,7 +42,7 @@ from unswayed.base.sync import run_sync
 from unswayed.calls import Caller, CallPlan, OutcomeOf, Progress, Question, stop_on_interrupt
 from unswayed.data.importers import read_recording
 from unswayed.model.decisions import Decision
-from unswayed.model.items import ItemSet, written_columns
+from unswayed.model.items import ItemSet, Shard, written_columns
 from unswayed.prompts import AskOptions, prompt_fingerprint
 from unswayed.report.collect import write_report
 from unswayed.result import AuditResult
@@ -62,6 +64,7 @@ def audit_data(
     directory: Path | None = None,
     budget: float | None = None,
     command: str | None = None,
+    gathered: Gathered | None = None,
 ) -> AuditResult:
     """Run the audit of `unswayed audit` and `unswayed.audit`; a command always writes a run directory."""
     if decisions is not None:
@@ -110,6 +113,7 @@ def audit_data(
             "margin": measured.margin,
             "shots": _name_of(shots),
         },
+        gathered=gathered,
     )
 
 
@@ -152,12 +156,14 @@ def audit_calls(
     budget: float | None = None,
     command: str | None = None,
     given: Mapping[str, str | int | float | None] | None = None,
+    gathered: Gathered | None = None,
 ) -> AuditResult:
     """Make the calls that are missing, measure, and write the run directory if there is one.
 
     Without a directory the calls are kept in memory; what cannot be audited leaves no directory behind.
     `command` reproduces the run, without keys; `given` are the data, limit, task and examples as they were
-    named, for `run.json`. A backend that the caller opened stays open.
+    named, for `run.json`. A backend that the caller opened stays open. Calls `gathered` from shards are
+    all there is: none is made.
     """
     title = model.model if isinstance(model, Backend) else model
     batch = settings.batch
@@ -165,9 +171,15 @@ def audit_calls(
         raise UsageError(
             "--budget does not go with --batch, which is paid as a whole. Use --dry-run to see the price."
         )
-    backend, missing = open_or_replay(model, reach, directory, batches=batch is not None)
+    backend, missing = open_or_replay(
+        model,
+        reach,
+        directory,
+        batches=batch is not None,
+        of_shards=gathered and gathered.plan.model,
+    )
     with ExitStack() as at_end:
-        with _closed_if_refused(None if backend is model else backend):
+        with closed_if_refused(None if backend is model else backend):
             plan = plan_for(items, settings, backend, directory)
             run_settings = run_settings_for(settings, backend, budget_usd=budget)
             if directory is None:
@@ -185,8 +197,10 @@ def audit_calls(
             for words in said(changes, priced, reask=settings.reask):
                 print(f"unswayed: {words}", file=sys.stderr, flush=True)
             check_recorded(priced, missing)
-        if batch is None:
-            asked = run_sync(_ask(audit, priced, closes=backend is not model))
+        if gathered is not None:
+            asked = _merged(audit, priced, gathered)
+        elif batch is None:
+            asked = run_sync(ask_calls(audit, priced, closes=backend is not model))
         else:
             asked = _collect(audit, priced, Path(batch), directory)
         # measured outside the event loop, so that Ctrl-C stops it at once
@@ -200,7 +214,7 @@ def audit_calls(
 
 
 @contextmanager
-def _closed_if_refused(backend: Backend | None) -> Iterator[None]:
+def closed_if_refused(backend: Backend | None) -> Iterator[None]:
     """Close a backend that will not be asked; one that is, is closed in the loop that asks it."""
     try:
         yield
@@ -220,9 +234,10 @@ def _write(directory: Path, record: AuditRecord) -> None:
     write_sums(directory)
 
 
-async def _ask(
+async def ask_calls(
     audit: Audit, priced: CallPlan, *, closes: bool, outcome_of: OutcomeOf | None = None
 ) -> AuditedCalls:
+    """Ask what is missing under a progress line, until Ctrl-C; see `Audit.ask`."""
     with stop_on_interrupt(audit.caller.backend) as stop:
         try:
             progress = Progress(priced.n_distinct)
@@ -242,7 +257,7 @@ def _collect(audit: Audit, priced: CallPlan, path: Path, directory: Path | None)
     """
     caller, plan = audit.caller, audit.plan
     folder = BatchFolder(cast(HttpBackend, caller.backend), path)
-    asked = run_sync(_ask(audit, priced, closes=True, outcome_of=folder.outcome))
+    asked = run_sync(ask_calls(audit, priced, closes=True, outcome_of=folder.outcome))
     remarks = folder.remarks(caller.pool)
     if not asked.counts.interrupted:
         usual = default_directory(plan.items.name, caller.backend.model).name
@@ -250,6 +265,18 @@ def _collect(audit: Audit, priced: CallPlan, path: Path, directory: Path | None)
         if files := folder.write(caller.missing(plan.calls()), name):
             raise folder.waiting(files, asked.counts.planned)
     return replace(asked, warnings=(*asked.warnings, *remarks))
+
+
+def _merged(audit: Audit, priced: CallPlan, gathered: Gathered) -> AuditedCalls:
+    """Take the calls of shards for those of this run, at the cost that the shards have paid."""
+    prompt = prompt_fingerprint(audit.caller.settings.prompts)
+    gathered.check(audit.caller.backend.model, audit.plan.items, prompt, priced)
+    nothing = (lambda key, query: None) if priced.n_to_make else None
+    asked = run_sync(ask_calls(audit, priced, closes=True, outcome_of=nothing))
+    counts = gathered.paid_for(asked.counts)
+    failures = failures_of(counts, None, None, elsewhere=True)
+    lacking = gathered.lacking(audit.plan.items)
+    return replace(asked, counts=counts, failures=(*lacking, *failures))
 
 
 def _reopening(audit: Audit, directory: Path, record: AuditRecord) -> AuditRecord:
@@ -278,12 +305,13 @@ def price_calls(
     reach: BackendSettings,
     *,
     directory: Path | None,
+    shard: Shard | None = None,
 ) -> CallPlan:
-    """Price the calls of `audit_calls`; no key is needed and nothing is written."""
+    """Price the calls of `audit_calls`, or of a shard; no key is needed and nothing is written."""
     batches, reach = settings.batch is not None, replace(reach, pricing_only=True)
     backend, missing = open_or_replay(model, reach, directory, batches=batches)
     try:
-        plan = plan_for(items, settings, backend, directory)
+        plan = replace(plan_for(items, settings, backend, directory), shard=shard)
         with recorded_calls(directory) as pool:
             caller = Caller(backend, pool, run_settings_for(settings, backend))
             audit = Audit.begin(plan, caller)

@@ -179,7 +179,7 @@ class Audit:
         return AuditedCalls(
             counts=counts,
             warnings=(*warnings, *caller.backend.remarks),
-            failures=tuple(_failures(counts, caller.settings.budget_usd, needed, elsewhere)),
+            failures=tuple(failures_of(counts, caller.settings.budget_usd, needed, elsewhere)),
             needed_usd=None if needed is None else enough_usd(needed),
         )
 
@@ -253,10 +253,10 @@ class Audit:
             yield Exchange(question, request.messages, spans, response.text, response.finish_reason)
 
 
-def _failures(
+def failures_of(
     counts: RunCounts, budget_usd: float | None, needed_usd: float | None, elsewhere: bool
 ) -> Iterator[str]:
-    """Why calls are missing and what to do, one sentence for each cause."""
+    """Yield why calls are missing and what to do, one sentence for each cause."""
     if counts.fatal is not None:
         yield f"stopped: {counts.fatal}"
     elif counts.failed:

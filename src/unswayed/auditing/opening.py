@@ -10,6 +10,7 @@ from unswayed.backends.batches import FORMATS, HALF
 from unswayed.backends.client import HttpBackend
 from unswayed.base.counts import agrees, plural
 from unswayed.base.errors import MissingKeyError, UnswayedError, UsageError
+from unswayed.base.sync import run_sync
 from unswayed.calls import CallPlan
 from unswayed.store import CallStore, Memory, Pool
 
@@ -20,10 +21,14 @@ def open_or_replay(
     directory: Path | None,
     *,
     batches: bool = False,
+    of_shards: str | None = None,
 ) -> tuple[Backend, MissingKeyError | None]:
     """Open the model; without its key, replay its calls in a run directory, and tell what is missing to
-    ask the model itself (see `check_recorded`). For `batches` no key is needed.
+    ask the model itself (see `check_recorded`). For `batches` no key is needed, and neither key nor weights
+    for the recorded calls `of_shards`, the model's full name.
     """
+    if of_shards is not None and isinstance(model, str) and directory is not None:
+        return _open_recorded(model, of_shards, settings, directory), None
     if batches:
         return _open_for_batches(model, settings), None
     try:
@@ -32,6 +37,18 @@ def open_or_replay(
         if not isinstance(model, str) or directory is None or not _holds_calls_of(model, directory):
             raise
         return open_backend(f"replay/{directory}", settings), missing
+
+
+def _open_recorded(model: str, full: str, settings: BackendSettings, directory: Path) -> Backend:
+    """Open a model that is not asked, or replay its calls if it is not on this machine."""
+    try:
+        backend = open_backend(model, replace(settings, pricing_only=True))
+    except UnswayedError:
+        return open_backend(f"replay/{directory}", settings)
+    if backend.model == full:
+        return backend
+    run_sync(backend.close())
+    return open_backend(f"replay/{directory}", settings)
 
 
 def _open_for_batches(model: str | Backend, settings: BackendSettings) -> HttpBackend:

@@ -30,7 +30,7 @@ from unswayed.methods import AUDITED, BASE, METHODS, Method
 from unswayed.methods.names import default_methods, parse_method, spec_name
 from unswayed.methods.protocol import why_not
 from unswayed.model.decisions import MISSING, REASKED, UNPARSED, Decision, Evidence
-from unswayed.model.items import BadLine, Item, ItemSet, Task, blind
+from unswayed.model.items import BadLine, Item, ItemSet, Shard, Task, blind
 from unswayed.model.presentation import Ask, content_order, settled, through
 from unswayed.model.tasks import task_of
 
@@ -51,6 +51,7 @@ class AuditPlan:
     skipped: Mapping[str, str]  # methods that cannot run here, with the reason
     samples: int | None  # r of `sampled:R`, else None
     remarks: tuple[str, ...] = ()  # what the user should know about the prompts, in sentences
+    shard: Shard | None = None  # the part of the items that is asked about; None for all
 
     def questions(self) -> Iterator[Question]:
         """Every question of the audit, each once."""
@@ -68,6 +69,8 @@ class AuditPlan:
     def calls(self, questions: Iterable[Question] | None = None) -> Iterable[Question]:
         """Questions, or all, with the samples behind them: what the runner is given."""
         asked = self.questions() if questions is None else questions
+        if (shard := self.shard) is not None:
+            asked = (question for question in asked if shard.holds(question.item))
         if not (count := self.samples):
             return asked
         return (Question(q.item, ask) for q in asked for ask in with_samples([q.ask], count))

@@ -249,7 +249,7 @@ def agreed_logprobs(store: Pool, model: str, backend: Backend | None = None) -> 
     A server may turn out not to give logprobs, halfway or in a later run. Asking differently from
     then on would change the keys and so pay again for everything recorded.
     """
-    settled = store.noted(_logprobs_note(model))
+    settled = store.noted(logprobs_note(model))
     if settled is not None:
         return settled == "asked"
     return True if backend is None else backend.gives_logprobs
@@ -257,10 +257,11 @@ def agreed_logprobs(store: Pool, model: str, backend: Backend | None = None) -> 
 
 def settle_logprobs(store: Pool, drafter: Drafter) -> None:
     """Let the calls of this store ask for logprobs as they do now."""
-    if store.noted(_logprobs_note(drafter.model)) is None:
+    if store.noted(logprobs_note(drafter.model)) is None:
         said = "asked" if drafter.gives_logprobs else "not asked"
-        store.note(_logprobs_note(drafter.model), said)
+        store.note(logprobs_note(drafter.model), said)
 
 
-def _logprobs_note(model: str) -> str:
+def logprobs_note(model: str) -> str:
+    """Return the name under which a store notes whether the calls of a model ask for logprobs."""
     return f"logprobs of {model}"

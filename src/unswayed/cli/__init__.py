@@ -19,6 +19,7 @@ __all__ = ["main"]
 
 COMMANDS = {
     "audit": "unswayed.cli.audit:audit",
+    "merge": "unswayed.cli.merge:merge",
     "import": "unswayed.cli.import_:import_",
     "calibrate": "unswayed.cli.calibrate:calibrate",
     "judge": "unswayed.cli.judge:judge",

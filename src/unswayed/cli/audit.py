@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -12,14 +13,26 @@ import typer
 from unswayed.auditing.gates import Condition, check
 from unswayed.auditing.run_directory import default_directory
 from unswayed.auditing.settings import AuditSettings
+from unswayed.auditing.shard_files import ShardFolder
 from unswayed.audits import audit_data, price_calls, settled
 from unswayed.backends import BackendSettings
-from unswayed.cli.command import command_line
+from unswayed.cli.command import command_line, without_shard
 from unswayed.cli.gate import FailedShare, FailIf, Junit, RuleOption, conclude
-from unswayed.cli.options import Budget, DryRun, Model, Shots, with_options
+from unswayed.cli.merge import ask_and_merge
+from unswayed.cli.options import (
+    Budget,
+    DryRun,
+    Model,
+    ShardOption,
+    ShardTasks,
+    Shots,
+    shard_of_options,
+    with_options,
+)
 from unswayed.cli.output import note, write
-from unswayed.cli.results import finish, show_price
+from unswayed.cli.results import finish, show_price, tell_shard
 from unswayed.prompts import AskOptions
+from unswayed.sharded import ShardedAudit, ask_shard
 from unswayed.sources import DataOptions
 
 SELDOM: Final = 70_000
@@ -48,6 +61,8 @@ def audit(
     out: Annotated[
         Path | None, typer.Option(help="Run directory [default: runs/DATA-MODEL[-PROMPT]]")
     ] = None,
+    shard: ShardOption = None,
+    tasks: ShardTasks,
     budget: Budget = None,
     reach: BackendSettings,
     dry_run: DryRun = False,
@@ -72,11 +87,43 @@ def audit(
     conditions = [Condition.of(text) for text in fail_if or ()]
     gc.set_threshold(SELDOM, *gc.get_threshold()[1:])  # the process is the command's
     reach = replace(reach, pricing_only=dry_run)
+    part = shard_of_options(
+        tasks.first(shard),
+        data,
+        out,
+        decisions=decisions,
+        batch=measured.batch,
+        max_flip_rate=max_flip_rate,
+        fail_if=fail_if,
+        junit=junit,
+    )
     if dry_run and decisions is None:
         items, settings, name = settled(model, data, measured, asking, selection, shots)
         directory = out or default_directory(items.name, name, settings.prompts)
-        show_price(price_calls(items, settings, name, reach, directory=directory), json=json)
+        if tasks.shards:
+            part = None
+        if part:
+            directory = ShardFolder(directory).local(part)
+        price = price_calls(items, settings, name, reach, directory=directory, shard=part)
+        show_price(price, json=json)
         return 0
+    if part and out is not None:
+        run = ShardedAudit(
+            data=data,
+            model=model,
+            measured=measured,
+            asking=asking,
+            selection=selection,
+            reach=reach,
+            directory=out,
+            shots=shots,
+            budget=budget and budget / (tasks.shards or 1),
+            command=without_shard(command_line()),
+        )
+        if tasks.shards:
+            ask = partial(ask_shard, run)
+            return ask_and_merge(ask, tasks, out, model=model, budget=run.budget, json=json)
+        return tell_shard(ask_shard(run, part))
     result = audit_data(
         model,
         data,

@@ -14,6 +14,11 @@ def command_line() -> str:
     return shlex.join(["unswayed", *without_secrets(sys.argv[1:])])
 
 
+def without_shard(command: str) -> str:
+    """Return the command for all shards together."""
+    return re.sub(r" --(shards?|engine|gpus-per-shard)[ =]\S+", "", command)
+
+
 def with_budget(command: str, usd: float) -> str:
     """Return the command with a budget of so many USD, for its own."""
     from unswayed.calls import enough_usd

@@ -8,6 +8,7 @@ from typer.core import TyperCommand, TyperGroup
 
 EXAMPLES: Final = {
     "audit": "unswayed audit pairs.jsonl --model openai/gpt-4.1-mini --dry-run",
+    "merge": "unswayed merge runs/pairs",
     "import": "unswayed import auto log.jsonl --out decisions.jsonl",
     "calibrate": "unswayed calibrate pride items.jsonl --model MODEL --out pride.json",
     "judge": "unswayed judge new.jsonl --model MODEL --method pride.json",
@@ -26,7 +27,7 @@ PANELS: Final = {
     "Judge": "model decisions method order recipe prompt template labels reask shots",
     "Measurement": "methods orders protocol probs estimation_items estimation_sizes group_by seed "
     "resamples gold_ties margin",
-    "Output and gates": "out json max_flip_rate fail_if rule max_failed_share junit baseline margin calls force",
+    "Output and gates": "out shard shards engine gpus_per_shard partial json max_flip_rate fail_if rule max_failed_share junit baseline margin calls force",
     "API calls and cost": "budget batch base_url max_connections timeout max_retries patience prices extra_body pack "
     "dry_run",
     "Local models (hf/, vllm/)": "device device_map dtype attn_implementation memory_gb threads "

@@ -6,13 +6,16 @@ import functools
 import inspect
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import typer
+from msgspec import Meta
 
 from unswayed.base.arguments import Option, Settings, options_of
 from unswayed.base.errors import RunDirectoryError, UsageError
+from unswayed.model.items import Shard
 
 R = TypeVar("R")
 
@@ -22,6 +25,38 @@ Budget = Annotated[
     float | None, typer.Option(min=0, help="Spending limit in USD, including earlier runs.")
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print calls and price, then stop.")]
+ShardOption = Annotated[
+    str | None,
+    typer.Option(
+        "--shard", help="Ask only part K of N, such as 0/4, for `unswayed merge`.", metavar="K/N"
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardTasks(Settings):
+    """Options of shards that are asked together."""
+
+    shards: (
+        Annotated[int, Meta(ge=1, description="Ask N parts on --engine, then merge.")] | None
+    ) = None
+    engine: Annotated[Literal["ray"] | None, Meta(description="What runs --shards.")] = None
+    gpus_per_shard: (
+        Annotated[
+            float, Meta(ge=0, description="GPUs of a part [default: 1 for hf/ and vllm/, if any].")
+        ]
+        | None
+    ) = None
+
+    def first(self, shard: str | None) -> str | None:
+        """Return `--shard`, or the first part of `--shards`."""
+        if (self.shards is None) != (self.engine is None) or (shard and self.shards):
+            raise UsageError(
+                "--shards goes with --engine and without --shard. Use --shards N --engine ray, or --shard K/N."
+            )
+        return f"0/{self.shards}" if self.shards else shard
+
+
 Calls = Annotated[
     Path | None,
     typer.Option(help="Directory of recorded calls to reuse and extend [default: next to --out]"),
@@ -68,6 +103,28 @@ def _parameter(option: Option) -> inspect.Parameter:
             option.typed_kind, typer.Option(flag, help=option.help, min=option.least)
         ],
     )
+
+
+def shard_of_options(
+    text: str | None, data: str | None, out: Path | None, **others: object
+) -> Shard | None:
+    """Read `--shard`, which goes with an `--out` and with none of the other options."""
+    if text is None:
+        return None
+    shard = Shard.of(text)
+    if out is None:
+        raise UsageError("--shard needs --out: give the directory that all shards share.")
+    if data == "-":
+        raise UsageError(
+            "--shard does not go with standard input. Give a file that all shards read."
+        )
+    for name, value in others.items():
+        if value is not None:
+            raise UsageError(
+                f"--shard does not go with --{name.replace('_', '-')}: a shard asks a part of the calls and "
+                "measures nothing. Leave one of them out."
+            )
+    return shard
 
 
 def check_out(out: Path, *inputs: str | Path | None) -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from unswayed.auditing.audit import AuditRecord
     from unswayed.calls import CallPlan
     from unswayed.result import AuditResult
+    from unswayed.sharded import ShardAsked
 
 
 def show_price(plan: CallPlan, *, json: bool) -> None:
@@ -45,6 +46,22 @@ def show_price(plan: CallPlan, *, json: bool) -> None:
         write(f"calls per item, shared calls made once, without fitting: {counts}")
     for remark in (*_skipped(plan.skipped), *plan.remarks):
         write(remark)
+
+
+def tell_shard(asked: ShardAsked) -> int:
+    """Print what became of a shard and return the exit code."""
+    for remark in asked.remarks:
+        note(remark)
+    if asked.counts is None:
+        write(f"{asked.path}: there")
+    elif not asked.exit_code:
+        write(f"{asked.path}: {plural(asked.counts.planned, 'call')}")
+    else:
+        command = command_line()
+        if asked.needed_usd is not None and asked.counts.budget_spent:
+            command = with_budget(command, asked.needed_usd)
+        note(f"to go on: {command}")
+    return asked.exit_code
 
 
 def finish(

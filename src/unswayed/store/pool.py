@@ -28,6 +28,9 @@ from unswayed.store.schema import (
 
 CHUNK: Final = 500  # keys per query
 AT_ONCE: Final = 2_000  # items per query
+CALL: Final = ("key", "made_at", "request", "response", "truncated")
+"""Columns of a call."""
+ADD: Final = f"INSERT OR IGNORE INTO calls ({', '.join(CALL)}) VALUES (?, ?, ?, ?, ?)"
 ADD_UP: Final = f"UPDATE totals SET {', '.join(f'{name} = {name} + ?' for name in Totals._fields)}"
 OLDER: Final = "last row of older readers"
 """Under which it is noted, behind the reader's version."""
@@ -123,14 +126,38 @@ class CallStore(Lookup):
 
     def calls(self) -> Iterator[RecordedCall]:
         """Every committed call in the order it was recorded."""
-        last = 0
-        sql = "SELECT id, key, request, response, made_at FROM calls WHERE id > ? ORDER BY id"
-        while rows := self.rows(f"{sql} LIMIT {CHUNK}", (last,)):
-            for row_id, key, request, response, made_at in rows:
-                last = row_id
+        for rows in self.encoded():
+            for key, made_at, request, response, _ in rows:
                 yield RecordedCall(
                     key, decode(Request, request, key), decode(Response, response, key), made_at
                 )
+
+    def encoded(
+        self, at_once: int = CHUNK
+    ) -> Iterator[list[tuple[bytes, float, bytes, bytes, int]]]:
+        """Yield every committed call as it lies in the file, in lists, in the order of recording."""
+        last = 0
+        sql = f"SELECT {', '.join(CALL)}, id FROM calls WHERE id > ? ORDER BY id LIMIT {at_once}"
+        while rows := self.rows(sql, (last,)):
+            last = rows[-1][-1]
+            yield [row[:-1] for row in rows]
+
+    def adopt(
+        self,
+        calls: Iterable[Sequence[tuple[bytes, float, bytes, bytes, int]]],
+        paid: Totals,
+        note: tuple[str, str],
+    ) -> None:
+        """Commit calls as they lie in another file, with what they cost and a note, all or nothing.
+
+        A key that is there already keeps its first answer.
+        """
+        with self.transaction() as connection:
+            for rows in calls:
+                connection.executemany(ADD, rows)
+            connection.execute(ADD_UP, paid)
+            connection.execute(NOTE, note)
+            connection.execute("DELETE FROM failures WHERE key IN (SELECT key FROM calls)")
 
     def put_many(
         self,
@@ -153,11 +180,7 @@ class CallStore(Lookup):
             spoilt = self._damaged.intersection(key for key, _, _ in rows)
             with self.transaction() as connection:
                 connection.executemany("DELETE FROM calls WHERE key = ?", zip(spoilt))
-                connection.executemany(
-                    "INSERT OR IGNORE INTO calls (key, made_at, request, response, truncated) "
-                    "VALUES (?, ?, ?, ?, ?)",
-                    encoded,
-                )
+                connection.executemany(ADD, encoded)
                 connection.execute(ADD_UP, Totals.of(rows))
                 connection.executemany("DELETE FROM failures WHERE key = ?", zip(healed))
             self._failed -= healed

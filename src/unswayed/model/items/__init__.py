@@ -53,6 +53,7 @@ from unswayed.model.items.loading import (
     load_items,
 )
 from unswayed.model.items.sets import ItemSet
+from unswayed.model.items.shards import Shard, shard_of
 from unswayed.model.items.tables import BadFieldError, is_table
 
 __all__ = [
@@ -65,6 +66,7 @@ __all__ = [
     "Item",
     "ItemSet",
     "Message",
+    "Shard",
     "Task",
     "Text",
     "as_item",
@@ -95,6 +97,7 @@ __all__ = [
     "read_parquet",
     "read_table",
     "rows_of_columns",
+    "shard_of",
     "suffix",
     "text_begun",
     "text_of",

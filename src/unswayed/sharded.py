@@ -1,0 +1,147 @@
+"""Audits in shards: ask the calls of one part of the items; merge all parts into one audit."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from unswayed.auditing.audit import Audit, plan_for, run_settings_for
+from unswayed.auditing.opening import open_or_replay
+from unswayed.auditing.records import check_kind
+from unswayed.auditing.settings import AuditSettings
+from unswayed.auditing.shard_files import ShardFolder, ShardPlan, given
+from unswayed.audits import ask_calls, audit_data, closed_if_refused, settled
+from unswayed.backends import BackendSettings
+from unswayed.backends.addresses import shown_address
+from unswayed.base.registry import require
+from unswayed.base.sync import run_sync
+from unswayed.calls import Caller, RunCounts
+from unswayed.model.items import Shard
+from unswayed.prompts import AskOptions, prompt_fingerprint
+from unswayed.result import AuditResult
+from unswayed.sources import DataOptions
+from unswayed.store import CallStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardedAudit:
+    """Arguments of an audit that is asked in shards; other processes can be given them."""
+
+    data: str | None  # by name or path; None for the default set
+    model: str | None
+    measured: AuditSettings
+    asking: AskOptions
+    selection: DataOptions
+    reach: BackendSettings
+    directory: Path  # of the run, which all shards share
+    shots: Path | None = None
+    budget: float | None = None  # USD of each shard
+    command: str = ""  # as it was typed, without --shard and keys
+
+    @property
+    def plan(self) -> ShardPlan:
+        """The plan of a single shard, as far as the arguments tell it."""
+        reach = given(self.reach)
+        if self.reach.base_url is not None:
+            reach["base_url"] = shown_address(self.reach.base_url)
+        named = {"data": self.data, "model": self.model, "shots": self.shots and str(self.shots)}
+        return ShardPlan(
+            kind="audit",
+            shards=1,
+            asked={
+                **{name: value for name, value in named.items() if value is not None},
+                **given(self.measured, self.asking, self.selection),
+            },
+            reach=reach,
+            command=self.command,
+        )
+
+
+class ShardAsked(NamedTuple):
+    """Outcome of a shard; it is done if the exit code is 0."""
+
+    path: Path  # of its file
+    counts: RunCounts | None = None  # of this run; None if the file was there
+    remarks: tuple[str, ...] = ()  # what the user should know, in sentences
+    needed_usd: float | None = None  # a budget that reaches, if that of the shard was spent
+
+    @property
+    def exit_code(self) -> int:
+        """0 done, 3 calls failed or the budget ran out, 130 interrupted."""
+        return 0 if self.counts is None else self.counts.exit_code
+
+
+def ask_shard(run: ShardedAudit, shard: Shard) -> ShardAsked:
+    """Ask what an audit asks about the items of a shard, and write its file once all is answered.
+
+    Nothing is opened if the file is there. Answers are kept on this machine until then, so that the
+    same call goes on after a failure or a kill.
+
+    Raises:
+        RunDirectoryError: If the shards before follow another plan, or another process asks this one.
+        UnswayedError: As `audit_data`.
+    """
+    require("pyarrow", extra="parquet", feature="--shard")
+    folder = ShardFolder(run.directory)
+    path, local = folder.path(shard), folder.local(shard)
+    plan = msgspec.structs.replace(run.plan, shards=shard.total)
+    if path.exists():
+        folder.check(plan)
+        return ShardAsked(path)
+    items, settings, name = settled(
+        run.model, run.data, run.measured, run.asking, run.selection, run.shots
+    )
+    backend, _ = open_or_replay(name, run.reach, None)
+    with ExitStack() as at_end:
+        with closed_if_refused(backend):
+            questions = replace(plan_for(items, settings, backend), shard=shard)
+            calls = run_settings_for(settings, backend, budget_usd=run.budget)
+            plan = plan.with_facts(
+                backend.model, questions.items, prompt_fingerprint(calls.prompts)
+            )
+            check_kind(
+                run.directory,
+                recorded=False,
+                model=plan.model,
+                data=plan.data,
+                prompt=plan.prompt,
+            )
+            folder.settle(plan)
+            local.mkdir(mode=0o700, parents=True, exist_ok=True)
+            store = at_end.enter_context(CallStore.open(local))
+            audit = Audit.begin(questions, Caller(backend, store, calls))
+            priced = audit.price()
+        asked = run_sync(ask_calls(audit, priced, closes=True))
+        if not asked.counts.exit_code:
+            folder.write(shard, plan, store)
+            shutil.rmtree(local, ignore_errors=True)
+    remarks = dict.fromkeys([*asked.failures, *asked.warnings])
+    return ShardAsked(path, asked.counts, tuple(remarks), asked.needed_usd)
+
+
+def merge_audit(directory: Path, plan: ShardPlan, *, partial: bool = False) -> AuditResult:
+    """Gather the calls of all shards and audit them; nothing is asked, so no key is needed.
+
+    Raises:
+        RunDirectoryError: If shards are missing and not `partial`, a file is damaged, or data, prompt or
+            version are not those of the shards.
+    """
+    gathered = ShardFolder(directory).gather(plan, partial=partial)
+    asked = plan.asked
+    return audit_data(
+        asked.get("model"),
+        asked.get("data"),
+        AuditSettings.of(asked),
+        AskOptions.of(asked),
+        DataOptions.of(asked),
+        BackendSettings.of(plan.reach),
+        shots=asked.get("shots"),
+        directory=directory,
+        command=plan.command,
+        gathered=gathered,
+    )

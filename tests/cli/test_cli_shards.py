@@ -1,0 +1,145 @@
+"""`--shard` and `merge`: shards leave files of calls, and merged they give what one process gives."""
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from cli_commands import SIMULATED, Run, choice, pair, write_lines
+
+from unswayed.model.items import Shard, as_item, shard_of
+
+FIGURES = ("metrics.json", "answers.json", "flipped.json")
+
+
+def ask(run: Run, out: str, count: int, *options: str, command: str = "audit") -> None:
+    for number in range(count):
+        asked = run(command, *options, "--out", out, "--shard", f"{number}/{count}")
+        assert asked.code == 0, asked.err
+
+
+def same_figures(*directories: str) -> None:
+    for name in FIGURES:
+        first, *others = (Path(directory, name).read_bytes() for directory in directories)
+        assert all(other == first for other in others), name
+
+
+def without_times(page: Path) -> list[str]:
+    return re.sub(r"<dt>Time</dt><dd[^>]*>[^<]*", "", page.read_text("utf-8")).splitlines()
+
+
+def merged_equals_whole(run: Run, options: Sequence[str], count: int) -> None:
+    ask(run, "run", count, *options)
+    assert run("merge", "run").code == 0
+    Path("run").rename("merged")
+    assert run("audit", *options, "--out", "run").code == 0
+    same_figures("merged", "run")
+    assert without_times(Path("merged/report.html")) == without_times(Path("run/report.html"))
+
+
+def test_merged_shards_equal_one_process_with_all_methods(run: Run, pairs: Path) -> None:
+    merged_equals_whole(run, ("pairs.jsonl", "--model", SIMULATED, "--methods", "all"), 7)
+    assert not list(Path("merged").glob("shards/*.jsonl"))
+
+
+def test_merged_shards_equal_one_process_with_samples(run: Run) -> None:
+    write_lines("m.jsonl", [choice(number, n=3 + number % 2) for number in range(20)])
+    options = ("--model", SIMULATED, "--methods", "all", "--probs", "sampled:5", "--seed", "3")
+    merged_equals_whole(run, ("m.jsonl", *options), 3)
+
+
+def test_shard_without_items_and_method_that_stops_early(run: Run) -> None:
+    items = write_lines("p.jsonl", [pair(number) for number in range(6)])
+    empty = [k for k in range(9) if k not in {shard_of(f"q{number}", 9) for number in range(6)}]
+    assert empty
+    merged_equals_whole(run, (str(items), "--model", SIMULATED, "--methods", "sequential"), 9)
+
+
+def test_shard_of_item_depends_on_its_id_alone() -> None:
+    assert [shard_of(name, 7) for name in ("a", "b", "c")] == [2, 5, 1]
+    item = as_item(pair(1))
+    assert sum(Shard(number, 7).holds(item) for number in range(7)) == 1
+
+
+def test_finished_shard_is_there_without_its_model(run: Run, pairs: Path) -> None:
+    options = (pairs, "--model", "hf/nowhere", "--out", "run", "--shard", "0/2")
+    ask(run, "run", 2, "pairs.jsonl", "--model", SIMULATED)
+    plan = Path("run/shards/plan.json")
+    plan.write_text(plan.read_text().replace(f'"model": "{SIMULATED}"', '"model": "hf/nowhere"'))
+    ran = run("audit", *options)
+    assert (ran.code, ran.out) == (0, "run/shards/00000-of-00002.parquet: there\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (
+            ["--shard", "4/4", "--out", "run"],
+            "--shard 4/4: K counts from 0, so it must be below N.",
+        ),
+        (["--shard", "0/100000", "--out", "run"], "use at most 99,999 shards."),
+        (["--shard", "one", "--out", "run"], "write K/N, such as 0/4 for the first of four."),
+        (["--shard", "0/4"], "--shard needs --out: give the directory that all shards share."),
+        (["--shard", "0/4", "--out", "run", "--decisions", "d"], "does not go with --decisions"),
+        (["--shard", "0/4", "--out", "run", "--batch", "b"], "does not go with --batch"),
+        (["--shard", "0/4", "--out", "run", "--max-flip-rate", "0"], "with --max-flip-rate"),
+        (["--shard", "0/4", "--out", "run", "--fail-if", "flip_rate>0"], "go with --fail-if"),
+    ],
+)
+def test_shard_options_that_cannot_work_are_refused(
+    options: list[str], said: str, run: Run, pairs: Path
+) -> None:
+    ran = run("audit", pairs, "--model", SIMULATED, *options)
+    assert ran.code == 2
+    assert said in ran.err
+    assert not Path("run").exists()
+
+
+def test_merge_of_missing_shards_needs_partial(run: Run, pairs: Path) -> None:
+    ask(run, "run", 4, "pairs.jsonl", "--model", SIMULATED)
+    for number in (1, 2):
+        Path(f"run/shards/{number:05d}-of-00004.parquet").unlink()
+    ran = run("merge", "run")
+    assert (ran.code, ran.said) == (
+        2,
+        ["unswayed: 2 of 4 shards are missing (1, 2). Run their commands."],
+    )
+    assert not Path("run/calls.sqlite").exists()
+    lost = sum(shard_of(f"q{number}", 4) in (1, 2) for number in range(30))
+    ran = run("merge", "run", "--partial")
+    assert ran.code == 0
+    assert f"2 of 4 shards are missing (1, 2): {lost} of 30 items have no answer." in ran.err
+    calls = json.loads(Path("run/metrics.json").read_text())["calls"]
+    assert (calls["planned"], calls["made"], calls["cached"]) == (60, 60 - 2 * lost, 0)
+    for number in (1, 2):
+        asked = run("audit", pairs, "--model", SIMULATED, "--out", "run", "--shard", f"{number}/4")
+        assert asked.code == 0, asked.err
+    assert run("merge", "run").code == 0
+    assert run("merge", "run").code == 0
+    Path("run").rename("merged")
+    assert run("audit", pairs, "--model", SIMULATED, "--out", "run").code == 0
+    same_figures("merged", "run")
+
+
+def test_merge_of_folder_without_shards_is_refused(run: Run) -> None:
+    ran = run("merge", "nothing")
+    assert ran.code == 2
+    assert "nothing holds no shards (shards/plan.json is missing)." in ran.err
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (("--shards", "3"), "--shards goes with --engine"),
+        (("--engine", "ray"), "--shards goes with --engine"),
+        (("--shards", "3", "--engine", "ray", "--shard", "0/3"), "without --shard"),
+        (("--shards", "3", "--engine", "ray"), "needs --out"),
+    ],
+)
+def test_shards_need_engine_and_directory(
+    options: tuple[str, ...], problem: str, run: Run, pairs: Path
+) -> None:
+    refused = run("audit", "pairs.jsonl", "--model", SIMULATED, *options)
+    assert refused.code == 2
+    assert problem in refused.err
