@@ -2,6 +2,7 @@
 
 import json
 import re
+from importlib.metadata import PackageNotFoundError
 
 import pytest
 from small_models import colour_items, settings_of, small_recipe
@@ -9,6 +10,7 @@ from small_models import colour_items, settings_of, small_recipe
 from unswayed.base.errors import MissingExtraError, ShapeError, UsageError
 from unswayed.training.planning import plan_training
 from unswayed.training.policy_loss import PolicyLoss
+from unswayed.training.progress import TrainingWarning
 from unswayed.training.recipe import load_recipe, recipe_names, with_changes
 from unswayed.training.reward_settings import RewardSettings
 from unswayed.training.rewards import SampleKey
@@ -51,29 +53,48 @@ def test_loss_of_recipe_is_the_same_for_both_engines(name):
     }
 
 
-def test_missing_verl_is_named_with_its_installation(word_model):
-    with pytest.raises(MissingExtraError, match=r"needs verl 0\.9\.1, which is not installed\. .* ray"):
+def test_missing_verl_is_named_with_its_installation(word_model, monkeypatch):
+    def version(name):
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(engine, "version", version)
+    with pytest.raises(
+        MissingExtraError, match=r"needs verl 0\.9\.1, which is not installed\. .* ray"
+    ):
         planned(word_model)
 
 
 @pytest.mark.parametrize("objective", ["distill", "sft", "pif"])
 def test_objectives_without_policy_gradient_are_refused(verl, objective):
     chosen, recipe = OBJECTIVES.load(objective), small_recipe()
-    with pytest.raises(UsageError, match=f"verl runs grpo, pa-grpo, rl; {objective} is not a policy"):
+    with pytest.raises(
+        UsageError, match=f"verl runs grpo, pa-grpo, rl; {objective} is not a policy"
+    ):
         engine.VERL.check(recipe, settings_of(objective, recipe), chosen)
 
 
 def test_one_error_names_all_that_verl_cannot_run(word_model, verl):
-    changes = {"optimiser_schedule": '"linear"', "run_check_every": "2", "rollout_engine": '"transformers"'}
+    changes = {
+        "optimiser_schedule": '"linear"',
+        "run_check_every": "2",
+        "rollout_engine": '"transformers"',
+    }
     with pytest.raises(UsageError) as raised:
         planned(word_model, **changes, engine='{verl = {"data.shuffle" = true}}')
-    for part in ("vllm-colocate", "schedule linear", "check_every", "data.shuffle in [engine.verl]"):
+    for part in (
+        "vllm-colocate",
+        "schedule linear",
+        "check_every",
+        "data.shuffle in [engine.verl]",
+    ):
         assert part in str(raised.value)
 
 
 def test_plan_says_that_verl_is_untested_and_divides_by_its_gpus(word_model, verl):
-    with pytest.warns(engine.UntestedWarning, match="untested on GPUs"):
-        plan = planned(word_model, engine='{verl = {"trainer.n_gpus_per_node" = 4}, other = {a = 1}}')
+    with pytest.warns(TrainingWarning, match="untested on GPUs"):
+        plan = planned(
+            word_model, engine='{verl = {"trainer.n_gpus_per_node" = 4}, other = {a = 1}}'
+        )
     assert plan.split == (4, 1)
     assert plan.record["processes"] == 4
     assert plan.record["engine"] == "verl"

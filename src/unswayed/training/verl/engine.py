@@ -17,10 +17,11 @@ from typing import Any, Final
 import msgspec
 
 from unswayed.base.errors import MissingExtraError, RunDirectoryError, UsageError
-from unswayed.training.checkpoints import read_object
+from unswayed.base.files import read_object
 from unswayed.training.plan import Plan
 from unswayed.training.policy_loss import PolicyLoss
 from unswayed.training.processes import Sharding
+from unswayed.training.progress import TrainingWarning
 from unswayed.training.protocol import AnswerError, Objective, Report, Stop
 from unswayed.training.recipe_parts import Recipe
 from unswayed.training.reward_settings import RewardSettings
@@ -55,10 +56,6 @@ ROLLOUT: Final = "actor_rollout_ref.rollout"
 MODEL: Final = "actor_rollout_ref.model"
 
 
-class UntestedWarning(UserWarning):
-    """Something was never run where it is meant to run."""
-
-
 class VerlEngine:
     """Trains policy gradients with verl, on GPUs of one or several machines."""
 
@@ -86,7 +83,7 @@ class VerlEngine:
             raise UsageError(f"engine verl cannot run this recipe: {'; '.join(faults)}.")
         warnings.warn(
             "engine verl is untested on GPUs. Check the first steps before a long run.",
-            UntestedWarning,
+            TrainingWarning,
             stacklevel=2,
         )
 
