@@ -7,6 +7,7 @@ import sys
 import uuid
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from small_models import colour_items, small_recipe
@@ -21,11 +22,13 @@ from tensordict import NonTensorStack, TensorDict
 from transfer_queue import KVBatchMeta
 
 from unswayed.base.errors import UsageError
-from unswayed.model.items import encode_item
+from unswayed.model.items import Task, encode_item
 from unswayed.training.planning import plan_training
+from unswayed.training.recipe_parts import PromptTable
 from unswayed.training.reward_settings import RewardSettings
 from unswayed.training.scoring import Features, as_bits
 from unswayed.training.verl import data, driver, engine
+from unswayed.training.verl.reward import VerlRun
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 GOLDEN = json.loads(Path(__file__).with_name("golden.json").read_text())
@@ -46,7 +49,8 @@ class Batch:
         band = whole["settings"].get("length_band")
         settings = {**whole["settings"], "length_band": tuple(band) if band else None}
         n_presentations, self.n_samples = len(whole["choices"]), len(whole["choices"][0])
-        self.run = driver.DriverRun(n_presentations, RewardSettings(**settings))
+        reward = RewardSettings(**settings)
+        self.run = VerlRun(PromptTable(), True, Task.PAIRWISE, n_presentations, reward)
         group = uuid.uuid4().hex
         self.uids = [f"{group}.p{t:02d}" for t, _ in case["rows"]]
         self.keys = [f"{uid}_{i}_0" for uid, (_, i) in zip(self.uids, case["rows"], strict=True)]
@@ -60,10 +64,8 @@ class Batch:
             )._asdict()
             for t, i in case["rows"]
         ]
-        alone = {**whole["settings"], "consistency": "none"}
         agreement = driver.consistency_of(self.keys, self.features, self.run, self.n_samples)
         self.alone = np.array(case["total"]) - agreement
-        assert alone["consistency"] == "none"
         self.lengths = draw.integers(1, 9, len(self.keys) + 1)
         self.keys.append("padab12_0_0")
         self.uids.append("padab12")
@@ -72,8 +74,6 @@ class Batch:
     @property
     def algorithm(self):
         """verl's table with our settings."""
-        import msgspec
-
         return {
             "unswayed": msgspec.json.encode(self.run).decode(),
             "adv_estimator": driver.ESTIMATOR,
@@ -280,8 +280,10 @@ def test_dry_run_prints_the_plan_without_trl(word_model, tmp_path):
 
 
 def test_launcher_reaches_verls_count_of_gpus(word_model, tmp_path):
-    cpus = 'engine.verl={"+ray_kwargs.ray_init.num_cpus" = 8, "data.dataloader_num_workers" = 0}'
-    process = command(word_model, tmp_path, "--set", cpus)
+    # each unit of the queue takes a CPU, and so do its controller and the trainer
+    units = '"transfer_queue.backend.SimpleStorage.num_data_storage_units" = 2'
+    cpus = '"ray_kwargs.ray_init.num_cpus" = 8'
+    process = command(word_model, tmp_path, "--set", f"engine.verl={{{units}, {cpus}}}")
     try:
         out = process.communicate(timeout=300)[0]
     finally:

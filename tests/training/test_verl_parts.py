@@ -8,16 +8,19 @@ import pytest
 from small_models import colour_items, settings_of, small_recipe
 
 from unswayed.base.errors import MissingExtraError, ShapeError, UsageError
+from unswayed.model.items import Task
 from unswayed.training.planning import plan_training
 from unswayed.training.policy_loss import PolicyLoss
 from unswayed.training.progress import TrainingWarning
 from unswayed.training.recipe import load_recipe, recipe_names, with_changes
+from unswayed.training.recipe_parts import PromptTable
 from unswayed.training.reward_settings import RewardSettings
 from unswayed.training.rewards import SampleKey
 from unswayed.training.sampling import GroupSampler
 from unswayed.training.scoring import Features, score_rows
 from unswayed.training.table import OBJECTIVES
 from unswayed.training.verl import data, driver, engine, reward
+from unswayed.training.verl.reward import VerlRun
 
 VLLM = {"rollout_engine": '"vllm-colocate"'}
 
@@ -76,7 +79,6 @@ def test_objectives_without_policy_gradient_are_refused(verl, objective):
 def test_one_error_names_all_that_verl_cannot_run(word_model, verl):
     changes = {
         "optimiser_schedule": '"linear"',
-        "run_check_every": "2",
         "rollout_engine": '"transformers"',
     }
     with pytest.raises(UsageError) as raised:
@@ -84,7 +86,6 @@ def test_one_error_names_all_that_verl_cannot_run(word_model, verl):
     for part in (
         "vllm-colocate",
         "schedule linear",
-        "check_every",
         "data.shuffle in [engine.verl]",
     ):
         assert part in str(raised.value)
@@ -100,9 +101,9 @@ def test_plan_says_that_verl_is_untested_and_divides_by_its_gpus(word_model, ver
     assert plan.record["engine"] == "verl"
     assert plan.record["recipe"]["engine.verl.trainer.n_gpus_per_node"] == 4
     assert "engine.other.a" not in plan.record["recipe"]
-    with pytest.raises(UsageError, match="GPUs 3 does not divide the 16 responses"):
+    with pytest.raises(UsageError, match="16 responses cannot be divided among 3 GPUs"):
         planned(word_model, engine='{verl = {"trainer.n_gpus_per_node" = 3}}')
-    with pytest.raises(UsageError, match="tensor_parallel 2 does not divide the 1 GPUs"):
+    with pytest.raises(UsageError, match="among 1 GPUs, with rollout"):
         planned(
             word_model,
             engine='{verl = {"trainer.n_gpus_per_node" = 1}}',
@@ -138,7 +139,7 @@ def test_data_files_hold_the_rows_that_trl_would_draw(word_model, verl, tmp_path
 
 
 def test_lost_samples_and_padding_leave_the_others_their_reward():
-    run = driver.DriverRun(2, RewardSettings(consistency="con", advantage="group", lam=0.5))
+    run = VerlRun(PromptTable(), True, Task.PAIRWISE, 2, RewardSettings(consistency="con", lam=0.5))
     keys = ["g.p00_0_0", "g.p00_1_0", "pad1_0_0", "g.p01_1_0"]
     features = [Features(0, 1, 0, 2, 1)._asdict()] * 4
     features[2] = None

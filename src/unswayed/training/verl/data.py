@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,7 +12,7 @@ import msgspec
 from unswayed.base.errors import UsageError
 from unswayed.training.plan import Plan
 from unswayed.training.sampling import GroupSampler
-from unswayed.training.verl.reward import WorkerRun
+from unswayed.training.verl.reward import VerlRun
 
 TEMPLATE: Final = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
 """Chat template that passes rendered prompts on: the model reads what an audit sends."""
@@ -55,14 +54,21 @@ def write_data(plan: Plan, folder: Path) -> DataFiles:
     return DataFiles(train, write("validation", range(groups.n_presentations)))
 
 
+def run_text(plan: Plan) -> str:
+    """Return the settings that workers and driver read."""
+    recipe, groups = plan.recipe, plan.groups
+    settings = plan.settings or recipe.reward
+    run = VerlRun(recipe.prompt, groups.answer_only, recipe.task, groups.n_presentations, settings)
+    return msgspec.json.encode(run).decode()
+
+
 def rows_of(plan: Plan) -> list[dict[str, Any]]:
     """Return verl's row for each presentation: rendered prompt, gold, and what the reward reads.
 
     Raises:
         UsageError: If verl would tokenise a prompt in another way than an audit does.
     """
-    recipe, groups, chat = plan.recipe, plan.groups, plan.chat
-    run = WorkerRun(recipe.prompt, groups.answer_only, recipe.task, plan.settings or recipe.reward)
+    groups, chat = plan.groups, plan.chat
     texts = chat.texts([row.messages for row in groups.rows])
     plain = chat.tokenizer(texts, add_special_tokens=False)["input_ids"]
     for row, text, ids in zip(groups.rows, texts, plain, strict=True):
@@ -71,24 +77,20 @@ def rows_of(plan: Plan) -> list[dict[str, Any]]:
                 f"{row.item_id}: verl adds no special tokens to a prompt, and this model has no chat "
                 "template that writes them. Use --engine trl."
             )
-    common = msgspec.json.encode(run).decode()
+    run = run_text(plan)
     return [
         {
             "data_source": "unswayed",
             "prompt": [{"role": "user", "content": text}],
-            "reward_model": {"style": "rule", "ground_truth": json.dumps(row.gold)},
+            "reward_model": {"style": "rule", "ground_truth": ""},  # gold is in extra_info
             "extra_info": {
+                "run": run,
                 "item_id": row.item_id,
                 "presentation": row.presentation,
-                "run": common,
-                "row": json.dumps(
-                    {
-                        "order": row.shown.order,
-                        "labels": row.shown.labels,
-                        "symbols": row.symbols,
-                        "gold": row.gold,
-                    }
-                ),
+                "order": row.shown.order,
+                "labels": row.shown.labels,
+                "symbols": row.symbols,
+                "gold": row.gold,
             },
         }
         for row, text in zip(groups.rows, texts, strict=True)

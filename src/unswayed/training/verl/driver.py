@@ -18,10 +18,10 @@ import msgspec
 import numpy as np
 
 from unswayed.base.errors import ShapeError, UsageError
-from unswayed.training.reward_settings import RewardSettings
 from unswayed.training.rewards import FloatArray, SampleKey
 from unswayed.training.rewards.advantages import standardise
 from unswayed.training.scoring import Features, score_rows
+from unswayed.training.verl.reward import VerlRun
 
 ESTIMATOR: Final = "unswayed"
 MODE: Final = "unswayed_sync"
@@ -47,16 +47,9 @@ BATCHES: Final = ("data.train_batch_size", "data.gen_batch_size")
 """Numbers of prompts that have to be multiples of the presentations."""
 
 
-class DriverRun(msgspec.Struct):
-    """Settings of a run that the driver reads, as JSON in `algorithm.unswayed`."""
-
-    presentations: int  # P
-    reward: RewardSettings
-
-
-def run_of(algorithm: Any) -> DriverRun:
+def run_of(algorithm: Any) -> VerlRun:
     """Return the settings in verl's table `algorithm`."""
-    return msgspec.json.decode(algorithm.get("unswayed"), type=DriverRun)
+    return msgspec.json.decode(algorithm.get("unswayed"), type=VerlRun)
 
 
 def check_config(config: Any) -> None:
@@ -119,7 +112,7 @@ def estimate(
 
 
 def consistency_of(
-    keys: Sequence[str], features: Sequence[Mapping[str, int]], run: DriverRun, n_samples: int
+    keys: Sequence[str], features: Sequence[Mapping[str, int]], run: VerlRun, n_samples: int
 ) -> FloatArray:
     """Return the weighed consistency reward of each response; 0 for padding.
 
@@ -198,9 +191,8 @@ def trainer_class() -> Any:
         def _compute_advantage(self, batch: Any, metrics: dict[str, Any]) -> Any:
             place = {"keys": batch.keys, "partition_id": batch.partition_id}
             data = tq.kv_batch_get(**place, select_fields=["rm_scores", "extra_fields"])
-            features = [
-                (_plain(row) or {}).get("reward_extra_info") for row in data["extra_fields"]
-            ]
+            extra = [_plain(row) or {} for row in data["extra_fields"]]
+            features = [row.get("reward_extra_info", {}) for row in extra]
             run, n_samples = run_of(self.config.algorithm), self.config.actor_rollout_ref.rollout.n
             added = consistency_of(batch.keys, features, run, n_samples)
             scores = [row.clone() for row in data["rm_scores"].unbind()]

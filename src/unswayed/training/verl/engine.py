@@ -14,8 +14,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
-
 from unswayed.base.errors import MissingExtraError, RunDirectoryError, UsageError
 from unswayed.base.files import read_object
 from unswayed.training.plan import Plan
@@ -29,13 +27,12 @@ from unswayed.training.run_folder import RunFolder
 from unswayed.training.sampling import Split
 from unswayed.training.table import OBJECTIVES
 from unswayed.training.trainer_arguments import save_steps
-from unswayed.training.verl.data import TEMPLATE, write_data
+from unswayed.training.verl.data import TEMPLATE, run_text, write_data
 from unswayed.training.verl.driver import (
     ACTOR,
     BATCHES,
     MEAN,
     REQUIRED,
-    DriverRun,
     check_config,
     register_estimator,
     trainer_class,
@@ -82,7 +79,8 @@ class VerlEngine:
         if faults:
             raise UsageError(f"engine verl cannot run this recipe: {'; '.join(faults)}.")
         warnings.warn(
-            "engine verl is untested on GPUs. Check the first steps before a long run.",
+            "engine verl is untested on GPUs, and measures no held-out items. Check its first steps, and "
+            "audit the model before and after.",
             TrainingWarning,
             stacklevel=2,
         )
@@ -103,16 +101,13 @@ class VerlEngine:
     def split(self, recipe: Recipe, n_presentations: int, world: int) -> Split:
         """Divide a step's responses among the GPUs; see `protocol.Engine`."""
         total = recipe.optimiser.items_per_step * n_presentations * recipe.rollout.samples
-        for name, parts in (
-            ("GPUs", world),
-            ("rollout.tensor_parallel", recipe.rollout.tensor_parallel),
-        ):
-            if (total if name == "GPUs" else world) % parts:
-                whole = f"{total} responses of a step" if name == "GPUs" else f"{world} GPUs"
-                raise UsageError(
-                    f"{name} {parts} does not divide the {whole}. Change it, optimiser.items_per_step "
-                    f"or the GPUs: --set 'engine.verl={{\"{NODES[1]}\" = 4}}', say."
-                )
+        parallel = recipe.rollout.tensor_parallel
+        if total % world or world % parallel:
+            raise UsageError(
+                f"a step of {total} responses cannot be divided among {world} GPUs, with "
+                f"rollout.tensor_parallel {parallel}. Change optimiser.items_per_step, or the GPUs: "
+                f"--set 'engine.verl={{\"{NODES[1]}\" = 4}}', say."
+            )
         return Split(total // world, 1)
 
     def run(self, plan: Plan, folder: RunFolder, resume: int | None, report: Report | None) -> Stop:
@@ -182,10 +177,6 @@ def _needs(recipe: Recipe, loss: PolicyLoss) -> list[tuple[bool, str]]:
         (loss.aggregate == "response", "optimiser.loss is not grpo"),
         (optimiser.schedule != "linear", "optimiser.schedule linear does not exist in verl"),
         (optimiser.max_grad_norm > 0, "optimiser.max_grad_norm is 0"),
-        (
-            recipe.run.check_every == 0,
-            "run.check_every is not 0, and verl measures no held-out items",
-        ),
         (recipe.lora is None or recipe.lora.dropout == 0, "lora.dropout is not 0"),
         (not owned, f"{', '.join(owned)} in [engine.verl] would split groups"),
     ]
@@ -218,11 +209,10 @@ def overrides(plan: Plan, out: Path) -> dict[str, Any]:
     tokens = run.micro_batch * (longest + groups.max_tokens)
     steps = plan.steps // updates
     every = save_steps(recipe, plan.steps) // updates
-    driver = DriverRun(groups.n_presentations, plan.settings or recipe.reward)
     fields: dict[str, Any] = {
         **REQUIRED,
         **loss_overrides(plan.loss),
-        "+algorithm.unswayed": msgspec.json.encode(driver).decode(),
+        "+algorithm.unswayed": run_text(plan),
         "data.train_batch_size": prompts,
         "data.max_prompt_length": longest,
         "data.max_response_length": groups.max_tokens,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,12 +17,13 @@ from unswayed.training.rewards import SampleKey
 from unswayed.training.scoring import SampleReader, score_rows
 
 
-class WorkerRun(msgspec.Struct):
-    """Settings of a run that its reward workers read."""
+class VerlRun(msgspec.Struct):
+    """Settings of a run that workers and driver read, as JSON."""
 
     prompt: PromptTable
     answer_only: bool
     task: Task
+    presentations: int  # P
     reward: RewardSettings
 
 
@@ -35,15 +35,16 @@ def compute_score(
     verl finds the function by name. `extra_info` is that of `data.rows_of`.
     """
     read, settings = _run(extra_info["run"])
-    row = json.loads(extra_info["row"])
-    shown = Presentation(tuple(row["order"]), tuple(row["labels"]))
-    features = read.features(shown, row["symbols"], row["gold"], solution_str)
+    shown = Presentation(*(tuple(map(int, extra_info[name])) for name in ("order", "labels")))
+    features = read.features(
+        shown, tuple(extra_info["symbols"]), tuple(extra_info["gold"]), solution_str
+    )
     alone = score_rows([SampleKey("", 0, 0)], [features], settings, (1, 1))
     return {"score": float(alone.total[0]), **features._asdict()}
 
 
 @functools.cache
 def _run(text: str) -> tuple[SampleReader, RewardSettings]:
-    run = msgspec.json.decode(text, type=WorkerRun)
+    run = msgspec.json.decode(text, type=VerlRun)
     read = SampleReader.of(run.prompt, answer_only=run.answer_only, task=run.task)
     return read, dataclasses.replace(run.reward, consistency="none")
