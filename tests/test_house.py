@@ -130,7 +130,7 @@ BUDGETS: Final = {
     "store": 1305,
     "testing": 1340,
     "tiny": 1200,
-    "training": 8320,
+    "training": 9002,
 }
 """Lines of Python by room. Who raises one names, in that commit, the feature that needs it."""
 
