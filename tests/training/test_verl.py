@@ -27,7 +27,7 @@ from unswayed.training.planning import plan_training
 from unswayed.training.recipe_parts import PromptTable
 from unswayed.training.reward_settings import RewardSettings
 from unswayed.training.scoring import Features, as_bits
-from unswayed.training.verl import data, driver, engine
+from unswayed.training.verl import driver, engine, epochs
 from unswayed.training.verl.reward import VerlRun
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -231,7 +231,7 @@ def test_verl_tokenises_prompts_as_an_audit_does(word_model, tmp_path):
     plan = planned(word_model)
     config = engine.configuration(plan, tmp_path)
     tokenizer = AutoTokenizer.from_pretrained(word_model)
-    tokenizer.chat_template = data.TEMPLATE
+    tokenizer.chat_template = epochs.TEMPLATE
     rows = RLHFDataset(list(config.data.train_files), tokenizer, config.data)
     builder = create_continuous_token_builder(tokenizer, hf_model_type="llama")
     by_place = {(row.item_id, row.presentation): row for row in plan.groups.rows}

@@ -19,7 +19,7 @@ from unswayed.training.rewards import SampleKey
 from unswayed.training.sampling import GroupSampler
 from unswayed.training.scoring import Features, score_rows
 from unswayed.training.table import OBJECTIVES
-from unswayed.training.verl import data, driver, engine, reward
+from unswayed.training.verl import driver, engine, epochs, reward
 from unswayed.training.verl.reward import VerlRun
 
 VLLM = {"rollout_engine": '"vllm-colocate"'}
@@ -114,7 +114,7 @@ def test_plan_says_that_verl_is_untested_and_divides_by_its_gpus(word_model, ver
 def test_data_files_hold_the_rows_that_trl_would_draw(word_model, verl, tmp_path):
     pq = pytest.importorskip("pyarrow.parquet")
     plan = planned(word_model, optimiser_steps="5")
-    files = data.write_data(plan, tmp_path)
+    files = epochs.write_data(plan, tmp_path)
     sampler = GroupSampler(
         n_groups=6, n_presentations=2, n_samples=1, groups_per_batch=2, repeats=1, shuffle=True, seed=0
     )  # fmt: skip

@@ -27,7 +27,6 @@ from unswayed.training.run_folder import RunFolder
 from unswayed.training.sampling import Split
 from unswayed.training.table import OBJECTIVES
 from unswayed.training.trainer_arguments import save_steps
-from unswayed.training.verl.data import TEMPLATE, run_text, write_data
 from unswayed.training.verl.driver import (
     ACTOR,
     BATCHES,
@@ -37,6 +36,7 @@ from unswayed.training.verl.driver import (
     register_estimator,
     trainer_class,
 )
+from unswayed.training.verl.epochs import TEMPLATE, run_text, write_data
 
 VERSION: Final = "0.9.1"
 INSTALL: Final = (

@@ -32,7 +32,7 @@ def compute_score(
 ) -> dict[str, float]:
     """Return the reward of a response without its consistency, and its features for the driver.
 
-    verl finds the function by name. `extra_info` is that of `data.rows_of`.
+    verl finds the function by name. `extra_info` is that of `epochs.rows_of`.
     """
     read, settings = _run(extra_info["run"])
     shown = Presentation(*(tuple(map(int, extra_info[name])) for name in ("order", "labels")))
