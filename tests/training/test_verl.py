@@ -26,6 +26,7 @@ from unswayed.model.items import Task, encode_item
 from unswayed.training.planning import plan_training
 from unswayed.training.recipe_parts import PromptTable
 from unswayed.training.reward_settings import RewardSettings
+from unswayed.training.run_folder import RunFolder
 from unswayed.training.scoring import Features, as_bits
 from unswayed.training.verl import driver, engine, epochs
 from unswayed.training.verl.reward import VerlRun
@@ -112,6 +113,7 @@ def test_golden_cases_through_compute_advantage(case):
 def queue():
     """Ray with TransferQueue; with two logical CPUs its start would wait for ever."""
     ray.init(
+        address="local",
         num_cpus=8,
         include_dashboard=False,
         object_store_memory=100_000_000,
@@ -243,6 +245,50 @@ def test_verl_tokenises_prompts_as_an_audit_does(word_model, tmp_path):
         assert list(ids) == plan.chat.ids(own.messages)
 
 
+# --- the result ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("changes", [{}, {"lora": "{rank = 4, alpha = 8}"}], ids=["full", "lora"])
+def test_last_checkpoint_becomes_the_result(word_model, tmp_path, changes):
+    from peft import LoraConfig, PeftModel, get_peft_model
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    plan, actor = planned(word_model, **changes), tmp_path / "verl" / "global_step_2" / "actor"
+    model = AutoModelForCausalLM.from_pretrained(word_model)
+    tokenizer = AutoTokenizer.from_pretrained(word_model)
+    tokenizer.chat_template = epochs.TEMPLATE  # as verl has it while it trains
+    for part in (model.config, model.generation_config, tokenizer):
+        part.save_pretrained(actor / "huggingface")
+    if changes:
+        model = get_peft_model(
+            model, LoraConfig(r=4, lora_alpha=8, target_modules="all-linear", task_type="CAUSAL_LM")
+        )
+        meta = {"r": 4, "lora_alpha": 8, "task_type": "CAUSAL_LM"}
+        (actor / "lora_train_meta.json").write_text(json.dumps(meta))
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if not changes or "lora_" in name:
+                weight.normal_(std=0.1)
+    torch.save(model.state_dict(), actor / "model_world_size_1_rank_0.pt")
+    (actor / "fsdp_config.json").write_text(json.dumps({"world_size": 1}))
+    folder = RunFolder(tmp_path)
+    engine.merge(plan, actor, folder)
+    folder.check_weights()
+    if changes:
+        base = AutoModelForCausalLM.from_pretrained(word_model)
+        found = PeftModel.from_pretrained(base, tmp_path)
+        named = json.loads((tmp_path / "adapter_config.json").read_text())
+        assert named["base_model_name_or_path"] == str(word_model)
+    else:
+        found = AutoModelForCausalLM.from_pretrained(tmp_path)
+    ids = torch.tensor([plan.chat.ids(plan.groups.rows[0].messages)])
+    with torch.no_grad():
+        wanted, merged = model.float().eval()(ids).logits, found.float().eval()(ids).logits
+    torch.testing.assert_close(merged, wanted, atol=0.05, rtol=0.05)  # verl saves bfloat16
+    kept = AutoTokenizer.from_pretrained(tmp_path)
+    assert kept.chat_template == AutoTokenizer.from_pretrained(word_model).chat_template
+
+
 # --- the command ------------------------------------------------------------------------------
 
 
@@ -261,7 +307,7 @@ def command(model, folder, *options):
         [sys.executable, "-m", "unswayed", *map(str, words), "--engine", "verl",
          "--out", str(folder / "out"), *options],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
-        env={**os.environ, "RAY_DEDUP_LOGS": "0", "HYDRA_FULL_ERROR": "1"},
+        env={**os.environ, "RAY_ADDRESS": "local"},
     )  # fmt: skip
 
 
