@@ -181,3 +181,12 @@ def test_run_of_another_engine_is_another_run(word_model, verl, tmp_path):
     old = {key: value for key, value in trl.record.items() if key != "engine"}
     assert differing_fields(old, trl.record) == {}
     assert "engine" in differing_fields(json.loads(json.dumps(old)), planned(word_model).record)
+
+
+def test_log_keeps_later_figures_of_repeated_step(tmp_path):
+    for begun, steps, loss in ((0, (1, 2, 3), 0.5), (2, (3, 4), 0.25)):
+        lines = [{"step": step, "data": {"loss": loss, "name": "run"}} for step in steps]
+        text = "".join(f"{json.dumps(line)}\n" for line in lines)
+        (tmp_path / f"log-{begun}.jsonl").write_text(text)
+    losses = {1: 0.5, 2: 0.5, 3: 0.25, 4: 0.25}
+    assert engine.logged_steps(tmp_path) == {step: {"loss": loss} for step, loss in losses.items()}

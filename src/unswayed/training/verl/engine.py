@@ -126,20 +126,18 @@ class VerlEngine:
                 f"{newest} cannot be resumed ({defect}). Choose another --out, or name an earlier "
                 f"checkpoint in {place / LATEST}."
             )
-        config = configuration(plan, folder.path)
-        validate_config(config, need_reference_policy(config), need_critic(config))
-        log = place / f"log-{begun}.jsonl"
-        try:
-            launch(config, log)
-        except KeyboardInterrupt:
-            return Stop(newest_step(place) * updates, interrupted=True)
-        for file in sorted(place.glob("log-*.jsonl"), key=lambda path: int(path.stem[4:])):
-            for line in map(json.loads, file.read_text(encoding="utf-8").splitlines()):
-                numbers = {k: v for k, v in line["data"].items() if isinstance(v, int | float)}
-                logged = {**numbers, "step": line["step"] * updates, "steps": plan.steps}
-                folder.append(logged)
-                if report is not None:
-                    report(logged)
+        if begun * updates < plan.steps:  # else it was stopped before its result was merged
+            config = configuration(plan, folder.path)
+            validate_config(config, need_reference_policy(config), need_critic(config))
+            try:
+                launch(config, place / f"log-{begun}.jsonl")
+            except KeyboardInterrupt:
+                return Stop(newest_step(place) * updates, interrupted=True)
+        for step, numbers in sorted(logged_steps(place).items()):
+            line = {**numbers, "step": step * updates, "steps": plan.steps}
+            folder.append(line)
+            if report is not None:
+                report(line)
         merge(plan, place / f"global_step_{newest_step(place)}" / "actor", folder)
         return Stop(plan.steps, interrupted=False)
 
@@ -161,6 +159,16 @@ def newest_step(place: Path) -> int:
     return int(file.read_text()) if file.is_file() else 0
 
 
+def logged_steps(place: Path) -> dict[int, dict[str, float]]:
+    """Return the figures that verl logged, by its steps: of a step that was run twice, the later ones."""
+    steps = {}
+    for file in sorted(place.glob("log-*.jsonl"), key=lambda path: int(path.stem[4:])):
+        for line in map(json.loads, file.read_text(encoding="utf-8").splitlines()):
+            numbers = {k: v for k, v in line["data"].items() if isinstance(v, int | float)}
+            steps[int(line["step"])] = numbers
+    return steps
+
+
 def _needs(recipe: Recipe, loss: PolicyLoss) -> list[tuple[bool, str]]:
     """Return what a recipe has to say for verl, and the fault if it does not."""
     rollout, optimiser = recipe.rollout, recipe.optimiser
@@ -173,7 +181,7 @@ def _needs(recipe: Recipe, loss: PolicyLoss) -> list[tuple[bool, str]]:
     return [
         (rollout.engine == "vllm-colocate", "rollout.engine is not vllm-colocate"),
         (rollout.samples > 1, "rollout.samples is 1, and a sample is compared with others"),
-        (rollout.correction == "none", "rollout.correction is trl's"),
+        (rollout.correction == "none", "rollout.correction is set, which trl alone reads"),
         (loss.aggregate == "response", "optimiser.loss is not grpo"),
         (optimiser.schedule != "linear", "optimiser.schedule linear does not exist in verl"),
         (optimiser.max_grad_norm > 0, "optimiser.max_grad_norm is 0"),
@@ -207,7 +215,7 @@ def overrides(plan: Plan, out: Path) -> dict[str, Any]:
     prompts = optimiser.items_per_step * groups.n_presentations
     longest = groups.counts.longest_prompt
     tokens = run.micro_batch * (longest + groups.max_tokens)
-    steps = plan.steps // updates
+    steps = math.ceil(plan.steps / updates)
     every = save_steps(recipe, plan.steps) // updates
     fields: dict[str, Any] = {
         **REQUIRED,
