@@ -130,7 +130,7 @@ BUDGETS: Final = {
     "store": 1305,
     "testing": 1340,
     "tiny": 1200,
-    "training": 9002,
+    "training": 8930,
 }
 """Lines of Python by room. Who raises one names, in that commit, the feature that needs it."""
 
@@ -149,7 +149,7 @@ ONCE: Final = {
     "report": 5,
     "store": 1,
     "tiny": 1,
-    "training": 11,
+    "training": 10,
 }
 """Private functions of at most four lines that are named once, by room. These limits only fall."""
 
