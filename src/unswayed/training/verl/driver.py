@@ -112,7 +112,7 @@ def estimate(
 
 
 def consistency_of(
-    keys: Sequence[str], features: Sequence[Mapping[str, int]], run: VerlRun, n_samples: int
+    keys: Sequence[str], features: Sequence[Mapping[str, Any]], run: VerlRun, n_samples: int
 ) -> FloatArray:
     """Return the weighed consistency reward of each response; 0 for padding.
 
@@ -133,7 +133,7 @@ def consistency_of(
             raise ShapeError(f"{keys[row]}: a response in several outputs has no single answer")
         group, _, presentation = uid.rpartition(MARK)
         samples.append(SampleKey(group, int(presentation), int(session)))
-    read = [Features(*(int(features[row][name]) for name in Features._fields)) for row in real]
+    read = [Features(**{name: features[row][name] for name in Features._fields}) for row in real]
     added = np.zeros(len(keys))
     if real:
         scored = score_rows(samples, read, run.reward, (run.presentations, n_samples))
