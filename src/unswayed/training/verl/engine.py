@@ -65,7 +65,7 @@ class VerlEngine:
         if installed != VERSION:
             state = f"{installed} is installed" if installed else "which is not installed"
             raise MissingExtraError(
-                f"engine verl needs verl {VERSION}, {state}. Install it in an environment of its own: "
+                f"engine verl needs verl {VERSION}, {state}. Install it with Unswayed in their own environment: "
                 f"{INSTALL}"
             )
         loss = objective.loss(recipe, settings)
@@ -77,7 +77,10 @@ class VerlEngine:
             )
         faults = [fault for holds, fault in _needs(recipe, loss) if not holds]
         if faults:
-            raise UsageError(f"engine verl cannot run this recipe: {'; '.join(faults)}.")
+            raise UsageError(
+                f"engine verl cannot run this recipe: {'; '.join(faults)}. Change that with --set, or use "
+                "--engine trl."
+            )
         warnings.warn(
             "engine verl is untested on GPUs, and measures no held-out items. Check its first steps, and "
             "audit the model before and after.",
