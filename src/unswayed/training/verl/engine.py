@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from unswayed.base.errors import MissingExtraError, RunDirectoryError, UsageError
 from unswayed.base.files import read_object
+from unswayed.training.devices import computed_in
 from unswayed.training.plan import Plan
 from unswayed.training.policy_loss import PolicyLoss
 from unswayed.training.processes import Sharding
@@ -82,8 +83,8 @@ class VerlEngine:
                 "--engine trl."
             )
         warnings.warn(
-            "engine verl is untested on GPUs, and measures no held-out items. Check its first steps, and "
-            "audit the model before and after.",
+            "engine verl is untested on GPUs. Check its first steps. It measures no held-out items, so "
+            "audit the model before and after. The memory plan is that of trl.",
             TrainingWarning,
             stacklevel=2,
         )
@@ -218,7 +219,7 @@ def overrides(plan: Plan, out: Path) -> dict[str, Any]:
     prompts = optimiser.items_per_step * groups.n_presentations
     longest = groups.counts.longest_prompt
     tokens = run.micro_batch * (longest + groups.max_tokens)
-    steps = math.ceil(plan.steps / updates)
+    steps, precision = math.ceil(plan.steps / updates), computed_in(recipe, on_gpu=True)
     every = save_steps(recipe, plan.steps) // updates
     fields: dict[str, Any] = {
         **REQUIRED,
@@ -236,6 +237,7 @@ def overrides(plan: Plan, out: Path) -> dict[str, Any]:
         f"{ACTOR}.ppo_max_token_len_per_gpu": tokens,
         f"{ACTOR}.data_loader_seed": run.seed,
         f"{ACTOR}.fsdp_config.seed": run.seed,
+        f"{ACTOR}.fsdp_config.dtype": precision,
         f"{ACTOR}.optim.lr": optimiser.learning_rate,
         f"{ACTOR}.optim.weight_decay": optimiser.weight_decay,
         f"{ACTOR}.optim.clip_grad": optimiser.max_grad_norm,
@@ -246,6 +248,7 @@ def overrides(plan: Plan, out: Path) -> dict[str, Any]:
         f"{ROLLOUT}.n": rollout.samples,
         f"{ROLLOUT}.temperature": rollout.temperature,
         f"{ROLLOUT}.seed": run.seed,
+        f"{ROLLOUT}.dtype": precision,
         f"{ROLLOUT}.gpu_memory_utilization": rollout.gpu_memory,
         f"{ROLLOUT}.tensor_model_parallel_size": rollout.tensor_parallel,
         "reward.custom_reward_function.path": "pkg://unswayed.training.verl.reward",
