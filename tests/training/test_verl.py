@@ -21,7 +21,7 @@ from omegaconf import OmegaConf
 from tensordict import NonTensorStack, TensorDict
 from transfer_queue import KVBatchMeta
 
-from unswayed.base.errors import UsageError
+from unswayed.base.errors import ShapeError, UsageError
 from unswayed.model.items import Task, encode_item
 from unswayed.training.planning import plan_training
 from unswayed.training.recipe_parts import PromptTable
@@ -225,9 +225,10 @@ def test_unknown_key_of_the_engine_table_is_refused(word_model, tmp_path):
         engine.configuration(planned(word_model, engine=own), tmp_path)
 
 
-def test_verl_tokenises_prompts_as_an_audit_does(word_model, tmp_path):
+def test_verl_reads_prompts_of_audit_in_whole_groups(word_model, tmp_path):
     from transformers import AutoTokenizer
-    from verl.utils.dataset.rl_dataset import RLHFDataset
+    from verl.trainer.ppo.reward import get_custom_reward_fn
+    from verl.utils.dataset.rl_dataset import RLHFDataset, collate_fn
     from verl.utils.tokenizer.continuous_token_wiring import create_continuous_token_builder
 
     plan = planned(word_model)
@@ -243,6 +244,21 @@ def test_verl_tokenises_prompts_as_an_audit_does(word_model, tmp_path):
         own = by_place[extra["item_id"], extra["presentation"]]
         ids = builder.build_initial_tokens(list(rows[at]["raw_prompt"]))
         assert list(ids) == plan.chat.ids(own.messages)
+    paid = get_custom_reward_fn(config)(
+        data_source="unswayed", solution_str="no label", ground_truth="", extra_info=extra
+    )
+    assert (paid["candidate"], paid["score"]) == (-1, pytest.approx(-1.4))
+    # the trainer names whole groups of a batch, and refuses others
+    stub = object.__new__(driver.trainer_class())
+    stub.config = config
+    batches = [collate_fn([rows[at] for at in part]) for part in (range(8), range(7))]
+    stub.train_dataloader_it = iter(batches)
+    fetched = stub._fetch_one_gen_batch()
+    shown = [rows[at]["extra_info"]["presentation"] for at in range(8)]
+    assert [int(str(uid)[-2:]) for uid in fetched["uid"]] == shown
+    assert len({str(uid)[:32] for uid in fetched["uid"]}) == 4
+    with pytest.raises(ShapeError, match="must stay whole"):
+        stub._fetch_one_gen_batch()
 
 
 # --- the result ---------------------------------------------------------------------------------
