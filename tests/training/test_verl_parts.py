@@ -31,9 +31,9 @@ def verl(monkeypatch):
     monkeypatch.setattr(engine, "version", lambda _name: engine.VERSION)
 
 
-def planned(model, **changes):
+def planned(model, objective="pa-grpo", **changes):
     recipe = small_recipe(**{**VLLM, **changes})
-    return plan_training("pa-grpo", colour_items(6), model=str(model), recipe=recipe, engine="verl")
+    return plan_training(objective, colour_items(6), model=str(model), recipe=recipe, engine="verl")
 
 
 @pytest.mark.parametrize("name", recipe_names())
@@ -113,7 +113,11 @@ def test_plan_says_that_verl_is_untested_and_divides_by_its_gpus(word_model, ver
 
 def test_data_files_hold_the_rows_that_trl_would_draw(word_model, verl, tmp_path):
     pq = pytest.importorskip("pyarrow.parquet")
-    plan = planned(word_model, optimiser_steps="5")
+    (tmp_path / "own.py").write_text(
+        "def own(item, text, choice):\n    return len(text) + item.n\n"
+    )
+    own = {"reward_response": f'"{tmp_path / "own.py"}:own"', "reward_response_size": "10"}
+    plan = planned(word_model, "rl", optimiser_steps="5", **own)
     files = epochs.write_data(plan, tmp_path)
     sampler = GroupSampler(
         n_groups=6, n_presentations=2, n_samples=1, groups_per_batch=2, repeats=1, shuffle=True, seed=0
@@ -135,7 +139,7 @@ def test_data_files_hold_the_rows_that_trl_would_draw(word_model, verl, tmp_path
                 accuracy = 1.0 if named in own.gold else -1.0
                 form = 0.3 if named >= 0 else -0.3
                 length = 0.0 if named >= 0 else -0.1
-                assert found["score"] == pytest.approx(accuracy + form + length)
+                assert found["score"] == pytest.approx(accuracy + form + length + 10 * (1 + 2))
 
 
 def test_lost_samples_and_padding_leave_the_others_their_reward():

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from unswayed.base.errors import UsageError
+from unswayed.model.items import encode_item
 from unswayed.training.plan import Plan
 from unswayed.training.sampling import GroupSampler
 from unswayed.training.verl.reward import VerlRun
@@ -77,7 +78,7 @@ def rows_of(plan: Plan) -> list[dict[str, Any]]:
                 f"{row.item_id}: verl adds no special tokens to a prompt, and this model has no chat "
                 "template that writes them. Use --engine trl."
             )
-    run = run_text(plan)
+    run, items = run_text(plan), {item.id: item for item in groups.items}
     return [
         {
             "data_source": "unswayed",
@@ -85,6 +86,7 @@ def rows_of(plan: Plan) -> list[dict[str, Any]]:
             "reward_model": {"style": "rule", "ground_truth": ""},  # gold is in extra_info
             "extra_info": {
                 "run": run,
+                "item": encode_item(items[row.item_id]).decode(),
                 "item_id": row.item_id,
                 "presentation": row.presentation,
                 "order": row.shown.order,

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from unswayed.model.items import Task
+from unswayed.model.items import Task, decode_item
 from unswayed.model.presentation import Presentation
 from unswayed.training.recipe_parts import PromptTable
 from unswayed.training.reward_settings import RewardSettings
@@ -36,9 +36,9 @@ def compute_score(
     """
     read, settings = _run(extra_info["run"])
     shown = Presentation(*(tuple(map(int, extra_info[name])) for name in ("order", "labels")))
-    features = read.features(
-        shown, tuple(extra_info["symbols"]), tuple(extra_info["gold"]), solution_str
-    )
+    symbols, gold = tuple(extra_info["symbols"]), tuple(extra_info["gold"])
+    item = decode_item(extra_info["item"])
+    features = read.features(shown, symbols, gold, solution_str, item)
     alone = score_rows([SampleKey("", 0, 0)], [features], settings, (1, 1))
     return {"score": float(alone.total[0]), **features._asdict()}
 
@@ -46,5 +46,7 @@ def compute_score(
 @functools.cache
 def _run(text: str) -> tuple[SampleReader, RewardSettings]:
     run = msgspec.json.decode(text, type=VerlRun)
-    read = SampleReader.of(run.prompt, answer_only=run.answer_only, task=run.task)
+    read = SampleReader.of(
+        run.prompt, answer_only=run.answer_only, task=run.task, response=run.reward.response
+    )
     return read, dataclasses.replace(run.reward, consistency="none")
