@@ -23,6 +23,7 @@ PARTS = {
     "drift": "claim_rates.drift",
     "duplicates": "claim_rates.duplicates",
     "learned": "claim_rates.learned",
+    "escalation": "claim_rates.escalation",
     "headlines": "claim_rates.headlines",
     "groups": "claim_rates.groups",
     "lists": "claim_rates.lists",

@@ -344,6 +344,7 @@ def pages(docs: Path = DOCS) -> dict[Path, str]:
         page = docs / "methods" / f"{name}.md"
         made[page] = method_page(name, by_hand_of(page))
     made[docs.parent / "src" / "unswayed" / "keywords.pyi"] = keyword_stub()
+    scale = load("performance")["tables"]["scale"]
     tables = {
         docs.parent / "README.md": {
             "methods": short_table(),
@@ -351,6 +352,7 @@ def pages(docs: Path = DOCS) -> dict[Path, str]:
             "evidence": evidence_table(),
         },
         docs / "reference" / "metrics.md": {"metrics": metric_table()},
+        docs / "scale.md": {"scale": markdown(scale["columns"], scale["rows"])},
         docs / "train.md": {"objectives": objective_table(), "rewards": reward_table()},
         docs / "benchmarks.md": {"benchmarks": benchmark_table()},
         docs / "reference" / "cli.md": {"cli": command_help()},

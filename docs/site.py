@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 SITE = ROOT / "build" / "site"
 FIRST = (
-    "index", "quickstart", "start-from-what-you-have", "your-data", "your-judge", "report", "correct", "ship", "ci",
+    "index", "quickstart", "start-from-what-you-have", "your-data", "your-judge", "report", "correct", "ship", "scale", "ci",
     "lists-and-scales", "train", "train-on-gpus", "benchmarks",
 )  # fmt: skip
 FOLDERS = ("methods", "reference", "evidence")

@@ -112,17 +112,17 @@ def test_function_fits_a_screen(path: Path) -> None:
 
 
 BUDGETS: Final = {
-    ".": 1275,
-    "auditing": 4850,
+    ".": 1274,
+    "auditing": 4879,
     "backends": 7500,
     "base": 1085,
     "calls": 3033,
-    "cli": 2905,
+    "cli": 2900,
     "data": 6290,
     "ext": 126,
-    "methods": 4735,
     "integrations": 457,
-    "metrics": 4500,
+    "methods": 5066,
+    "metrics": 4502,
     "model": 8020,
     "prompts": 1700,
     "report": 3800,
@@ -130,7 +130,7 @@ BUDGETS: Final = {
     "store": 1305,
     "testing": 1340,
     "tiny": 1200,
-    "training": 8370,
+    "training": 8240,
 }
 """Lines of Python by room. Who raises one names, in that commit, the feature that needs it."""
 
@@ -149,7 +149,7 @@ ONCE: Final = {
     "report": 5,
     "store": 1,
     "tiny": 1,
-    "training": 11,
+    "training": 10,
 }
 """Private functions of at most four lines that are named once, by room. These limits only fall."""
 

@@ -1,7 +1,7 @@
 """Run the blocks of a documentation page in order, in one folder, as a reader would paste them.
 
 A fence without a language is for `bash -euo pipefail`, `python` for the interpreter (with `>>>`: a doctest). A `json`,
-`csv`, `tsv`, `toml`, `jinja` or `python` block below a paragraph that ends with a file name in backticks and a colon is that file. A `text`
+`csv`, `tsv`, `toml`, `jinja`, `yaml`, `sh` or `python` block below a paragraph that ends with a file name in backticks and a colon is that file. A `text`
 block is output: each part between lines of `…` must occur, in order, in what the block before it printed.
 `<!-- skip: reason -->` above a block leaves it out, and so does a placeholder: DATA, NEW_DATA, MODEL or RUN; another test checks
 the options of those. `pip install` is always left out, with `&&` behind it. `given/<page>.py` writes files that the reader has.
@@ -21,7 +21,20 @@ FILE = re.compile(r"`([\w.-]+\.\w+)`[^`]*:$")
 SKIP = re.compile(r"<!-- skip: (.+?) -->$")
 INSTALL = re.compile(r"(?m)^pip install .*?(?:&& |\n)")
 PLACEHOLDER = re.compile(r"(?<!\S)(DATA|NEW_DATA|MODEL|RUN)(?!\S)")
-KINDS = ("", "python", "text", "json", "csv", "tsv", "toml", "jinja", "yaml", "xml", "formula")
+KINDS = (
+    "",
+    "python",
+    "text",
+    "json",
+    "csv",
+    "tsv",
+    "toml",
+    "jinja",
+    "yaml",
+    "sh",
+    "xml",
+    "formula",
+)
 
 
 class Outcome(NamedTuple):

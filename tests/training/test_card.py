@@ -9,9 +9,8 @@ from small_models import colour_items, save_word_model, small_recipe, trained
 
 from unswayed.backends.model_folders import fingerprint_folder, locate
 from unswayed.base.errors import UsageError
-from unswayed.training.card import PARTIAL, Origin, base_of, model_card, name_base
-from unswayed.training.recipe import load_recipe
-from unswayed.training.table import OBJECTIVES
+from unswayed.training.card import Origin, base_of, model_card, name_base
+from unswayed.training.recipe import load_recipe, recipe_names, with_changes
 
 HUB, LOCAL = "Qwen/Qwen3-8B@b968826d9c46dd6066d109eabc6255188de91218", "/data/m@x@sha256:0123456789"
 FIGURES = {
@@ -43,13 +42,10 @@ def record_of(model, recipe=()):
     }  # fmt: skip
 
 
-def card_of(
-    model=HUB, recipe=(), before=FIGURES, after=FIGURES, uses=("reward", *PARTIAL), origin=PLAIN
-):
+def card_of(model=HUB, recipe=(), before=FIGURES, after=FIGURES, origin=PLAIN):
     return model_card(
         record_of(model, recipe),
         method="a method",
-        uses=uses,
         origin=origin,
         steps=7,
         before=before,
@@ -102,44 +98,21 @@ def test_nothing_of_the_machine_is_in_the_card():
     assert "node7" not in card
 
 
-def test_values_like_markdown_stand_as_code():
-    recipe = {"prompt.think_tags": ["<think>", "</think>"], "pif.separator": "\n", "a.b": "x|y"}
-    card = card_of(HUB, recipe)
-    assert '| recipe.prompt.think_tags | `["<think>", "</think>"]` |' in card
-    assert '| recipe.pif.separator | `"\\n"` |' in card
-    assert '| recipe.a.b | `"x\\|y"` |' in card
+def recipe_of(card):
+    """The text of the recipe in a card."""
+    return card.partition("```toml\n")[2].partition("\n```\n")[0]
 
 
-def rows_of(card):
-    """The table of the recipe, by field."""
-    table = card.partition("## Recipe")[2].partition("## Limits")[0]
-    cells = (line.split(" | ") for line in table.splitlines()[4:] if line)
-    return {key.removeprefix("| "): value.removesuffix(" |") for key, value in cells}
-
-
-@pytest.mark.parametrize("name", sorted(OBJECTIVES))
-def test_a_card_holds_the_fields_that_its_objective_uses(name):
-    objective, recipe = OBJECTIVES.load(name), load_recipe("tiny-judge").identity()
-    shared = {key for key in recipe if not key.startswith((*PARTIAL, "reward"))}
-    assert {"data.orders", "optimiser.learning_rate", "run.seed"} < shared
-    rows = rows_of(card_of(recipe=recipe, uses=objective.uses))
-    assert "None" not in rows.values()
-    assert {"recipe.name", "recipe.model"}.isdisjoint(rows)
-    own = {key.removeprefix("recipe.") for key in rows} - shared
-    assert {key.partition(".")[0] for key in own} <= {
-        use.partition(".")[0] for use in objective.uses
-    }
-    for use in objective.uses:  # each claim is of a field that there is
-        assert any(key == use or key.startswith(f"{use}.") for key in [*recipe, "reward.lam"]), use
-    assert ("rollout.samples" in own) == objective.sampled
-    assert ("reward.lam" in own) == (name in {"pa-grpo", "grpo", "rl", "rl-exact"})
-    assert ("target.distill" in own) == (name == "rl-exact")
-    assert ("pif.negatives" in own) == (name == "pif")
-
-
-def test_the_reward_stands_once_as_it_was_settled():
-    rows = rows_of(card_of(recipe={"reward.lam": 0.5, "reward.consistency": None}))
-    assert {key: value for key, value in rows.items() if "reward" in key} == {"reward.lam": "1.0"}
+@pytest.mark.parametrize("name", recipe_names())
+def test_recipe_of_card_is_read_back(tmp_path, name):
+    changes = {"prompt.labels": '["x|y", "```"]', "pif.separator": '"\\n\\""'}
+    changes["rollout.engine"] = "transformers"  # a server's address is not in a card
+    recipe = with_changes(load_recipe(name), changes)
+    file = tmp_path / "recipe.toml"
+    file.write_text(recipe_of(card_of(recipe=recipe.identity())))
+    read = load_recipe(file).identity()
+    settled = {"name": "recipe", "model": None, "rollout.server_url": None, "reward.lam": 1.0}
+    assert read == {**recipe.identity(), **settled}
 
 
 @pytest.mark.parametrize(
@@ -221,8 +194,8 @@ ALL = "and labels apart from candidates"
          ["at temperature 0.5, as the recipe gives it", "- Gold: none was used."]),
         ("distill", {"data_layouts": "coupled"}, True, None,
          ["chosen by the gold of 27 items", "- Gold: for the temperature alone."]),
-        ("rl-exact", {}, True, None, ["the gold of 27 items", "| recipe.target.distill | 0.5 |"]),
-        ("sft", {}, True, {}, ["| recipe.target.gold_noise | none |"]),
+        ("rl-exact", {}, True, None, ["the gold of 27 items", "\ntarget.distill = 0.5\n"]),
+        ("sft", {}, True, {}, ['\ntarget.gold_noise = "none"\n']),
         ("sft", {"target_gold_noise": "auto", "data_layouts": "all"}, True, None,
          ["- Gold: weighed against that target; ", ALL]),
     ],

@@ -105,8 +105,6 @@ def test_another_target_is_another_run(word_model, tmp_path, objective, fields):
     plan = {"items": colour_items(4), "model": str(word_model), "out": tmp_path}
     trained(objective, recipe=small_recipe(2, run_save_every="1"), **plan)
     record = json.loads((tmp_path / "training.json").read_text())
-    used = "target.distill" in OBJECTIVES.load(objective).uses
-    assert ("| recipe.target.distill | 0.5 |" in (tmp_path / "README.md").read_text()) == used
     for field, value in fields.items():
         assert field in record["recipe"] or field.startswith("reward.")
         other = small_recipe(2, run_save_every="1", **{field.replace(".", "_", 1): value})

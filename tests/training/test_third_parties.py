@@ -63,7 +63,7 @@ def test_a_reward_is_taken_from_a_recipe_and_trained_with(plugin, tmp_path):
     assert json.loads((tmp_path / "training.json").read_text())["reward"]["consistency"] == (
         "unanimous"
     )
-    assert "| reward.consistency | unanimous |" in (tmp_path / "README.md").read_text()
+    assert '\nreward.consistency = "unanimous"\n' in (tmp_path / "README.md").read_text()
     logged = [json.loads(line) for line in (tmp_path / "train.jsonl").read_text().splitlines()]
     means = [line["rewards/consistency/mean"] for line in logged if "loss" in line]
     assert len(means) == 2

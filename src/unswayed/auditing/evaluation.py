@@ -85,7 +85,7 @@ def score_method(
     outcomes: list[Outcomes] = []
     fitted: list[Method] = []
     cautions: list[str] = []
-    judged, union, estimation, n_items = 0.0, 0, 0, 0
+    judged, union, estimation, n_items = 0.0, 0.0, 0, 0
     constructed = True
     for stratum in strata:
         with warnings.catch_warnings(record=True) as caught:
@@ -99,8 +99,7 @@ def score_method(
         judged += float(read.sum())
         n_items += len(stratum.items)
         estimation += len(fit_calls)
-        judging = by_fold[0].asks(stratum.n)  # asked about every item anyway
-        union += sum(ask not in askable(item, judging) for item, ask in fit_calls)
+        union += _only_to_fit(by_fold[0], stratum, fit_calls, read)
         constructed &= is_constructed(method, stratum, prefix=prefix)
     calls = 1 if samples is None or Evidence.PROBS not in method.reads else 1 + samples
     per_item = calls * judged / n_items
@@ -118,6 +117,23 @@ def score_method(
         cautions=tuple(dict.fromkeys(cautions)),
         exposures=exposures,
     )
+
+
+def _only_to_fit(
+    method: Method, stratum: Stratum, fit_calls: Sequence[tuple[Item, Ask]], read: FloatArray
+) -> float:
+    """Count the calls of fitting that judging does not make: others, and those after an early stop."""
+    judging = method.asks(stratum.n)
+    place = {item.id: row for row, item in enumerate(stratum.items)}
+    shared: dict[str, int] = {}
+    others = 0
+    for item, ask in fit_calls:
+        if ask in askable(item, judging):
+            shared[item.id] = shared.get(item.id, 0) + 1
+        else:
+            others += 1
+    unread = [max(0.0, count - float(read[place[item]])) for item, count in shared.items()]
+    return others + sum(unread)
 
 
 def _uneven(name: str, exposures: Mapping[int, Exposure]) -> Iterator[str]:

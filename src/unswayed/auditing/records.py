@@ -149,6 +149,8 @@ class Metrics(Struct, frozen=True, kw_only=True):
     estimation_curve: dict[str, tuple[Row, ...]] | UnsetType = UNSET
     # method to a row for every number of its orders
     order_curve: dict[str, tuple[Row, ...]] | UnsetType = UNSET
+    # method to a row for every one of its settings, fewer calls first
+    call_curve: dict[str, tuple[Row, ...]] | UnsetType = UNSET
     # "a-b" to the items that a gets right and b wrong, and the reverse, where candidates are scored
     improvements: dict[str, Improvements] | UnsetType = UNSET
     repeats: Repeats | UnsetType = UNSET  # what changes where the same presentation was asked again

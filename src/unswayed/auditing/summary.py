@@ -72,6 +72,7 @@ def evaluate(plan: AuditPlan, source: DecisionSource) -> Metrics:
         if (sizes := plan.settings.estimation_sizes)
         else UNSET,
         order_curve=_order_curve(plan, source, options),
+        call_curve=_call_curve(plan, source, options),
         improvements=_improvements(plan, scored),
         level_choices=_level_choices(plan),
         without_reasked=_without_reasked(plan, scored, options),
@@ -200,6 +201,26 @@ def _order_curve(
         points = (_point(plan, method, source, options, prefix=p) for p in sorted(prefixes))
         curve[name] = tuple(points)
     return {name: points for name, points in curve.items() if points} or UNSET
+
+
+def _call_curve(
+    plan: AuditPlan, source: DecisionSource, options: Options
+) -> dict[str, tuple[Row, ...]] | UnsetType:
+    """Measure methods at settings with fewer or more calls, with the share of verdicts that change."""
+    names = [name for name in METRICS if METRICS.load(name).curve]
+    curve = {}
+    for name, method in plan.methods.items():
+        points = []
+        scored = [_scored(plan, setting, source) for setting in method.settings()]
+        verdicts = [np.concatenate([part.choices[:, 0] for part in own.outcomes]) for own in scored]
+        for own, named in zip(scored, verdicts, strict=True):
+            row = measure(own.outcomes, names=names, constructed=False, **options)
+            changed = float((named != verdicts[-1]).mean())
+            beside = Beside(calls_per_item=own.costs.calls_per_item, changed=changed)
+            points.append(Row(row.values, beside))
+        if points:
+            curve[name] = tuple(points)
+    return curve or UNSET
 
 
 def _cautions(name: str, scored: Scored, left_out: Mapping[str, str]) -> tuple[str, ...]:

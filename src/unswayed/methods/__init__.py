@@ -25,6 +25,7 @@ _TABLE: Final = {
     "debias-prompt": "unswayed.methods.single_call:DebiasPrompt",
     "direct": "unswayed.methods.single_call:Direct",
     "domain-contextual": "unswayed.methods.domain_contextual:DomainContextual",
+    "escalate": "unswayed.methods.escalate:Escalate",
     "pcf": "unswayed.methods.pcf:PCF",
     "pride": "unswayed.methods.pride:PriDe",
     "repeat": "unswayed.methods.repeated:Repeat",

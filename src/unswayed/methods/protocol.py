@@ -149,6 +149,13 @@ class Method(ABC):
         """
         return ()
 
+    def settings(self) -> Sequence[Method]:
+        """Return the method at settings with fewer or more calls, the last one reading everything.
+
+        An audit shows what each costs, from the calls it has.
+        """
+        return ()
+
     def estimation_asks(self, n: int) -> tuple[Ask, ...]:
         """Return the questions about each estimation item; empty if there is nothing to learn."""
         return ()

@@ -11,7 +11,6 @@ import numpy as np
 from unswayed.base.errors import UnswayedError
 from unswayed.model.items import Task
 from unswayed.testing.rules import hold
-from unswayed.training.card import PARTIAL
 from unswayed.training.protocol import Engine, Objective
 from unswayed.training.recipe_parts import Layouts, Recipe
 from unswayed.training.reward_settings import Reward, RewardSettings
@@ -87,10 +86,9 @@ def describes_itself(objective: Objective) -> None:
 
 
 def names_what_it_uses(objective: Objective) -> None:
-    """Check that `uses` names tables and fields of a recipe, which are its options on the command line."""
-    for name in objective.uses:
-        parts = [part for part in PARTIAL if name == part or name.startswith(f"{part}.")]
-        assert parts, f"{name} is no part of a recipe that objectives choose from"
+    """Check that `uses` names fields of a recipe's table `target`, which it adds to the command."""
+    fields = {f"target.{field}" for field in RECIPE.target.__struct_fields__}
+    assert set(objective.uses) <= fields, f"{objective.uses} are not all in the table target"
 
 
 def check_engine(engine: Engine) -> None:

@@ -66,46 +66,6 @@ class Advice:
     figures: Mapping[str, float]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdviceGround:
-    """Answers of the untrained model."""
-
-    items: int  # items asked
-    mass: float  # mean probability of all labels together
-    steady: Estimate  # share of questions with one candidate most probable in every presentation
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gold:
-    """Agreement of gold with the model's own average."""
-
-    items: int  # items whose gold tells candidates apart
-    several: int  # those of them with several right candidates
-    # share of questions whose gold is most probable on average; a question counts once
-    agreement: Estimate
-    chance: float  # what the agreement of gold by lot would be
-    by_lot: float  # probability that gold by lot agrees as often
-    wrong: Estimate | None  # share of gold that is wrong; None where too few can be compared
-    surest: Estimate | None  # as `surest_contradicted`; None where too few can be compared
-
-    @property
-    def clean(self) -> bool:
-        """True if hardly any of it is wrong."""
-        if self.wrong is None or self.surest is None:
-            return False
-        return hardly_wrong(self.wrong, self.surest)
-
-    @property
-    def unsure(self) -> bool:
-        """True if it counts as clean only if the average is trusted to be unsure everywhere."""
-        return self.wrong is not None and not self.clean and _below(self.wrong.high)
-
-    @property
-    def noisy(self) -> bool:
-        """True if some of it is wrong, unless the average is where it is sure."""
-        return bool(self.wrong is not None and self.wrong.low)
-
-
 def surest_contradicted(mean_logits: FloatArray, gold: Sequence[int]) -> Estimate:
     """Estimate how often gold contradicts the average on the tenth of the questions where it is surest.
 
@@ -146,58 +106,97 @@ def advise(
             "the untrained model has answered no item, and advice for prompts that ask for a "
             "label depends on its answers. Let it answer the items first."
         )
-    said, gold = _answers(asked, answers), _gold(asked, answers)
-    objective, changes, reasons = _rule(said, gold)
-    if gold.items < len(asked) and objective != "distill":
+    counts, shares, chance = _measured(asked, answers)
+    objective, changes, reasons = _rule(shares, chance)
+    if counts["gold"] < len(asked) and objective != "distill":
         changes = {**changes, "data.without_gold": "drop"}
     return Advice(
         objective=objective,
         changes=changes,
-        reasons=(*_warnings(said), *reasons),
-        figures={"items": len(items), **_figures(said, gold)},
+        reasons=(*_warnings(counts["mass"], shares["steady"]), *reasons),
+        figures={
+            "items": len(items),
+            **counts,
+            **{name: value for share in shares.items() for name, value in _parts(*share)},
+            **({"gold_preferred_by_lot": chance} if counts["gold"] else {}),
+        },
     )
 
 
-def _rule(said: AdviceGround, gold: Gold) -> tuple[str, dict[str, str], list[str]]:
+def _measured(
+    items: Sequence[Item], answers: Mapping[str, FloatArray]
+) -> tuple[dict[str, float], dict[str, Estimate], float]:
+    """Return counts and shares of the answers and of the gold beside them, and the agreement of gold by lot.
+
+    Shares are of questions, each of which counts once. How much gold is wrong is missing where too few can
+    be compared.
+    """
+    usable = usable_items(items, DataTable(without_gold="drop")).items
+    once, asked = questions(items), questions(usable)
+    right = [item.gold_candidates() for item in asked]
+    hits = sum(
+        _preferred(answers[item.id].mean(axis=0, keepdims=True)) in candidates
+        for item, candidates in zip(asked, right, strict=True)
+    )
+    mass = [float(np.exp(answers[item.id]).sum(axis=-1).mean()) for item in items]
+    by_lot = [len(set(candidates)) / item.n for item, candidates in zip(asked, right, strict=True)]
+    counts = {
+        "asked": len(items),
+        "mass": sum(mass) / len(items),  # mean probability of all labels together
+        "gold": len(usable),
+        "gold_of_several": sum(len(set(item.gold_candidates())) > 1 for item in usable),
+    }
+    # steady: one candidate is most probable in every presentation; preferred: gold is, on average
+    steady = sum(_preferred(answers[item.id]) is not None for item in once)
+    shares = {"steady": _share(steady, len(once)), "gold_preferred": _share(hits, len(asked))}
+    if (against := compared(usable, answers)) is not None:
+        shares["wrong_gold"] = wrong_gold(*against)
+        shares["surest_contradicted"] = surest_contradicted(*against)
+    return counts, shares, sum(by_lot) / max(len(by_lot), 1)
+
+
+def _rule(shares: Mapping[str, Estimate], chance: float) -> tuple[str, dict[str, str], list[str]]:
+    preferred = shares["gold_preferred"]
     distill = ["It makes answers steadier without gold; what the average gets wrong stays wrong."]
-    if gold.agreement.n < FEWEST:
-        return "distill", {}, [_too_little(gold.agreement.n, said.steady.n), *distill]
+    if preferred.n < FEWEST:
+        return "distill", {}, [_too_little(preferred.n, shares["steady"].n), *distill]
     agreement = (
-        f"gold names what the model prefers on average in {_range(gold.agreement)} of "
-        f"{gold.agreement.n:,} questions; gold by lot would in {gold.chance:.1%}"
+        f"gold names what the model prefers on average in {_range(preferred)} of "
+        f"{preferred.n:,} questions; gold by lot would in {chance:.1%}"
     )
-    if gold.by_lot >= CHANCE:
+    if _by_lot(preferred, chance) >= CHANCE:
         return "distill", {}, [
             f"distill: {agreement}. It is about something else, wrong, or too little: look at some.",
             *distill,
         ]  # fmt: skip
-    if gold.clean:
+    changes = {"reward.consistency": "inv", "target.distill": "0.5"}
+    reasons = [f"{agreement[0].upper()}{agreement[1:]}.", CONDITION]
+    unsaid = "rl-exact: how much of the gold is wrong cannot be said"
+    if "wrong_gold" not in shares:
+        return "rl-exact", changes, [
+            "rl-exact: how much of the gold is wrong was not estimated.", *reasons,
+        ]  # fmt: skip
+    wrong, surest = shares["wrong_gold"], shares["surest_contradicted"]
+    share = f"of the gold of {wrong.n:,} questions {_range(wrong)} is wrong at random"
+    if hardly_wrong(wrong, surest):
         return "sft", {"target.invariance": "1"}, [
-            f"sft: {_wrong(gold.wrong)}, below the {CLEAN:.0%} up to which it is called clean.",
+            f"sft: {share}, below the {CLEAN:.0%} up to which it is called clean.",
             CLOSE_ITEMS,
             CONDITION,
         ]  # fmt: skip
-    changes = {"reward.consistency": "inv", "target.distill": "0.5"}
-    if gold.unsure:
-        assert gold.surest is not None
+    if _below(wrong.high):  # clean only if the average is trusted to be unsure everywhere
         reason = (
-            "rl-exact: how much of the gold is wrong cannot be said: even in the "
-            f"{gold.surest.n:,} questions where the model's average is surest gold contradicts it in "
-            f"{_range(gold.surest)}, so the model may be unsure there or the gold wrong."
+            f"{unsaid}: even in the {surest.n:,} questions where the model's average is surest gold "
+            f"contradicts it in {_range(surest)}, so the model may be unsure there or the gold wrong."
         )
-    elif gold.noisy:
+    elif wrong.low:
         reason = (
-            f"rl-exact: {_wrong(gold.wrong)}, unless the model's average is wrong where it is sure: "
+            f"rl-exact: {share}, unless the model's average is wrong where it is sure: "
             "gold alone cannot tell the two apart."
         )
-    elif gold.wrong is not None:
-        reason = (
-            f"rl-exact: how much of the gold is wrong cannot be said: {gold.wrong.low:.1%} to "
-            f"{gold.wrong.high:.1%}, by {gold.wrong.n:,} questions."
-        )
     else:
-        reason = "rl-exact: how much of the gold is wrong was not estimated."
-    return "rl-exact", changes, [reason, f"{agreement[0].upper()}{agreement[1:]}.", CONDITION]
+        reason = f"{unsaid}: {wrong.low:.1%} to {wrong.high:.1%}, by {wrong.n:,} questions."
+    return "rl-exact", changes, [reason, *reasons]
 
 
 def _after_reasoning(items: Sequence[Item]) -> Advice:
@@ -228,15 +227,15 @@ def _after_reasoning(items: Sequence[Item]) -> Advice:
     )
 
 
-def _warnings(said: AdviceGround) -> Iterator[str]:
-    if said.mass < MASS:
+def _warnings(mass: float, steady: Estimate) -> Iterator[str]:
+    if mass < MASS:
         yield (
-            f"First fix the prompt: all labels together have a probability of {said.mass:.1%}, so "
+            f"First fix the prompt: all labels together have a probability of {mass:.1%}, so "
             "the model mostly answers something else, and the rest rests on the little there is."
         )
-    if said.steady.low is not None and said.steady.low > STEADY:
+    if steady.low is not None and steady.low > STEADY:
         yield (
-            f"There is little consistency to gain: in {_range(said.steady)} of {said.steady.n:,} "
+            f"There is little consistency to gain: in {_range(steady)} of {steady.n:,} "
             "questions one candidate is preferred in every order asked."
         )
 
@@ -249,44 +248,8 @@ def _too_little(gold: int, questions: int) -> str:
     )
 
 
-def _wrong(wrong: Estimate | None) -> str:
-    assert wrong is not None
-    return f"of the gold of {wrong.n:,} questions {_range(wrong)} is wrong at random"
-
-
 def _range(estimate: Estimate) -> str:
     return f"{estimate.value:.1%} ({estimate.low:.1%} to {estimate.high:.1%})"
-
-
-def _answers(items: Sequence[Item], answers: Mapping[str, FloatArray]) -> AdviceGround:
-    mass = [float(np.exp(answers[item.id]).sum(axis=-1).mean()) for item in items]
-    once = questions(items)
-    steady = sum(_preferred(answers[item.id]) is not None for item in once)
-    return AdviceGround(
-        items=len(items), mass=sum(mass) / len(items), steady=_share(steady, len(once))
-    )
-
-
-def _gold(items: Sequence[Item], answers: Mapping[str, FloatArray]) -> Gold:
-    usable = usable_items(items, DataTable(without_gold="drop")).items
-    asked = questions(usable)
-    right = [item.gold_candidates() for item in asked]
-    hits = sum(
-        _preferred(answers[item.id].mean(axis=0, keepdims=True)) in candidates
-        for item, candidates in zip(asked, right, strict=True)
-    )
-    shares = [len(set(candidates)) / item.n for item, candidates in zip(asked, right, strict=True)]
-    chance = sum(shares) / max(len(shares), 1)
-    against = compared(usable, answers)
-    return Gold(
-        items=len(usable),
-        several=sum(len(set(item.gold_candidates())) > 1 for item in usable),
-        agreement=_share(hits, len(asked)),
-        chance=chance,
-        by_lot=_by_lot(hits, len(asked), chance),
-        wrong=None if against is None else wrong_gold(*against),
-        surest=None if against is None else surest_contradicted(*against),
-    )
 
 
 def _preferred(log_p: FloatArray) -> int | None:
@@ -295,10 +258,12 @@ def _preferred(log_p: FloatArray) -> int | None:
     return first if bool((best.sum(axis=-1) == 1).all() and best[:, first].all()) else None
 
 
-def _by_lot(hits: int, questions: int, chance: float) -> float:
+def _by_lot(agreement: Estimate, chance: float) -> float:
+    """Return the probability that gold by lot agrees as often."""
     from scipy.special import bdtrc
 
-    return float(bdtrc(hits - 1, questions, chance)) if hits else 1.0
+    hits = round((agreement.value or 0.0) * agreement.n)
+    return float(bdtrc(hits - 1, agreement.n, chance)) if hits else 1.0
 
 
 def _below(share: float | None) -> bool:
@@ -312,28 +277,12 @@ def _share(count: int, total: int) -> Estimate:
     return Estimate(value=count / total, low=low, high=high, n=total)
 
 
-def _figures(said: AdviceGround, gold: Gold) -> dict[str, float]:
-    estimates = {
-        "steady": said.steady,
-        "gold_preferred": gold.agreement,
-        "wrong_gold": gold.wrong,
-        "surest_contradicted": gold.surest,
-    }
-    figures: dict[str, float] = {
-        "asked": said.items,
-        "mass": said.mass,
-        "gold": gold.items,
-        "gold_of_several": gold.several,
-    }
-    for name, estimate in estimates.items():
-        if estimate is None or estimate.value is None:
-            continue
+def _parts(name: str, estimate: Estimate) -> Iterator[tuple[str, float]]:
+    """Yield a share that was estimated, the ends of its interval, and what it is a share of."""
+    if estimate.value is not None:
         assert estimate.low is not None
         assert estimate.high is not None
-        figures |= {
-            name: estimate.value,
-            f"{name}_low": estimate.low,
-            f"{name}_high": estimate.high,
-            f"{name}_of": estimate.n,
-        }
-    return figures | ({"gold_preferred_by_lot": gold.chance} if gold.items else {})
+        yield name, estimate.value
+        yield f"{name}_low", estimate.low
+        yield f"{name}_high", estimate.high
+        yield f"{name}_of", estimate.n

@@ -7,8 +7,7 @@ a local one by its fingerprint.
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -18,19 +17,6 @@ from unswayed.training.provenance import Record
 
 OF_THE_MACHINE: Final = frozenset({"name", "model", "prompt.template", "rollout.server_url"})
 """Recipe fields that may name a path or a host; the base stands in the card by itself."""
-
-PARTIAL: Final = (
-    "reward",
-    "rollout",
-    "pif",
-    "target",
-    "optimiser.inner_updates",
-    "optimiser.loss",
-    "optimiser.clip",
-    "optimiser.beta",
-    "optimiser.entropy",
-)
-"""Tables and fields of a recipe of which only some objectives make use (`protocol.Objective.uses`)."""
 
 
 class Base(NamedTuple):
@@ -72,7 +58,6 @@ def model_card(
     record: Record,
     *,
     method: str,
-    uses: Sequence[str],
     origin: Origin,
     steps: int,
     before: Mapping[str, float],
@@ -80,8 +65,7 @@ def model_card(
 ) -> str:
     """Return the README of what was trained: what it is, how it was made, what it is not.
 
-    Its front matter is what the Hugging Face hub accepts: `base_model` is an id or absent. `uses` is
-    what the objective takes from the parts of a recipe that not all objectives share.
+    Its front matter is what the Hugging Face hub accepts: `base_model` is an id or absent.
     """
     data, base = record["data"], base_of(record)
     lora = "lora.rank" in record["recipe"]
@@ -110,7 +94,7 @@ def model_card(
         f"- Prompt fingerprint: `{record['prompt_fingerprint']}`.",
         f"- Packages: {', '.join(f'{k} {v}' for k, v in record['packages'].items())}.",
         *_held_out(before, after, record["presentations"]),
-        *_recipe(record, uses),
+        *_recipe(record),
         "",
         "## Limits",
         "",
@@ -215,27 +199,22 @@ def _shown(origin: Origin) -> str:
     return f"{moved}; what labels or positions do alone was not trained"
 
 
-def _recipe(record: Record, uses: Sequence[str]) -> list[str]:
-    recipe = {key: value for key, value in record["recipe"].items() if not _within(key, ["reward"])}
-    settings = {f"reward.{key}": value for key, value in (record["reward"] or {}).items()}
-    rows = [
-        f"| {table}{key} | {_cell(value)} |"
-        for table, fields in (("recipe.", recipe), ("", settings))
-        for key, value in fields.items()
-        if value is not None
-        and key not in OF_THE_MACHINE
-        and (_within(key, uses) or not _within(key, PARTIAL))
+def _recipe(record: Record) -> list[str]:
+    """Write the recipe, with the reward as it was settled, as TOML, whose values are JSON here."""
+    settled = {f"reward.{key}": value for key, value in (record["reward"] or {}).items()}
+    fields = {
+        key: json.dumps(value, ensure_ascii=False)
+        for key, value in {**record["recipe"], **settled}.items()
+        if value is not None and key not in OF_THE_MACHINE
+    }
+    lines = (f"{key} = {value}" for key, value in fields.items())
+    return [
+        "",
+        "## Recipe",
+        "",
+        "All fields, including those that this method does not read:",
+        "",
+        "```toml",
+        *lines,
+        "```",
     ]
-    return ["", "## Recipe", "", "| field | value |", "|---|---|", *rows]
-
-
-def _within(field: str, names: Sequence[str]) -> bool:
-    return any(field == name or field.startswith(f"{name}.") for name in names)
-
-
-def _cell(value: object) -> str:
-    """Return a value in a Markdown table; tags and line breaks as code, or they would be read as such."""
-    text = str(value)
-    if re.fullmatch(r"[\w.,:/ +-]*", text, re.ASCII):
-        return text
-    return f"`{json.dumps(value, ensure_ascii=False)}`".replace("|", r"\|")

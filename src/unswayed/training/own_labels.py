@@ -259,9 +259,6 @@ RL_EXACT = OwnLabels(
     "--exact; not PA-GRPO)",
     lesson=_rewarded,
     asks=lambda recipe: recipe.target.distill > 0 or recipe.optimiser.beta > 0,
-    uses=(
-        *("reward.consistency", "reward.lam", "reward.format_size", "reward.length_size"),
-        *("optimiser.beta", "optimiser.entropy", "target.distill", "target.temperature"),
-    ),
+    uses=("target.distill", "target.temperature"),
     rewarded=True,
 )

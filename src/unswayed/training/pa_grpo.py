@@ -48,15 +48,7 @@ class GroupObjective:
     sampled: bool = True
     needs_gold: bool = True
     layouts: Layouts = "coupled"
-    uses: tuple[str, ...] = (
-        "reward",
-        "rollout",
-        "optimiser.inner_updates",
-        "optimiser.loss",
-        "optimiser.clip",
-        "optimiser.beta",
-        "optimiser.entropy",
-    )
+    uses: tuple[str, ...] = ()
 
     def settings(
         self, recipe: Recipe, *, consistency: str | None, advantage: Advantage | None

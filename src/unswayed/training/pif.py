@@ -77,7 +77,7 @@ class PifObjective:
     sampled: bool = False
     needs_gold: bool = True
     layouts: Layouts = "coupled"
-    uses: tuple[str, ...] = ("pif",)
+    uses: tuple[str, ...] = ()
 
     def settings(
         self, recipe: Recipe, *, consistency: str | None, advantage: Advantage | None

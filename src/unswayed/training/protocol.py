@@ -41,10 +41,7 @@ class Objective(Protocol):
 
     @property
     def uses(self) -> tuple[str, ...]:
-        """Names taken from the parts of a recipe that not all objectives share (`card.PARTIAL`).
-
-        Tables (`rollout`) and fields (`target.temperature`); the model card leaves out the rest.
-        """
+        """Fields of a recipe's table `target` that it reads; the command refuses to set the others."""
         ...
 
     @property

@@ -66,7 +66,6 @@ def finish(plan: Plan, folder: RunFolder, result: TrainingResult) -> None:
     card = model_card(
         plan.record,
         method=objective.card_text,
-        uses=objective.uses,
         origin=Origin(
             needs_gold=objective.needs_gold,
             golden=len(golden(plan.groups.items)),

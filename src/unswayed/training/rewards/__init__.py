@@ -19,7 +19,6 @@ samples (theirs goes column by column, here `consistency="columnwise"`), the del
 (theirs leaves the whole pair out).
 """
 
-from unswayed.training.rewards.advantages import group_advantage, prompt_advantage
 from unswayed.training.rewards.blocks import (
     BoolArray,
     FloatArray,
@@ -51,7 +50,6 @@ __all__ = [
     "columnwise_reward",
     "consistency_reward",
     "format_reward",
-    "group_advantage",
     "invariance_reward",
     "joint_reward",
     "length_reward",
@@ -59,7 +57,6 @@ __all__ = [
     "no_reward",
     "pair_reward",
     "probability_weighted_reward",
-    "prompt_advantage",
     "right_mask",
     "score",
 ]

@@ -3,37 +3,21 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from unswayed.base.errors import ShapeError
 from unswayed.training.rewards.blocks import BoolArray, FloatArray
 
 
-def group_advantage(
-    rewards: ArrayLike, *, epsilon: float = 1e-6, delta: float = 1e-6, ddof: int = 1
-) -> FloatArray:
-    """Advantage of each sample against the mean of its permutation group.
-
-    From total rewards of shape (..., P, N); `ShapeError` where a group has too few samples for `ddof`.
-
-    Source: PA-GRPO (arXiv 2603.21016), Eq. 11-12. The paper does not state ddof; its code's is 1.
-    """
-    r = _block(rewards)
-    flat = r.reshape(*r.shape[:-2], -1)
-    return standardise(flat, epsilon, delta, ddof)[0].reshape(r.shape)
-
-
-def prompt_advantage(
-    rewards: ArrayLike, *, epsilon: float = 1e-6, delta: float = 1e-6, ddof: int = 1
-) -> FloatArray:
-    """Advantage of each sample against the mean of its own presentation: plain GRPO."""
-    return standardise(_block(rewards), epsilon, delta, ddof)[0]
-
-
 def standardise(
     sets: FloatArray, epsilon: float, delta: float, ddof: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Values minus their mean over the last axis, by their standard deviation; and the latter."""
+    """Return advantages of total rewards in their comparison set, the last axis, and its standard deviation.
+
+    Source: PA-GRPO (arXiv 2603.21016), Eq. 11-12. The paper does not state ddof; its code's is 1.
+
+    Raises:
+        ShapeError: If a set has too few samples for `ddof`.
+    """
     size = sets.shape[-1]
     if size <= ddof:
         raise ShapeError(f"{size} sample(s) to compare; ddof {ddof} needs at least {ddof + 1}")
@@ -58,10 +42,3 @@ def standardise_present(
         if kept.sum() > ddof:
             values[at][kept], deviation[at] = standardise(sets[at][kept], epsilon, delta, ddof)
     return values, deviation
-
-
-def _block(rewards: ArrayLike) -> FloatArray:
-    r = np.asarray(rewards, dtype=np.float64)
-    if r.ndim < 2:
-        raise ShapeError(f"rewards must have shape (..., P, N), got {r.shape}")
-    return r

@@ -1,0 +1,320 @@
+"""Escalate: ask the next order only where the corrected calls so far are not sure.
+
+z_k = centred log p of an item's k-th call, less the offset of each candidate's label; m_k = mean of
+z_1..z_k; gap = largest less second largest of m_k. The first order follows from a hash of the item's id,
+so that no order is favoured; the others follow in their cycle. It stops where the gap reaches the
+threshold, or where every order is asked; then the verdict is exactly that of the whole set.
+Fit, without gold: offsets from one half of the estimation questions, the threshold from the other half,
+on which the verdicts that change against the whole set are counted. The thresholds of a fixed grid are
+tried from the largest down, until the first whose bound exceeds `share`: with `guarantee=high` the
+Clopper-Pearson bound at confidence 1 - `risk` (fixed-sequence testing), with `guarantee=mean`
+(changed + 1)/(questions + 1) (conformal risk control, Angelopoulos et al. 2024, arXiv 2208.02814).
+Calls: fit the size of the set per estimation item, judge between 1 and that size. Ties: the tie rule.
+AnyJev stops early by such a bound too, without offsets (`offsets=none`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from typing import ClassVar, Final, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaincinv
+
+from unswayed.base.errors import UsageError
+from unswayed.methods.checks import UnsoundError, check_numbers
+from unswayed.methods.estimation import Tables, not_fitted, warn_if_few, warn_of, warn_uncorrected
+from unswayed.methods.protocol import About, Learned, Method, learned
+from unswayed.methods.sets import presentation_set
+from unswayed.methods.tables import (
+    TOLERANCE,
+    labels_by_candidate,
+    log_probs_by_label,
+    softmax,
+    verdict_table,
+)
+from unswayed.model.decisions import (
+    MISSING,
+    BoolArray,
+    Decision,
+    DecisionTable,
+    Estimate,
+    Evidence,
+    FloatArray,
+    IntArray,
+    VerdictTable,
+    argmax_by_tie_rule,
+)
+from unswayed.model.items import Item, blind
+from unswayed.model.presentation import Ask
+
+CURVE: Final = (0.0, 0.1, 0.25, 0.5, 1.0, 2.0, math.inf)
+"""Gaps of the points that show what fewer calls cost."""
+
+GRID: Final = tuple(round(0.05 * step, 2) for step in range(241))
+"""Thresholds on the gap, in nats, 0 to 12."""
+
+FEWEST: Final = 2
+"""Estimation questions in each half without which nothing is learned."""
+
+
+@dataclass(frozen=True, slots=True)
+class Escalation(Learned):
+    """When to stop, for one number of candidates."""
+
+    offsets: tuple[float, ...]  # added to log p by each label, in nats; sums to 0
+    gap: float | None  # smallest gap that stops, in nats; None: every order is asked
+    changed: int  # questions whose verdict differs from that of every order, at this gap
+    count: int  # questions on which the gap was chosen
+    calls: float  # mean calls per item on them
+
+    def __post_init__(self) -> None:
+        check_numbers("offsets", self.offsets, self.n)
+        if self.gap is not None and not 0 <= self.gap <= GRID[-1]:
+            raise UnsoundError(f"gap: {self.gap} is not between 0 and {GRID[-1]}")
+
+
+@dataclass(frozen=True, slots=True)
+class Escalate(Method):
+    """Corrected calls until one is sure.
+
+    Attributes:
+        share: Largest share of verdicts that may differ from those of the whole set.
+        guarantee: What holds for the share: with confidence 1 - `risk` it is not exceeded
+            (`high`), or it is not exceeded in the mean over estimation sets (`mean`).
+        risk: Probability that `high` allows of exceeding the share.
+        orders: Set of orders; `auto` is swap for two candidates and cyclic for more.
+        offsets: Whether the offsets of the labels are fitted, or all 0 (`none`), as without a correction.
+        gap: Gap that stops, in nats, in the place of the fitted one; no bound holds then.
+        stops: What `fit` learned.
+    """
+
+    share: float = 0.05
+    guarantee: Literal["high", "mean"] = "high"
+    risk: float = 0.1
+    orders: str = "auto"
+    offsets: Literal["fitted", "none"] = "fitted"
+    gap: float | None = None
+    stops: tuple[Escalation, ...] | None = learned()
+
+    name: ClassVar[str] = "escalate"
+    reads: ClassVar[frozenset[Evidence]] = frozenset({Evidence.PROBS})
+    fitted_from: ClassVar[int] = 2 * FEWEST
+    about: ClassVar[About] = About(
+        title="Escalation with a bound",
+        source="ours; bounds by conformal risk control (arXiv 2208.02814) and Clopper-Pearson",
+        idea="Correct one call, and ask the next order only if the corrected probabilities are close.",
+        calls="between 1 and n",
+        estimation="n per estimation item",
+        equation="stop at call k if the gap of mean_j<=k (log p_j - offset) >= threshold",
+        helps="you want the verdicts of all orders for little more than one call per item, with a bound"
+        " on the share that differ",
+        cannot="Calls of one item wait for each other. The bound is about the verdicts of all orders, not"
+        " about right verdicts, and holds for items like the estimation items.",
+        default=False,
+    )
+
+    def __post_init__(self) -> None:
+        for name, value in (("share", self.share), ("risk", self.risk)):
+            if not 0 < value < 1:
+                raise UsageError(f"escalate: {name} must be between 0 and 1, got {value}.")
+        if self.gap is not None and not self.gap >= 0:
+            raise UsageError(f"escalate: gap must be at least 0, got {self.gap}.")
+
+    @property
+    def questions_needed(self) -> int:
+        """Questions in the second half without which even no change at all would prove the bound."""
+        if self.guarantee == "mean":
+            return math.ceil(1 / self.share - 1 - TOLERANCE)
+        return math.ceil(math.log(self.risk) / math.log1p(-self.share))
+
+    def asks(self, n: int) -> tuple[Ask, ...]:
+        """Every order of the set."""
+        return tuple(Ask(shown) for shown in presentation_set(self.orders, n))
+
+    def estimation_asks(self, n: int) -> tuple[Ask, ...]:
+        """Every order of the set."""
+        return self.asks(n)
+
+    def stops_after(self, n: int) -> Sequence[int]:
+        """After any call."""
+        return range(1, len(self.asks(n)))
+
+    def plan(self, item: Item, seen: Sequence[Decision] = ()) -> list[Ask]:
+        """Return the orders up to the next one, counted from the item's first; none after a stop."""
+        asks = self.asks(item.n)
+        if not item.permutable:
+            return Method.plan(self, item, seen)
+        first = first_order(item.id, len(asks))
+        cycle = [*asks[first:], *asks[:first]]
+        answered = {decision.ask for decision in seen}
+        got = next((k for k, ask in enumerate(cycle) if ask not in answered), len(cycle))
+        table = DecisionTable.of([blind(item)], seen).select(asks)
+        done = got and self.decide_table(table).choices[0] != MISSING
+        return cycle[: got if done else got + 1]
+
+    def fit_tables(self, tables: Tables) -> Self:
+        """Return a copy that knows offsets and gap for each number of candidates."""
+        fitted = {n: self._stop(table) for n, table in tables.items()}
+        if not fitted:
+            warn_if_few(self.name, {}, least=2 * self.questions_needed)
+        for n, stop in fitted.items():
+            if self.gap is None and (stop is None or stop.gap is None):
+                warn_of(
+                    f"escalate: it asks every order of {n} candidates. To prove a share of {self.share:g} "
+                    f"takes at least {2 * self.questions_needed} estimation questions, and there are "
+                    f"{stop.units if stop else 0} with all probabilities. Give more items or a larger share."
+                )
+        return replace(self, stops=tuple(stop for stop in fitted.values() if stop))
+
+    def _stop(self, table: DecisionTable) -> Escalation | None:
+        logs = _centred_logs(table)
+        complete: BoolArray = np.asarray(~np.isnan(logs).any(axis=(1, 2)))
+        units = table.subjects.units[complete].tolist()
+        one_each = dict(
+            zip(reversed(units), reversed(np.flatnonzero(complete).tolist()), strict=True)
+        )
+        rows = np.array(sorted(one_each.values(), key=lambda row: _hash(table.items[row].id)))
+        if len(rows) < 2 * FEWEST:
+            return None
+        offsets: FloatArray = logs[rows[::2]].mean(axis=(0, 1)) * (self.offsets == "fitted")
+        proving = table.rows(rows[1::2])
+        means, gaps = _running(_in_turn(_corrected(proving, offsets), _turns(proving)))
+        asked = means.shape[1]
+        verdicts = np.stack([_choices(means[:, k], proving) for k in range(asked)], axis=1)
+        gap, changed, calls = None, 0, float(asked)
+        for threshold in reversed(GRID):
+            last = _last(gaps, threshold)
+            differ = int((np.take_along_axis(verdicts, last[:, None], 1) != verdicts[:, -1:]).sum())
+            if self._bound(differ, len(proving)) > self.share:
+                break
+            gap, changed, calls = threshold, differ, float(last.mean() + 1)
+        return Escalation(
+            n=table.n,
+            offsets=tuple(map(float, offsets)),
+            gap=gap,
+            changed=changed,
+            count=len(proving),
+            calls=calls,
+            units=len(rows),
+        )
+
+    def _bound(self, changed: int, count: int) -> float:
+        if self.guarantee == "mean":
+            return (changed + 1) / (count + 1)
+        if changed >= count:
+            return 1.0
+        return float(betaincinv(changed + 1, count - changed, 1 - self.risk))
+
+    def settings(self) -> tuple[Self, ...]:
+        """Return the method at several gaps, the last one asking every order."""
+        return tuple(replace(self, gap=gap) for gap in CURVE)
+
+    def estimates(self) -> dict[str, Estimate]:
+        """Return the gap, in nats, and the share of changed verdicts with its bound."""
+        result = {}
+        for stop in self.stops or ():
+            of = f"among {stop.n}"
+            reason = "" if stop.gap is not None else "every order is asked"
+            result[f"gap that stops {of}"] = Estimate(
+                value=stop.gap, n=stop.count, reason=reason, n_units=stop.units
+            )
+            result[f"share of changed verdicts {of}"] = Estimate(
+                value=stop.changed / stop.count,
+                low=0.0,
+                high=self._bound(stop.changed, stop.count),
+                n=stop.count,
+            )
+        return result
+
+    def decide_table(self, table: DecisionTable) -> VerdictTable:
+        """Return the verdict at each item's stop; later calls are not read.
+
+        An answer without probabilities before the stop leaves the item without a verdict.
+        """
+        if self.stops is None:
+            raise not_fitted(self.name)
+        stop = next((own for own in self.stops if own.n == table.n), None)
+        if stop is None and self.stops:
+            warn_uncorrected(self.name, f"nothing was fitted for {table.n} candidates")
+        offsets = np.zeros(table.n) if stop is None else np.array(stop.offsets)
+        fitted = math.inf if stop is None or stop.gap is None else stop.gap
+        gap = fitted if self.gap is None else self.gap
+        turns = _turns(table)
+        z = _in_turn(_corrected(table, offsets), turns)
+        means, gaps = _running(z)
+        unknown: BoolArray = np.asarray(np.isnan(z).any(axis=2))
+        last = np.where(unknown.any(axis=1), unknown.argmax(axis=1), z.shape[1] - 1)
+        last = np.minimum(last, _last(gaps, gap))
+        last[~table.subjects.permutable] = 0
+        rows = np.arange(len(table))
+        scores = softmax(means[rows, last])
+        choices = _choices(means[rows, last], table)
+        choices[np.take_along_axis(table.choices, turns, axis=1)[rows, last] == MISSING] = MISSING
+        read: BoolArray = np.arange(z.shape[1]) <= last[:, None]
+        cells: BoolArray = np.zeros_like(read)
+        np.put_along_axis(cells, turns, read, axis=1)
+        return verdict_table(table, choices, cells=cells & table.allowed, scores=scores)
+
+
+def _hash(item_id: str) -> int:
+    digest = blake2b(item_id.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "big")
+
+
+def first_order(item_id: str, count: int) -> int:
+    """Return the place, among `count` orders, of the one in which an item is asked first."""
+    return _hash(item_id) % count
+
+
+def _turns(table: DecisionTable) -> NDArray[np.intp]:
+    """Columns in the order in which each item is asked, shape (I, K); a fixed item begins with its own."""
+    count = len(table.asks)
+    first = [
+        first_order(item.id, count) if permutable else 0
+        for item, permutable in zip(table.items, table.subjects.permutable.tolist(), strict=True)
+    ]
+    turns: NDArray[np.intp] = (np.array(first, dtype=np.intp)[:, None] + np.arange(count)) % count
+    return turns
+
+
+def _centred_logs(table: DecisionTable) -> FloatArray:
+    """log p by label, less its mean over the labels, shape (I, K, n); NaN where unknown."""
+    logs = np.stack([log_probs_by_label(table, k) for k in range(len(table.asks))], axis=1)
+    result: FloatArray = logs - logs.mean(axis=2, keepdims=True)
+    return result
+
+
+def _corrected(table: DecisionTable, offsets: FloatArray) -> FloatArray:
+    """Centred log p less the offset of the label, by candidate, shape (I, K, n)."""
+    z = _centred_logs(table) - offsets
+    labels = [list(labels_by_candidate(table, k)) for k in range(len(table.asks))]
+    return np.stack([z[:, k, own] for k, own in enumerate(labels)], axis=1)
+
+
+def _in_turn(z: FloatArray, turns: NDArray[np.intp]) -> FloatArray:
+    return np.take_along_axis(z, turns[:, :, None], axis=1)
+
+
+def _running(z: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return means over the first 1 to K calls, shape (I, K, n), and their gaps, shape (I, K)."""
+    means: FloatArray = z.cumsum(axis=1) / np.arange(1, z.shape[1] + 1)[None, :, None]
+    ordered = np.sort(means, axis=2)
+    return means, ordered[:, :, -1] - ordered[:, :, -2]
+
+
+def _last(gaps: FloatArray, threshold: float) -> NDArray[np.intp]:
+    """Return the place of the call after which each item stops, shape (I,)."""
+    enough = gaps >= threshold
+    enough[:, -1] = True
+    last: NDArray[np.intp] = enough.argmax(axis=1)
+    return last
+
+
+def _choices(means: FloatArray, table: DecisionTable) -> IntArray:
+    """Return the leader of each row of means, shape (I, n), by the tie rule; UNPARSED for NaN."""
+    return argmax_by_tie_rule(softmax(means), table, tolerance=TOLERANCE)
