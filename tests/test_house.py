@@ -112,12 +112,12 @@ def test_function_fits_a_screen(path: Path) -> None:
 
 
 BUDGETS: Final = {
-    ".": 1282,
-    "auditing": 4860,
+    ".": 1287,
+    "auditing": 4881,
     "backends": 7820,
     "base": 1110,
     "calls": 3058,
-    "cli": 2775,
+    "cli": 2947,
     "data": 6290,
     "ext": 126,
     "integrations": 457,
