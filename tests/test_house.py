@@ -112,44 +112,44 @@ def test_function_fits_a_screen(path: Path) -> None:
 
 
 BUDGETS: Final = {
-    ".": 1282,
-    "auditing": 4860,
-    "backends": 7826,
+    ".": 1287,
+    "auditing": 4881,
+    "backends": 7820,
     "base": 1110,
-    "calls": 3052,
-    "cli": 2775,
+    "calls": 3058,
+    "cli": 2947,
     "data": 6290,
     "ext": 126,
     "integrations": 457,
     "methods": 5066,
     "metrics": 4496,
-    "model": 8020,
+    "model": 8016,
     "prompts": 1700,
     "report": 3800,
     "serving": 719,
     "store": 1305,
     "testing": 1340,
     "tiny": 1200,
-    "training": 8535,
+    "training": 9218,
 }
 """Lines of Python by room. Who raises one names, in that commit, the feature that needs it."""
 
 ONCE: Final = {
     ".": 2,
     "auditing": 11,
-    "backends": 8,
+    "backends": 7,
     "base": 1,
     "calls": 1,
     "cli": 6,
     "data": 19,
     "methods": 3,
     "metrics": 18,
-    "model": 11,
+    "model": 10,
     "prompts": 3,
     "report": 5,
     "store": 1,
     "tiny": 1,
-    "training": 9,
+    "training": 8,
 }
 """Private functions of at most four lines that are named once, by room. These limits only fall."""
 
