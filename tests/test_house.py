@@ -112,12 +112,12 @@ def test_function_fits_a_screen(path: Path) -> None:
 
 
 BUDGETS: Final = {
-    ".": 1270,
-    "auditing": 4858,
+    ".": 1275,
+    "auditing": 4885,
     "backends": 7500,
     "base": 1085,
     "calls": 3033,
-    "cli": 2745,
+    "cli": 2905,
     "data": 6290,
     "ext": 126,
     "integrations": 457,

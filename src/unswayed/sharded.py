@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
-
-import msgspec
+from typing import Literal, NamedTuple
 
 from unswayed.auditing.audit import Audit, plan_for, run_settings_for
 from unswayed.auditing.opening import open_or_replay
@@ -18,6 +15,7 @@ from unswayed.auditing.shard_files import ShardFolder, ShardPlan, given
 from unswayed.audits import ask_calls, audit_data, closed_if_refused, settled
 from unswayed.backends import BackendSettings
 from unswayed.backends.addresses import shown_address
+from unswayed.base.arguments import Settings
 from unswayed.base.registry import require
 from unswayed.base.sync import run_sync
 from unswayed.calls import Caller, RunCounts
@@ -25,16 +23,14 @@ from unswayed.model.items import Shard
 from unswayed.prompts import AskOptions, prompt_fingerprint
 from unswayed.result import AuditResult
 from unswayed.sources import DataOptions
-from unswayed.store import CallStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShardedAudit:
-    """Arguments of an audit that is asked in shards; other processes can be given them."""
+class ShardedRun:
+    """Arguments of a run that is asked in shards; other processes can be given them."""
 
     data: str | None  # by name or path; None for the default set
     model: str | None
-    measured: AuditSettings
     asking: AskOptions
     selection: DataOptions
     reach: BackendSettings
@@ -43,23 +39,32 @@ class ShardedAudit:
     budget: float | None = None  # USD of each shard
     command: str = ""  # as it was typed, without --shard and keys
 
-    @property
-    def plan(self) -> ShardPlan:
-        """The plan of a single shard, as far as the arguments tell it."""
+    def plan(
+        self, kind: Literal["audit", "judge"], shard: Shard, *measured: Settings, method: str = ""
+    ) -> ShardPlan:
+        """Return the plan of a shard as far as the arguments tell it."""
         reach = given(self.reach)
         if self.reach.base_url is not None:
             reach["base_url"] = shown_address(self.reach.base_url)
         named = {"data": self.data, "model": self.model, "shots": self.shots and str(self.shots)}
         return ShardPlan(
-            kind="audit",
-            shards=1,
+            kind=kind,
+            shards=shard.total,
             asked={
                 **{name: value for name, value in named.items() if value is not None},
-                **given(self.measured, self.asking, self.selection),
+                **given(self.asking, self.selection, *measured),
             },
             reach=reach,
             command=self.command,
+            method=method,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardedAudit(ShardedRun):
+    """Arguments of an audit that is asked in shards."""
+
+    measured: AuditSettings
 
 
 class ShardAsked(NamedTuple):
@@ -88,8 +93,8 @@ def ask_shard(run: ShardedAudit, shard: Shard) -> ShardAsked:
     """
     require("pyarrow", extra="parquet", feature="--shard")
     folder = ShardFolder(run.directory)
-    path, local = folder.path(shard), folder.local(shard)
-    plan = msgspec.structs.replace(run.plan, shards=shard.total)
+    path = folder.path(shard)
+    plan = run.plan("audit", shard, run.measured)
     if path.exists():
         folder.check(plan)
         return ShardAsked(path)
@@ -101,9 +106,8 @@ def ask_shard(run: ShardedAudit, shard: Shard) -> ShardAsked:
         with closed_if_refused(backend):
             questions = replace(plan_for(items, settings, backend), shard=shard)
             calls = run_settings_for(settings, backend, budget_usd=run.budget)
-            plan = plan.with_facts(
-                backend.model, questions.items, prompt_fingerprint(calls.prompts)
-            )
+            whole, prompt = questions.items, prompt_fingerprint(calls.prompts)
+            plan = plan.with_facts(backend.model, whole.name, whole.fingerprint, prompt)
             check_kind(
                 run.directory,
                 recorded=False,
@@ -112,14 +116,15 @@ def ask_shard(run: ShardedAudit, shard: Shard) -> ShardAsked:
                 prompt=plan.prompt,
             )
             folder.settle(plan)
-            local.mkdir(mode=0o700, parents=True, exist_ok=True)
-            store = at_end.enter_context(CallStore.open(local))
+            store = at_end.enter_context(folder.open_local(shard))
+            if path.exists():  # another process was faster
+                run_sync(backend.close())
+                return ShardAsked(path)
             audit = Audit.begin(questions, Caller(backend, store, calls))
             priced = audit.price()
         asked = run_sync(ask_calls(audit, priced, closes=True))
         if not asked.counts.exit_code:
             folder.write(shard, plan, store)
-            shutil.rmtree(local, ignore_errors=True)
     remarks = dict.fromkeys([*asked.failures, *asked.warnings])
     return ShardAsked(path, asked.counts, tuple(remarks), asked.needed_usd)
 

@@ -143,3 +143,63 @@ def test_shards_need_engine_and_directory(
     refused = run("audit", "pairs.jsonl", "--model", SIMULATED, *options)
     assert refused.code == 2
     assert problem in refused.err
+
+
+@pytest.mark.parametrize("method", ["sequential", "pride.json"])
+def test_merged_verdicts_equal_one_command(method: str, run: Run, pairs: Path) -> None:
+    options = ["pairs.jsonl", "--model", SIMULATED, "--method", method]
+    fitted = run("calibrate", "pride", "pairs.jsonl", "--model", SIMULATED, "--out", "pride.json")
+    assert fitted.code == 0, fitted.err
+    ask(run, "run", 4, *options, command="judge")
+    assert run("judge", *options, "--out", "run", "--shard", "1/4").out.endswith(": there\n")
+    assert run("merge", "run").out == "run/verdicts.jsonl: 30 verdicts\n"
+    assert run("judge", *options, "--out", "whole.jsonl").code == 0
+    assert Path("run/verdicts.jsonl").read_bytes() == Path("whole.jsonl").read_bytes()
+    assert run("judge", *options, "--out", "again.jsonl", "--calls", "run").code == 0
+    assert Path("again.jsonl").read_bytes() == Path("whole.jsonl").read_bytes()
+
+
+def test_merged_verdicts_on_criteria_equal_one_command(run: Run) -> None:
+    rows = [
+        {
+            "id": f"s{number}",
+            "task": "rubric",
+            "prompt": f"Question {number}?",
+            "candidates": ["bad", "fair", "good"],
+            "values": [1, 2, 3],
+            "response": f"answer {number}",
+            "criteria": ["style", "truth"],
+        }
+        for number in range(12)
+    ]
+    options = (write_lines("s.jsonl", rows), "--model", SIMULATED, "--method", "balanced-rubric")
+    ask(run, "run", 3, *map(str, options), command="judge")
+    assert run("merge", "run").out == "run/verdicts.jsonl: 24 verdicts\n"
+    assert run("judge", *options, "--out", "whole.jsonl").code == 0
+    assert Path("run/verdicts.jsonl").read_bytes() == Path("whole.jsonl").read_bytes()
+
+
+def test_other_fitted_file_is_refused(run: Run, pairs: Path) -> None:
+    for seed in ("0", "1"):
+        model = f"{SIMULATED}?seed={seed}"
+        assert run("calibrate", "pride", pairs, "--model", model, "--out", "f.json").code == 0
+        ran = run(
+            "judge", pairs, "--model", model, "--method", "f.json", "--out", "run", "--shard", "0/2"
+        )
+        Path("f.json").unlink()
+    assert ran.code == 2
+    assert "run/shards/plan.json is of other shards: --model is" in ran.err
+    assert "; method is 'sha256:" in ran.err
+
+
+def test_partial_merge_of_verdicts_leaves_items_out(run: Run, pairs: Path) -> None:
+    options = ("pairs.jsonl", "--model", SIMULATED)
+    ask(run, "run", 2, *options, command="judge")
+    Path("run/shards/00001-of-00002.parquet").unlink()
+    ran = run("merge", "run", "--partial")
+    kept = sum(shard_of(f"q{number}", 2) == 0 for number in range(30))
+    assert (ran.code, ran.out) == (0, f"run/verdicts.jsonl: {kept} verdicts\n")
+    assert f"1 of 2 shards is missing (1): {30 - kept} verdicts left out." in ran.err
+    refused = run("merge", "run", "--partial", "--json")
+    assert refused.code == 2
+    assert "run holds verdicts, and --json prints figures." in refused.err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +13,13 @@ from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
-from unswayed.auditing.run_directory import json_text, prepare_directory, read_as, write_text
+from unswayed.auditing.run_directory import (
+    json_text,
+    prepare_directory,
+    read_as,
+    write_bytes,
+    write_text,
+)
 from unswayed.base.arguments import Settings, options_of
 from unswayed.base.counts import agrees, plural
 from unswayed.base.errors import RunDirectoryError, StoreError, UsageError
@@ -22,10 +29,11 @@ from unswayed.base.version import VERSION
 from unswayed.calls import CallPlan, RunCounts
 from unswayed.calls.questions import logprobs_note
 from unswayed.model.items import Item, ItemSet, Shard, batches_of, open_parquet
-from unswayed.store import CallStore, Totals, is_whole
+from unswayed.store import CALL, CallStore, Totals, is_whole
 
 FOLDER: Final = "shards"
 PLAN_FILE: Final = "plan.json"
+VERDICTS: Final = "verdicts.jsonl"
 HEAD: Final = b"unswayed"
 """Key of a file's head in the metadata of Parquet."""
 AT_ONCE: Final = 5_000
@@ -60,15 +68,10 @@ class ShardPlan(msgspec.Struct, frozen=True, kw_only=True):
         typed = {f"--{name.replace('_', '-')}": value for name, value in self.asked.items()}
         return fields | typed
 
-    def with_facts(self, model: str, items: ItemSet, prompt: str) -> ShardPlan:
+    def with_facts(self, model: str, data: str, fingerprint: str, prompt: str) -> ShardPlan:
         """Return the plan with what its options led to in this process."""
         return msgspec.structs.replace(
-            self,
-            version=VERSION,
-            model=model,
-            data=items.name,
-            fingerprint=items.fingerprint,
-            prompt=prompt,
+            self, version=VERSION, model=model, data=data, fingerprint=fingerprint, prompt=prompt
         )
 
     @property
@@ -86,6 +89,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     paid: Totals
     unknown_usage: int
     id: str  # of this very file
+    verdicts: str | None = None  # sum of the file of verdicts beside it
 
 
 @dataclass(frozen=True)
@@ -108,6 +112,17 @@ class ShardFolder:
         path = str(self.path(shard).absolute()).encode("utf-8", "surrogateescape")
         digest = hashlib.blake2b(path, digest_size=8).hexdigest()
         return Path(tempfile.gettempdir()) / f"unswayed-{digest}"
+
+    def open_local(self, shard: Shard) -> CallStore:
+        """Open the calls of a shard on this machine, which nobody else may read."""
+        local = self.local(shard)
+        try:
+            local.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise RunDirectoryError(
+                f"cannot make {local}: {error.strerror or error}. Set TMPDIR to a folder with room."
+            ) from None
+        return CallStore.open(local)
 
     def plan(self) -> ShardPlan:
         """Read the plan."""
@@ -139,11 +154,17 @@ class ShardFolder:
                 "first shard, or choose another --out."
             )
 
-    def write(self, shard: Shard, plan: ShardPlan, store: CallStore) -> None:
-        """Write the calls of a shard as one file, whole or not at all."""
+    def write(
+        self, shard: Shard, plan: ShardPlan, store: CallStore, verdicts: Path | None = None
+    ) -> None:
+        """Write the calls of a shard as one file, whole or not at all, and remove the local ones.
+
+        A file of `verdicts` is copied before, beside it.
+        """
         import pyarrow as pa
         import pyarrow.parquet as pq
 
+        lines = None if verdicts is None else verdicts.read_bytes()
         head = Head(
             plan=plan.digest,
             shard=shard,
@@ -151,33 +172,29 @@ class ShardFolder:
             paid=store.totals(),
             unknown_usage=sum(not call.response.usage_known for call in store.calls()),
             id=secrets.token_hex(8),
+            verdicts=None if lines is None else hashlib.sha256(lines).hexdigest(),
         )
-        schema = pa.schema(
-            [
-                ("key", pa.binary()),
-                ("made_at", pa.float64()),
-                ("request", pa.binary()),
-                ("response", pa.binary()),
-                ("truncated", pa.bool_()),
-            ],
-            metadata={HEAD: msgspec.json.encode(head)},
-        )
-        path = self.path(shard)
+        kinds = (pa.binary(), pa.float64(), pa.binary(), pa.binary(), pa.bool_())
+        schema = pa.schema(zip(CALL, kinds, strict=True), {HEAD: msgspec.json.encode(head)})
+        path, local = self.path(shard), self.local(shard)
+        if lines is not None:
+            write_bytes(self.path(shard, "jsonl"), lines)
         try:
             with (
                 whole_file(path) as file,
-                pq.ParquetWriter(file, schema, compression="zstd") as writer,
+                pq.ParquetWriter(file, schema, compression="zstd") as out,
             ):
                 for rows in store.encoded(AT_ONCE):
-                    columns = list(zip(*rows, strict=True))
-                    columns[-1] = tuple(map(bool, columns[-1]))
-                    arrays = [pa.array(c, t) for c, t in zip(columns, schema.types, strict=True)]
-                    writer.write_table(pa.table(arrays, schema=schema))
+                    *columns, truncated = zip(*rows, strict=True)
+                    cells = (*columns, map(bool, truncated))
+                    arrays = [pa.array(own, kind) for own, kind in zip(cells, kinds, strict=True)]
+                    out.write_table(pa.table(arrays, schema=schema))
         except OSError as error:
             raise RunDirectoryError(
-                f"cannot write {path}: {error.strerror or error}. The calls are kept in "
-                f"{self.local(shard)}. Free some space and run the same command again."
+                f"cannot write {path}: {error.strerror or error}. The calls are kept in {local}. Free "
+                "some space and run the same command again."
             ) from None
+        shutil.rmtree(local, ignore_errors=True)
 
     def gather(self, plan: ShardPlan, *, partial: bool) -> Gathered:
         """Put the calls of all shards into the store of the run directory; a file adds them once.
@@ -232,12 +249,21 @@ class ShardFolder:
                 for rows in _rows(path)
                 for key, _, request, response, _ in rows
             )
+            lines = self.path(shard, "jsonl").read_bytes() if head.verdicts else b""
+        except OSError as error:
+            raise RunDirectoryError(
+                f"cannot read {error.filename}: {error.strerror}. {again}"
+            ) from None
         except (KeyError, msgspec.MsgspecError):
             raise RunDirectoryError(f"{path} is not the file of a shard. {again}") from None
         except UsageError as error:
             raise RunDirectoryError(f"{error} {again}") from None
         if not whole:
             raise RunDirectoryError(f"{path} is damaged: a call is not what was written. {again}")
+        if head.verdicts and hashlib.sha256(lines).hexdigest() != head.verdicts:
+            raise RunDirectoryError(
+                f"{self.path(shard, 'jsonl')} is not what the shard wrote. {again}"
+            )
         if (head.plan, head.shard) != (plan.digest, shard):
             raise RunDirectoryError(f"{path} is of another run or another shard. {again}")
         return head
@@ -254,7 +280,7 @@ class Gathered(NamedTuple):
 
     def check(self, model: str, items: ItemSet, prompt: str, priced: CallPlan) -> None:
         """Check that what is measured is what the shards were asked, and all of it."""
-        self.folder.check(self.plan.with_facts(model, items, prompt))
+        self.folder.check(self.plan.with_facts(model, items.name, items.fingerprint, prompt))
         if priced.n_to_make and not self.missing:
             are = agrees(priced.n_to_make, "is", "are")
             raise StoreError(

@@ -18,7 +18,7 @@ from unswayed.audits import audit_data, price_calls, settled
 from unswayed.backends import BackendSettings
 from unswayed.cli.command import command_line, without_shard
 from unswayed.cli.gate import FailedShare, FailIf, Junit, RuleOption, conclude
-from unswayed.cli.merge import ask_and_merge
+from unswayed.cli.merge import ask_shards
 from unswayed.cli.options import (
     Budget,
     DryRun,
@@ -30,7 +30,7 @@ from unswayed.cli.options import (
     with_options,
 )
 from unswayed.cli.output import note, write
-from unswayed.cli.results import finish, show_price, tell_shard
+from unswayed.cli.results import finish, show_price
 from unswayed.prompts import AskOptions
 from unswayed.sharded import ShardedAudit, ask_shard
 from unswayed.sources import DataOptions
@@ -120,10 +120,7 @@ def audit(
             budget=budget and budget / (tasks.shards or 1),
             command=without_shard(command_line()),
         )
-        if tasks.shards:
-            ask = partial(ask_shard, run)
-            return ask_and_merge(ask, tasks, out, model=model, budget=run.budget, json=json)
-        return tell_shard(ask_shard(run, part))
+        return ask_shards(partial(ask_shard, run), run, tasks, part, json=json)
     result = audit_data(
         model,
         data,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import IO, Annotated, Literal
@@ -13,37 +15,41 @@ import msgspec
 import typer
 
 from unswayed.auditing.opening import recorded_calls
+from unswayed.auditing.shard_files import VERDICTS, ShardFolder
 from unswayed.backends import BackendSettings
 from unswayed.base.counts import agrees, plural
-from unswayed.base.errors import ItemError, UnswayedError, UsageError
+from unswayed.base.errors import UnswayedError, UsageError
+from unswayed.base.registry import require
 from unswayed.calls import Progress
 from unswayed.calls.judge import Judge
 from unswayed.calls.judging import JudgeFailure
-from unswayed.cli.command import command_line, with_budget
-from unswayed.cli.options import Budget, Calls, DryRun, Model, Shots, check_out, with_options
+from unswayed.cli.arrivals import arriving
+from unswayed.cli.command import command_line, with_budget, without_shard
+from unswayed.cli.merge import ask_shards
+from unswayed.cli.options import (
+    Budget,
+    Calls,
+    DryRun,
+    Model,
+    ShardOption,
+    ShardTasks,
+    Shots,
+    check_out,
+    shard_of_options,
+    with_options,
+)
 from unswayed.cli.output import aside, note, write_bytes
 from unswayed.cli.results import show_price
 from unswayed.cli.verdict_file import VerdictFile
-from unswayed.data.benchmarks import is_benchmark
 from unswayed.methods import BASE, JUDGING, Method
 from unswayed.methods.fitted_file import FittedFile, load_method
 from unswayed.model.decisions import Verdict
-from unswayed.model.items import (
-    Item,
-    by_criterion,
-    decode_item,
-    is_foreign,
-    is_parquet,
-    is_table,
-    open_text,
-)
-from unswayed.prompts import AskOptions
+from unswayed.model.items import Item, Shard, by_criterion, fingerprint
+from unswayed.prompts import AskOptions, prompt_fingerprint
+from unswayed.sharded import ShardAsked, ShardedRun
 from unswayed.sources import DataOptions, examples_of, model_for
 from unswayed.store import CallStore
-from unswayed.tiny import is_built_in
 
-CHUNK = 1 << 16
-"""Most bytes taken at once; a pipe gives what has arrived, however little."""
 Shadow = Annotated[
     float,
     typer.Option(min=0, max=1, help="Share of questions to ask again in all orders, for drift."),
@@ -66,6 +72,8 @@ def judge(
     out: Annotated[
         Path | None, typer.Option(help="Verdicts file to write [default: standard output]")
     ] = None,
+    shard: ShardOption = None,
+    tasks: ShardTasks,
     shadow: Shadow = 0.0,
     asking: AskOptions,
     shots: Shots = None,
@@ -79,12 +87,30 @@ def judge(
 
     With --out, calls are recorded and the same command resumes.
     """
+    part = shard_of_options(
+        tasks.first(shard), data, out, shadow=shadow or None, calls=calls, dry_run=dry_run or None
+    )
+    if part and out is not None:
+        run = ShardedJudge(
+            data=data,
+            model=model,
+            method=method,
+            order=order,
+            asking=asking,
+            selection=selection,
+            reach=reach,
+            directory=out,
+            shots=shots,
+            budget=budget and budget / (tasks.shards or 1),
+            command=without_shard(command_line()),
+        )
+        return ask_shards(partial(judge_shard, run), run, tasks, part)
     if out is not None:
         check_out(out, None if data == "-" else data, method)
     keeps = out is not None and (out.is_file() or not out.exists())  # no device, no pipe
     pool = calls or (out.with_name(f"{out.stem}.calls") if keeps and out is not None else None)
     held = recorded_calls(pool) if dry_run else pool
-    arrived = _items(data, selection)
+    arrived = arriving(data, selection)
     progress = None if out is None or dry_run else Progress()
     with Judge(
         model_for(model, data),
@@ -115,9 +141,8 @@ def judge(
         for line in judging.drift_report():
             note(line)
         if stream.stopped is not None and judging.counts.budget_spent:
-            again: Iterator[list[Item]] = iter(())
-            if data != "-":
-                again = _items(data, replace(selection, on_bad_item="skip"))
+            told = replace(selection, on_bad_item="skip")
+            again = iter(()) if data == "-" else arriving(data, told)
             needed = judging.budget_for(item for items in again for item in items)
             note(f"to go on: {with_budget(command_line(), needed)}")
     return 3 if stream.failed else 0
@@ -138,62 +163,61 @@ def method_of(text: str | None, order: Literal["given", "canonical"]) -> str | M
     return text
 
 
-def _items(data: str, selection: DataOptions) -> Iterator[list[Item]]:
-    """Items in lists of those that have arrived."""
-    whole = is_built_in(data) or is_benchmark(data)
-    whole = whole or is_table(data) or is_parquet(data) or selection.columns is not None
-    whole = whole or data.lower().removesuffix(".gz").endswith(".json")
-    arrived = iter(()) if whole else _lines(data)
-    first = next(arrived, [])
-    if whole or any(is_foreign(line) for _, line in first[:1]):
-        rest = chain(first, chain.from_iterable(arrived))
-        loaded = selection.load(data) if whole else selection.load_lines(rest, data)
-        for bad in loaded.bad_lines:
-            note(f"{bad} (left out)")
-        yield list(loaded)
-        return
-    some, task = False, selection.task
-    for lines in chain([first], arrived):
-        items = []
-        for number, line in lines:
-            try:
-                items.append(decode_item(line))
-            except ItemError as error:
-                if selection.on_bad_item == "stop":
-                    yield [item for item in items if task in (None, item.task)]
-                    raise ItemError(
-                        f"{data}:{number}: {error}. Fix the line, or skip invalid lines with "
-                        "--on-bad-item skip."
-                    ) from None
-                note(f"{data}:{number}: {error} (left out)")
-        some = some or bool(items)
-        yield [item for item in items if task in (None, item.task)]
-    if not some and data != "-":  # a stream may well be empty
-        raise ItemError(f"{data}: no items.")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardedJudge(ShardedRun):
+    """Arguments of a judge whose items are judged in shards."""
+
+    data: str
+    method: str | None
+    order: Literal["given", "canonical"]
 
 
-def _lines(data: str) -> Iterator[list[tuple[int, bytes]]]:
-    """Yield lists of non-empty lines with their numbers, as soon as they arrive."""
-    parts: list[bytes] = []  # of a line that is still to end
-    number = 0
-    with open_text(data) as file:
-        while True:
-            chunk: bytes = file.read1(CHUNK)  # type: ignore[attr-defined]  # BufferedReader has it
-            parts.append(chunk)
-            if chunk and b"\n" not in chunk:
-                continue
-            whole = b"".join(parts).split(b"\n")
-            parts = [whole.pop()] if chunk else []
-            lines = []
-            for line in whole:
-                number += 1
-                plain = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
-                if plain.strip():
-                    lines.append((number, plain))
-            if lines:
-                yield lines
-            if not chunk:
-                return
+def judge_shard(run: ShardedJudge, shard: Shard) -> ShardAsked:
+    """Judge the items of a shard, and write their calls and verdicts once all are judged; see `ask_shard`."""
+    require("pyarrow", extra="parquet", feature="--shard")
+    folder, method = ShardFolder(run.directory), method_of(run.method, run.order)
+    path = folder.path(shard)
+    if isinstance(method, FittedFile):
+        method = f"sha256:{hashlib.sha256(msgspec.json.encode(method)).hexdigest()}"
+    plan = run.plan("judge", shard, method=str(method))
+    if path.exists():
+        folder.check(plan)
+        return ShardAsked(path)
+    own: list[Item] = []
+    items = chain.from_iterable(arriving(run.data, run.selection))
+    whole = fingerprint(item for item in items if not shard.holds(item) or not own.append(item))
+    progress = Progress()
+    with (
+        folder.open_local(shard) as store,
+        Judge(
+            model_for(run.model, run.data),
+            method=method_of(run.method, run.order),
+            prompt=run.asking.prompts(examples_of(run.shots)),
+            reask=run.asking.reask,
+            budget=run.budget,
+            calls=store,
+            backend=run.reach,
+            progress=progress,
+        ) as judging,
+    ):
+        prompt = prompt_fingerprint(judging.prompts)
+        plan = plan.with_facts(judging.model, run.data, whole, prompt)
+        folder.settle(plan)
+        if path.exists():  # another process was faster
+            return ShardAsked(path)
+        stream, verdicts = _Stream(judging), store.path.with_name(VERDICTS)
+        try:
+            stream.write(iter([own]), verdicts, verdicts.parent)
+        finally:
+            progress.close()
+            stream.summarise()
+        if not stream.failed:
+            folder.write(shard, plan, store, verdicts)
+            return ShardAsked(path, judging.counts)
+        counts = replace(judging.counts, failed=stream.failed)
+        needed = judging.budget_for(own) if counts.budget_spent else None
+    left = f"{stream.failed:,} of {plural(len(own), 'item')} {agrees(stream.failed, 'has', 'have')} no verdict."
+    return ShardAsked(path, counts, (left,), needed)
 
 
 class _Plain:

@@ -4,7 +4,7 @@ Committed means acknowledged: a kill at any moment loses at most the batch that 
 """
 
 from unswayed.store.memory import Memory
-from unswayed.store.pool import CallStore
+from unswayed.store.pool import CALL, CallStore
 from unswayed.store.records import (
     CallFailure,
     Recorded,
@@ -20,6 +20,7 @@ Pool = CallStore | Memory
 """Where answers are looked up."""
 
 __all__ = [
+    "CALL",
     "CallFailure",
     "CallStore",
     "Memory",
