@@ -39,6 +39,7 @@ PARTS = {
     "sums": "claim_rates.sums",
     "gates": "claim_rates.gates",
     "sentences": "claim_rates.sentences",
+    "decisions": "claim_rates.decisions",
 }
 
 

@@ -112,25 +112,25 @@ def test_function_fits_a_screen(path: Path) -> None:
 
 
 BUDGETS: Final = {
-    ".": 1275,
-    "auditing": 4885,
-    "backends": 7500,
+    ".": 1287,
+    "auditing": 4881,
+    "backends": 7826,
     "base": 1085,
-    "calls": 3033,
+    "calls": 3052,
     "cli": 2905,
-    "data": 6290,
+    "data": 6274,
     "ext": 126,
     "integrations": 458,
     "methods": 5066,
-    "metrics": 4502,
+    "metrics": 4496,
     "model": 8020,
     "prompts": 1700,
     "report": 3800,
-    "serving": 1062,
+    "serving": 719,
     "store": 1305,
     "testing": 1340,
     "tiny": 1200,
-    "training": 8240,
+    "training": 8227,
 }
 """Lines of Python by room. Who raises one names, in that commit, the feature that needs it."""
 
@@ -141,15 +141,15 @@ ONCE: Final = {
     "base": 1,
     "calls": 1,
     "cli": 6,
-    "data": 22,
+    "data": 19,
     "methods": 3,
-    "metrics": 20,
+    "metrics": 18,
     "model": 11,
     "prompts": 3,
     "report": 5,
     "store": 1,
     "tiny": 1,
-    "training": 10,
+    "training": 9,
 }
 """Private functions of at most four lines that are named once, by room. These limits only fall."""
 

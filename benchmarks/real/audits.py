@@ -19,7 +19,7 @@ import gzip
 import hashlib
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +98,30 @@ def rows_of(path: Path) -> Iterator[Any]:
     yield from [json.loads(text)] if text[0] == "[" else map(json.loads, text.splitlines())
 
 
+def in_hash_order(items: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Sort items by a hash of their ids."""
+    return sorted(items, key=lambda item: hashlib.sha256(item["id"].encode()).digest())
+
+
+def audit(
+    given: argparse.Namespace,
+    model: str,
+    name: str,
+    *,
+    methods: Sequence[str] = METHODS,
+    trained: Path | None = None,
+) -> us.AuditResult:
+    """Audit a model, or its trained adapter, on its items of a set; nothing is asked twice."""
+    lora, run = ("", model) if trained is None else (f"+lora={trained}", trained.name)
+    return us.audit(
+        model=f"hf/{given.models / model}{lora}",
+        items=in_hash_order(SETS[name](given.data))[: LIMITS[model][name]],
+        methods=list(methods),
+        device="cpu",
+        out=given.runs / f"{run}-{name}",
+    )
+
+
 def percent(figure: Mapping[str, Any] | None) -> str:
     """Format a figure with its 95% interval in percent; a dash without one."""
     if figure is None or figure["value"] is None:
@@ -138,19 +162,9 @@ def main() -> None:
     tables: dict[str, Table] = {}
     for name in given.sets:
         tables[name] = Table(COLUMNS)
-        items = sorted(
-            SETS[name](given.data), key=lambda item: hashlib.sha256(item["id"].encode()).digest()
-        )
         for model, limits in LIMITS.items():
-            result = us.audit(
-                model=f"hf/{given.models / model}",
-                items=items[: limits[name]],
-                methods=METHODS,
-                device="cpu",
-                out=given.runs / f"{model}-{name}",
-            )
-            for cells in rows(result.metrics):
-                tables[name].add(model, len(items[: limits[name]]), *cells)
+            for cells in rows(audit(given, model, name).metrics):
+                tables[name].add(model, limits[name], *cells)
     if given.write:
         for name, table in tables.items():
             table.keep("real-models", name)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
+
+import msgspec
 
 from unswayed.auditing.gates import Condition, GateCheck, Rule, check, check_calls, failures
 from unswayed.auditing.planning import left_out
@@ -20,7 +23,7 @@ from unswayed.calls import Caller, Progress, RunSettings, stop_on_interrupt
 from unswayed.calls.calibration import Calibration, check_calibration, prompts_for
 from unswayed.calls.calibration import calibrate as fit
 from unswayed.methods import BASE, Method
-from unswayed.methods.fitted_file import save_method
+from unswayed.methods.fitted_file import load_method, save_method
 from unswayed.methods.names import parse_method
 from unswayed.model.decisions import Decision
 from unswayed.model.items import ItemSet
@@ -211,11 +214,21 @@ def calibrate(
         label_set=fitted.label_set,
         estimation_fingerprint=data.fingerprint,
         estimation_ids=fitted.item_ids,
+        pack=_pack(opened, path),
         diagnostics=fitted.diagnostics,
         version=VERSION,
         force=force,
     )
     return replace(fitted, warnings=(*left, *fitted.warnings))
+
+
+def _pack(backend: Backend, path: Path) -> int | msgspec.UnsetType:
+    """Return the questions in one request of a fit; those of the file before if this fit made no probe."""
+    if backend.packing is not None:
+        return int(backend.packing["pack"])
+    with suppress(UnswayedError):
+        return load_method(path, model=backend.model).pack
+    return msgspec.UNSET
 
 
 async def _fit(

@@ -191,7 +191,7 @@ def audit_calls(
                 )
                 prepare_directory(directory)
                 pool = at_end.enter_context(CallStore.open(directory))
-            audit = Audit.begin(plan, Caller(backend, pool, run_settings))
+            audit = Audit.begin(plan, Caller(backend, pool, run_settings), directory)
             changes = reread(audit.caller, plan.calls(), directory)
             priced = audit.price()
             for words in said(changes, priced, reask=settings.reask):

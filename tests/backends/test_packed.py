@@ -1,10 +1,12 @@
 """Several questions in one request: the same answers, the probe, faults and resuming."""
 
+import asyncio
 import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,12 @@ import pytest
 from decision_stub import DecisionStub, liking
 
 import unswayed as us
-from unswayed.store import CallStore
+from unswayed.backends import BackendSettings, open_backend
+from unswayed.calls import Caller, Question, RunSettings
+from unswayed.calls.calibration import prompts_for
+from unswayed.methods.names import parse_method
+from unswayed.prompts import PromptSettings
+from unswayed.store import CallStore, Memory
 
 APIS = ("systemone", "decisions")
 BOTH = pytest.mark.parametrize("api", APIS)
@@ -78,6 +85,8 @@ def test_mixed_questions_are_asked_alone(api, tmp_path: Path) -> None:
     assert packing["noise"] == 0.0
     assert any("differently" in text for text in result.run["warnings"])
     assert calls(tmp_path / "mixed") == calls(tmp_path / "single")
+    one, other = ((tmp_path / name / "answers.json").read_bytes() for name in ("mixed", "single"))
+    assert one == other
 
 
 def test_noise_of_server_does_not_count_as_mixing(tmp_path: Path) -> None:
@@ -148,6 +157,104 @@ def test_interrupted_run_resumes_without_repeated_calls(tmp_path: Path) -> None:
     assert result.metrics["calls"]["made"] == 240 - done
     left = 4 - done % 4  # questions about the state that the stop divided
     assert stub.questions - asked == 240 - done + 2 * (4 if left == 1 else left)
+
+
+class HoldingStub(DecisionStub):
+    """A stub that holds one request until it may go on."""
+
+    def __init__(self, held: int, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.held, self.is_held, self.go_on = held, threading.Event(), threading.Event()
+
+    def answer(self, api: str, body: dict[str, Any], number: int) -> tuple[int, Any]:
+        if number == self.held:
+            self.is_held.set()
+            self.go_on.wait(60)
+        return super().answer(api, body, number)
+
+
+def asked(bodies: list[dict[str, Any]]) -> set[str]:
+    """State and question of all questions in some requests."""
+    return {json.dumps([b["state"], q]) for b in bodies for q in b["questions"].values()}
+
+
+def test_kill_between_requests_repeats_no_recorded_call(tmp_path: Path) -> None:
+    data, out = tmp_path / "items.jsonl", tmp_path / "run"
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows(30)))
+    with HoldingStub(25) as stub:
+        command = [sys.executable, "-m", "unswayed", "audit", str(data), "--out", str(out)]
+        command += ["--model", "systemone/stub", "--base-url", stub.url, "--max-connections", "1"]
+        process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+        assert stub.is_held.wait(60)
+        before = asked(stub.bodies[:24])
+        end = time.monotonic() + 30
+        while len(calls(out)) < len(before) and time.monotonic() < end:
+            time.sleep(0.05)
+        process.kill()
+        process.wait()
+        stub.go_on.set()
+        assert len(calls(out)) == len(before) == 64
+        result = audit(stub, data, out, methods="direct,vote,average")
+        after = asked(stub.bodies[25:])
+    assert not before & after
+    assert len(before | after) == 120
+    assert result.metrics["calls"]["cached"] == 64
+    assert result.metrics["calls"]["made"] == 56
+
+
+@pytest.mark.parametrize(("mixes", "pack"), [(0.0, 16), (2.0, 1)])
+def test_run_and_fitted_file_keep_packing_without_new_call(
+    mixes: float, pack: int, tmp_path: Path
+) -> None:
+    file = tmp_path / "pride.json"
+    with DecisionStub(mixes=mixes) as stub:
+        runs = [audit(stub, rows(6), tmp_path / "run").run["packing"] for _ in range(2)]
+        files = []
+        for _ in range(2):
+            us.calibrate("pride", rows(20), "systemone/stub", base_url=stub.url, out=file)
+            files.append(file.read_bytes())
+        n_asked = stub.questions
+        assert (runs[0], files[0]) == (runs[1], files[1])
+        us.calibrate("pride", rows(20), "systemone/stub", base_url=stub.url, out=file)
+        assert stub.questions == n_asked
+        assert us.load_method(file).pack == runs[0]["pack"] == pack
+        us.calibrate(
+            "pride", rows(20), "systemone/stub", base_url=stub.url, out=tmp_path / "x.json", pack=1
+        )
+    assert "pack" not in json.loads((tmp_path / "x.json").read_bytes())
+
+
+def test_budget_covers_probe(tmp_path: Path) -> None:
+    table = tmp_path / "prices.toml"
+    table.write_text('as_of = "x"\n[models."systemone/stub"]\ninput = 1.0\noutput = 0.0\n')
+
+    class DearStub(DecisionStub):
+        tokens = 0
+
+        def answer(self, api: str, body: dict[str, Any], number: int) -> tuple[int, Any]:
+            status, said = super().answer(api, body, number)
+            said["usage"]["input_tokens"] = self.tokens * len(body["questions"])
+            return status, said
+
+    item = us.Item(**rows(1)[0])
+    questions = [Question(item, ask) for ask in parse_method("average").asks(4)]
+    with DearStub() as stub:
+
+        def caller(budget: float | None) -> Caller:
+            backend = open_backend(
+                "systemone/stub", BackendSettings(base_url=stub.url, prices=table)
+            )
+            prompts = prompts_for(backend, PromptSettings())
+            return Caller(backend, Memory(), RunSettings(prompts=prompts, budget_usd=budget))
+
+        most = caller(None).price(questions).most_cost_usd
+        assert most is not None
+        stub.tokens = int(1e6 * most / 12)  # of four questions, each of which may be probed
+        for share, made in ((0.99, 4), (0.2, 0), (1.0, 4)):
+            asked_before = stub.questions
+            counts = asyncio.run(caller(share * most).ask(questions))
+            assert (stub.questions - asked_before) * stub.tokens / 1e6 <= share * most
+            assert counts.made == made
 
 
 def test_judge_packs_questions_about_one_item() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import unswayed as us
 from unswayed.backends import BackendSettings, open_backend
 from unswayed.backends.typed import TEMPLATES, TypedPrompt
-from unswayed.backends.typed_dialects import distribution
+from unswayed.backends.typed_apis import distribution
 from unswayed.base.errors import UsageError
 from unswayed.model.items import Item, Message, Task, as_item
 from unswayed.model.presentation import Ask, Presentation, canonical

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 from decision_stub import DecisionStub
-from served import APIS, MODEL, body_of, client_of, decision_server, probabilities, run
+from served import APIS, MODEL, TEXTS, body_of, client_of, decision_server, probabilities, run
 
-from unswayed.backends import Backend
-from unswayed.base.errors import MethodError
+import unswayed as us
+from unswayed.backends import Backend, BackendSettings, open_backend
+from unswayed.base.errors import MethodError, UsageError
 from unswayed.calls.calibration import prompts_for
 from unswayed.methods.fitted_file import FittedFile, save_method
 from unswayed.methods.names import parse_method
@@ -101,6 +102,59 @@ def test_fitted_question_is_asked_once_and_corrected(
 
     with DecisionStub() as stub:
         run(work)
+
+
+def calibrated(folder: Path, stub: DecisionStub, api: str, labels: str) -> FittedFile:
+    """A file of `calibrate --labels`."""
+    n = len(labels.split(","))
+    items = [
+        {
+            "id": f"i{k}",
+            "task": "mcq",
+            "prompt": f"{k}?",
+            "candidates": [f"{k}.{c}" for c in range(n)],
+        }
+        for k in range(40)
+    ]
+    file = folder / "own.json"
+    us.calibrate("pride", items, f"{api}/{MODEL}", base_url=stub.url, labels=labels, out=file)
+    return us.load_method(file)
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_file_of_own_names_corrects_questions_with_these_names(api: str, tmp_path: Path) -> None:
+    """The stub prefers the name `support` wherever it stands: a fit under other names cannot know that."""
+    names = ["support", "sales", "billing"]
+
+    async def work() -> None:
+        file = calibrated(tmp_path, stub, api, ",".join(names))
+        backend = open_backend(f"{api}/{MODEL}", BackendSettings(base_url=stub.url))
+        correction = Correction(file, backend)
+        async with client_of(decision_server(stub.url, api, correction=correction)) as post:
+            found = []
+            for order in (names, names[::-1], ["sales", "support", "billing"]):
+                reply = await post(f"v1/{api}", body_of(api, order))
+                assert len(stub.bodies[-1]["questions"]) == 2
+                found.append(probabilities(api, reply.json))
+                assert list(found[-1]) == order
+            assert found[0] == found[1] == found[2]
+            raw = stub.probabilities([(name, TEXTS[name]) for name in names])
+            prior = [number.value or 0.0 for number in file.load().estimates().values()]
+            weights = [p / q for p, q in zip(raw, prior, strict=True)]
+            wanted = [weight / sum(weights) for weight in weights]
+            assert [found[0][name] for name in names] == pytest.approx(wanted, abs=1e-9)
+            await post(f"v1/{api}", body_of(api, ["support", "sales", "legal"]))
+            assert len(stub.bodies[-1]["questions"]) == 4  # other names: all orders
+
+    with DecisionStub(favoured="support", named=1.0) as stub:
+        run(work)
+
+
+def test_file_of_yes_no_questions_is_refused(tmp_path: Path) -> None:
+    with DecisionStub() as stub:
+        file = calibrated(tmp_path, stub, "systemone", "true,false")
+    with pytest.raises(UsageError, match="--polarity"):
+        Correction(file, Model(f"systemone/{MODEL}"))
 
 
 @pytest.mark.parametrize("api", APIS)

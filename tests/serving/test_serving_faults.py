@@ -276,6 +276,32 @@ def test_one_refused_order_refuses_the_question(api: str) -> None:
         run(work)
 
 
+@pytest.mark.parametrize("mean", ["arithmetic", "log"])
+def test_refused_order_leaves_other_questions(mean: Any) -> None:
+    async def answer(request: web.Request) -> web.Response:
+        said = stub.answer("decisions", await request.json(), 1)[1]
+        if len(said["answers"]) > 4:
+            said["answers"][1] = {"type": "refusal", "name": None}  # the second order of q
+        return web.json_response(said)
+
+    async def work() -> None:
+        app = web.Application()
+        app.add_routes([web.post("/v1/decisions", answer)])
+        body = body_of("decisions", ["a", "b", "c"])
+        body["questions"].append({**body["questions"][0], "name": "r"})
+        async with running(app) as url:
+            server = decision_server(f"{url}/v1", "decisions", mean=mean)
+            async with client_of(server) as post:
+                reply = await post("v1/decisions", body)
+        refused, urgent, other = reply.json["answers"]
+        assert refused == {"type": "refusal", "name": "q"}
+        assert (urgent["type"], other["type"]) == ("predicate", "choice")
+        assert sum(p["probability"] for p in other["probabilities"]) == pytest.approx(1)
+
+    with DecisionStub() as stub:
+        run(work)
+
+
 @asynccontextmanager
 async def failing_after(good: int) -> AsyncIterator[tuple[str, list[Any]]]:
     """A server whose answers after so many are 503; one that refuses every other question."""

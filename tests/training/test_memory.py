@@ -14,6 +14,7 @@ from unswayed.training.memory import (
     MEASURED,
     REMEDIES,
     Demand,
+    Pass,
     advice,
     described,
     estimate_memory,
@@ -72,12 +73,12 @@ def shape_by_name(name, **changes):
 
 def demand(shape, **changes):
     """A judge's run of 4 x (4096 + 2048) tokens on an assumed GPU, under an adapter in bfloat16."""
+    contents = {name: changes.pop(name) for name in Pass._fields if name in changes}
     usual = Demand(
         shape=shape,
         sharding=Sharding(),
-        sequences=4,
+        largest=Pass(4, 2048)._replace(**contents),
         prompt=4096,
-        response=2048,
         sampled_at_once=0,
         fused=True,
         keeps_reference=False,
@@ -332,7 +333,7 @@ def test_the_estimate_is_near_the_peak_where_nothing_is_sampled(
     model = save_larger_model(tmp_path / "model", kind)
     plan = plan_training(objective, colour_items(64), model=str(model), recipe=recipe)
     trainer = OBJECTIVES.load(objective).build(plan, tmp_path / "out")
-    assert plan.demand.sequences == 64
+    assert plan.demand.largest.sequences == 64
     estimate = estimate_memory(plan.demand)
     assert estimate.phase == "learning"
     lowest, highest = MEASURED
@@ -360,7 +361,7 @@ def test_the_base_answers_whole_on_the_first_process():
     shape = shape_by_name("Qwen3-32B", lora="{rank = 32, alpha = 64}")
     parts = Sharding(name="FSDP2", processes=8, weights=8, gradients=8, states=8)
     shared = demand(shape, sharding=parts, sequences=2, answered=1)
-    asking = dataclasses.replace(shared, asks=True)
+    asking = dataclasses.replace(shared, largest=shared.largest._replace(asks=True))
     assert estimate_memory(shared).peak < 30e9
     assert estimate_memory(asking).peak == pytest.approx(65.5e9, rel=0.01)
     assert "on the first process before training, where the base answers" in advice(asking)

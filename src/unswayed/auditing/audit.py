@@ -127,8 +127,10 @@ class Audit:
     started: float  # the same on the monotonic clock, in seconds
 
     @classmethod
-    def begin(cls, plan: AuditPlan, caller: Caller) -> Audit:
-        """Begin an audit."""
+    def begin(cls, plan: AuditPlan, caller: Caller, directory: Path | None = None) -> Audit:
+        """Begin an audit; the packing of calls that a directory holds is kept."""
+        if directory is not None and (packing := run_before(directory).packing):
+            caller.backend.packing = caller.backend.packing or packing
         return cls(
             plan=plan,
             caller=caller,

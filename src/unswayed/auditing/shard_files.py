@@ -28,7 +28,7 @@ from unswayed.base.registry import require
 from unswayed.base.version import VERSION
 from unswayed.calls import CallPlan, RunCounts
 from unswayed.calls.questions import logprobs_note
-from unswayed.model.items import Item, ItemSet, Shard, batches_of, open_parquet
+from unswayed.model.items import Item, ItemSet, Shard, batches_of, open_parquet, shard_of
 from unswayed.store import CALL, CallStore, Totals, is_whole
 
 FOLDER: Final = "shards"
@@ -47,10 +47,9 @@ class ShardPlan(msgspec.Struct, frozen=True, kw_only=True):
     kind: Literal["audit", "judge"]
     shards: int
     asked: Mapping[str, Any]  # options as they were given; defaults are left out
-    reach: Mapping[
-        str, Any
-    ] = {}  # the same of the first shard's way to its model; others may differ
-    command: str = ""  # of the first shard, without --shard and keys
+    # of the first shard; others may differ
+    reach: Mapping[str, Any] = {}  # options of the connection or device
+    command: str = ""  # without --shard and keys
     version: str = VERSION
     # what the options led to; empty until the model is open
     model: str = ""  # with revision
@@ -116,12 +115,7 @@ class ShardFolder:
     def open_local(self, shard: Shard) -> CallStore:
         """Open the calls of a shard on this machine, which nobody else may read."""
         local = self.local(shard)
-        try:
-            local.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as error:
-            raise RunDirectoryError(
-                f"cannot make {local}: {error.strerror or error}. Set TMPDIR to a folder with room."
-            ) from None
+        local.mkdir(mode=0o700, parents=True, exist_ok=True)
         return CallStore.open(local)
 
     def plan(self) -> ShardPlan:
@@ -303,7 +297,8 @@ class Gathered(NamedTuple):
     def lacking(self, items: Sequence[Item]) -> Iterator[str]:
         """Yield a sentence on the items of missing shards, if there are any."""
         if self.missing:
-            n = sum(any(shard.holds(item) for shard in self.missing) for item in items)
+            numbers, total = {shard.number for shard in self.missing}, self.plan.shards
+            n = sum(shard_of(item.asked_as, total) in numbers for item in items)
             have = agrees(n, "has", "have")
             yield f"{count_missing(self.missing)}: {n:,} of {plural(len(items), 'item')} {have} no answer."
 

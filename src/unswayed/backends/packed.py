@@ -17,7 +17,7 @@ import msgspec
 
 from unswayed.backends.client import HttpBackend
 from unswayed.backends.protocol import Answer, Backend, Outcome
-from unswayed.backends.typed_dialects import SystemOneDialect
+from unswayed.backends.typed_dialects import TypedDialect
 from unswayed.base.errors import BadResponseError, UsageError
 from unswayed.model.calls import Failure, Query, Response
 
@@ -39,10 +39,15 @@ class Packed(HttpBackend):
     """A model behind HTTP that takes several questions in one request."""
 
     writes = samples = False
-    dialect: SystemOneDialect
+    dialect: TypedDialect
     _was_probed = _is_proved = False
 
     call = Backend.call
+
+    @property
+    def probed(self) -> int:  # type: ignore[override]
+        """Number of questions that the probe will ask twice more."""
+        return 0 if self._was_probed or self.settings.pack == 1 else MOST_PROBED
 
     async def answer(self, queries: Iterable[Query]) -> AsyncGenerator[Answer, None]:
         """Answer every query once, in any order, pulling at most one query more than it sends."""
@@ -139,7 +144,7 @@ class Packed(HttpBackend):
                 break
         else:
             noise, difference = (_farthest(rounds[0], other) for other in rounds[1:])
-            self._is_proved = difference <= max(TOLERANCE, 2 * noise)
+            self._is_proved = not is_mixed(difference, noise)
             if not self._is_proved:
                 self.remarks = (*self.remarks, MIXED.format(difference))
             pack = self.settings.pack if self._is_proved else 1
@@ -152,6 +157,11 @@ class Packed(HttpBackend):
             sums = {name: sum(getattr(own, name) for own in paid) for name in names}
             answers[-1] = query, msgspec.structs.replace(last, **sums)
         return answers
+
+
+def is_mixed(difference: float, noise: float) -> bool:
+    """Return True if answers together differ by more than tolerance and twice the noise of the server."""
+    return difference > max(TOLERANCE, 2 * noise)
 
 
 def _asked(query: Query) -> Any:

@@ -79,6 +79,7 @@ class Backend:
             everybody is.
         recipe: Recipe that the prompt was taken from in place of the model's own.
         extra_body: The JSON object of the settings that goes into every request; None if it takes none.
+        probed: Number of questions that it will ask twice more before any share a request.
         packing: How questions share requests, for `run.json`; None where they do not.
         server: The address calls go to, without anything secret; None for local models.
         remarks: What was learned about it that a reader of the results should know, in sentences.
@@ -98,6 +99,7 @@ class Backend:
     own_prompt: OwnPrompt = OwnPrompt()
     recipe: str | None = None
     extra_body: str | None = None
+    probed: int = 0
     packing: Mapping[str, float] | None = None
     server: str | None = None
     remarks: tuple[str, ...] = ()

@@ -19,7 +19,8 @@ from unswayed.backends.addresses import Service
 from unswayed.backends.openai_compatible import OPENAI
 from unswayed.backends.own_prompts import OwnPrompt
 from unswayed.backends.packed import Packed
-from unswayed.backends.typed_dialects import DecisionsDialect, SystemOneDialect
+from unswayed.backends.typed_apis import Decisions, SystemOne
+from unswayed.backends.typed_dialects import TypedDialect
 from unswayed.base.errors import UsageError
 from unswayed.model.calls import Query
 from unswayed.model.items import Item, Task
@@ -81,9 +82,13 @@ class DecisionModel(Packed):
 
 def open_systemone(model: str, settings: BackendSettings) -> DecisionModel:
     """Decision models behind `/systemone`: `systemone/<model>`, with TYPESAFE_API_KEY or a base URL."""
-    return DecisionModel.open(TYPESAFE, f"systemone/{model}", SystemOneDialect(model), settings)
+    return DecisionModel.open(
+        TYPESAFE, f"systemone/{model}", TypedDialect(SystemOne(), model), settings
+    )
 
 
 def open_decisions(model: str, settings: BackendSettings) -> DecisionModel:
     """Decision models behind `/decisions`: `decisions/<model>`, with OPENAI_API_KEY or a base URL."""
-    return DecisionModel.open(OPENAI, f"decisions/{model}", DecisionsDialect(model), settings)
+    return DecisionModel.open(
+        OPENAI, f"decisions/{model}", TypedDialect(Decisions(), model), settings
+    )

@@ -60,7 +60,8 @@ class Flights:
         """Return the most USD that a call can cost, if there is a budget."""
         if self.budget_usd is None:
             return 0.0
-        return price_of(self.backend, *most_tokens(draft.request)) or 0.0
+        most = price_of(self.backend, *most_tokens(draft.request)) or 0.0
+        return 3 * most if self.backend.probed else most  # any of them may be probed
 
     def affordable(self, most: float) -> bool:
         """Return True if the budget reaches for a call that may cost so much."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -142,8 +143,8 @@ def plan_calls(
         n_to_make=len(most),
         est_input_tokens=total_in,
         est_output_tokens=total_out,
-        est_cost_usd=_total(costs),
-        most_cost_usd=_total(most),
+        est_cost_usd=_total(costs, backend.probed),
+        most_cost_usd=_total(most, backend.probed),
         n_seconds=window.n_seconds,
         n_reasks=len(reasks),
         most_reasks_usd=_total(reasks),
@@ -153,5 +154,7 @@ def plan_calls(
     )
 
 
-def _total(usd: Sequence[float | None]) -> float | None:
-    return None if None in usd else sum((price for price in usd if price is not None), start=0.0)
+def _total(usd: Sequence[float | None], probed: int = 0) -> float | None:
+    """Sum prices, and twice more those of the dearest questions, which may be probed."""
+    prices = [price for price in usd if price is not None]
+    return None if None in usd else sum(prices) + 2 * sum(heapq.nlargest(probed, prices))

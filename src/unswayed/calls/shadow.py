@@ -9,11 +9,32 @@ from unswayed.base.digests import digest
 from unswayed.base.errors import MethodError, UsageError
 from unswayed.calls import Question
 from unswayed.methods import Method
-from unswayed.methods.drift import drift
+from unswayed.methods.drift import Drift, drift
 from unswayed.methods.estimation import FEW_ITEMS
 from unswayed.methods.fitted_file import FittedFile
 from unswayed.model.decisions import Decision
 from unswayed.model.items import Item, unit_of, units_of
+
+
+class Looks:
+    """P-value of repeated tests for drift that holds at any moment.
+
+    Test number k may spend 1/(k(k + 1)) of the error, which add up to 1 (alpha spending: Lan and DeMets 1983,
+    Biometrika 70, 659). So with a judge that stays the same, the value ever falls to p with a probability of at
+    most p, even if the tests depend on each other (Johari et al. 2022, Operations Research 70, 1806).
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.p_value: float | None = None  # None before the first test
+
+    def add(self, compared: Sequence[Drift]) -> None:
+        """Take note of a test of some numbers; one without numbers spends its share as well."""
+        self.count += 1
+        tested = [number.p_value for number in compared if number.p_value is not None]
+        if tested:
+            own = min(tested) * len(tested) * self.count * (self.count + 1)
+            self.p_value = min(own, 1.0 if self.p_value is None else self.p_value)
 
 
 class Shadow:
@@ -62,13 +83,14 @@ class Shadow:
         """Number of items asked again."""
         return len(self._items)
 
-    def p_value(self) -> float | None:
-        """Return the p-value of the one test of all numbers; None without a number to test."""
-        compared = drift(
-            self._method,
-            self._method.estimation_tables(list(self._items.values()), self._decisions),
-        )
-        return min((n.p_value for n in compared if n.p_value is not None), default=None)
+    def compared(self) -> tuple[Drift, ...]:
+        """Compare the items asked again with the fitted file.
+
+        Raises:
+            MethodError: If nothing can be compared.
+        """
+        items = list(self._items.values())
+        return drift(self._method, self._method.estimation_tables(items, self._decisions))
 
     def report(self) -> list[str]:
         """Report what the judged items show about the fitted file: all its numbers are one test at 5%."""
@@ -90,7 +112,7 @@ class Shadow:
                 "Raise --shadow or judge more items."
             ]
         try:
-            compared = drift(self._method, self._method.estimation_tables(items, self._decisions))
+            compared = self.compared()
         except MethodError as error:  # the verdicts are good all the same
             return [f"drift not checked: {error}"]
         tested = [number for number in compared if number.score is not None]

@@ -184,8 +184,13 @@ def judge_shard(run: ShardedJudge, shard: Shard) -> ShardAsked:
         folder.check(plan)
         return ShardAsked(path)
     own: list[Item] = []
-    items = chain.from_iterable(arriving(run.data, run.selection))
-    whole = fingerprint(item for item in items if not shard.holds(item) or not own.append(item))
+
+    def kept() -> Iterator[Item]:
+        for item in chain.from_iterable(arriving(run.data, run.selection)):
+            own.extend([item] if shard.holds(item) else [])
+            yield item
+
+    whole = fingerprint(kept())
     progress = Progress()
     with (
         folder.open_local(shard) as store,

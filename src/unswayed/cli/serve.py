@@ -56,10 +56,10 @@ def serve(
     Clients change their base URL. Set UNSWAYED_SERVE_TOKEN to require a token.
     """
     from unswayed.backends.client import HttpBackend
+    from unswayed.backends.typed_apis import APIS
     from unswayed.serving.correction import Correction
     from unswayed.serving.proxy import DecisionServer, Serving
     from unswayed.serving.server import JudgeServer, Server, run
-    from unswayed.serving.shapes import APIS
 
     token = os.environ.get("UNSWAYED_SERVE_TOKEN", "")
     decides = f"/v1/{model.partition('/')[0]}" in APIS

@@ -43,7 +43,7 @@ class Drift:
     # the numbers together; None where the fresh value has no spread to compare with
     # (content-free questions are asked once, small groups too rarely)
     score: float | None
-    # share of such checks in which chance alone moves one of the numbers as far; None as above
+    # probability that chance alone moves this one number as far, however far; None as above
     p_value: float | None = None
 
     @property
@@ -99,7 +99,7 @@ def drift(
     return tuple(
         Drift(name, filed[name], new, None)
         if np.isnan(deviate)
-        else Drift(name, filed[name], new, float(deviate) / most, float((chance >= deviate).mean()))
+        else Drift(name, filed[name], new, float(deviate) / most, math.erfc(deviate / math.sqrt(2)))
         for name, new, deviate in zip(names, fresh, deviates, strict=True)
     )
 

@@ -43,6 +43,8 @@ class FittedFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     # one short hash per estimation item's id, to notice items that are judged by what was
     # learned from them
     estimation_marks: tuple[str, ...] = ()
+    # most questions in one request; 1 if they influence each other, left out if no probe was made
+    pack: int | msgspec.UnsetType = msgspec.UNSET
     diagnostics: Json = {}  # anything worth knowing about the fit: counts, warnings, loss
     version: str = ""  # version of the package that wrote it
 
@@ -134,6 +136,7 @@ def save_method(
     label_set: Sequence[str],
     estimation_fingerprint: str,
     estimation_ids: Iterable[str] = (),
+    pack: int | msgspec.UnsetType = msgspec.UNSET,
     diagnostics: Json | None = None,
     version: str = "",
     force: bool = False,
@@ -159,6 +162,7 @@ def save_method(
         label_set=tuple(label_set),
         estimation_fingerprint=estimation_fingerprint,
         estimation_marks=tuple(item_mark(item_id) for item_id in estimation_ids),
+        pack=pack,
         diagnostics=diagnostics or {},
         version=version,
     )

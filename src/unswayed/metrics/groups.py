@@ -51,7 +51,12 @@ def measure_groups(
     if groups.keys() == {UNGROUPED}:
         return {}, None
     if not together:
-        groups = {group: list(map(_alone, parts)) for group, parts in groups.items()}
+        groups = {
+            group: [
+                replace(part, clusters=part.clusters and part.clusters.alone()) for part in parts
+            ]
+            for group, parts in groups.items()
+        }
     metrics = load_metrics(names)
     samples = {
         group: resample(
@@ -74,13 +79,6 @@ def _share_clusters(outcomes: Outcomes) -> bool:
         return False
     pairs = set(zip(outcomes.clusters.of_item.tolist(), outcomes.groups, strict=True))
     return len(pairs) > len({cluster for cluster, _ in pairs})
-
-
-def _alone(outcomes: Outcomes) -> Outcomes:
-    """Return the outcomes of a group that shares no cluster with another."""
-    if outcomes.clusters is None:
-        return outcomes
-    return replace(outcomes, clusters=outcomes.clusters.alone())
 
 
 def _stream(seed: int, stream: int) -> int:

@@ -280,17 +280,13 @@ def markdown_rows(text: str) -> list[tuple[int, list[tuple[str, str]]]]:
         if all(re.fullmatch(r":?-+:?", cell) for cell in cells):
             header = before
             continue
-        if header and _names_terms(cells):
+        named = [bool(_meaning(cell)[1]) for cell in cells if cell]
+        if header and len(named) >= len(_TERMS) and all(named):
             header = _below(before, cells)
         elif header:
             rows.append((number, list(zip(header, cells, strict=False))))
         before = cells
     return [row for row in rows if any(_meaning(heading)[1] for heading, _ in row[1])]
-
-
-def _names_terms(cells: Sequence[str]) -> bool:
-    filled = [cell for cell in cells if cell]
-    return len(filled) >= len(_TERMS) and all(_meaning(cell)[1] for cell in filled)
 
 
 def _below(groups: Sequence[str], cells: Sequence[str]) -> list[str]:

@@ -9,18 +9,21 @@ from typing import Final
 import numpy as np
 
 from unswayed.backends import Backend
+from unswayed.backends.typed_apis import SIDES
 from unswayed.base.errors import MethodError, UsageError
 from unswayed.calls.calibration import prompts_for
 from unswayed.calls.judging import Judging
-from unswayed.calls.shadow import Shadow
+from unswayed.calls.shadow import Looks, Shadow
+from unswayed.methods.drift import Drift
 from unswayed.methods.fitted_file import FittedFile
 from unswayed.methods.protocol import learned_sizes
 from unswayed.methods.sets import canonical_ask
 from unswayed.model.decisions import Decision
 from unswayed.model.faces import named
 from unswayed.model.items import Item, Task
+from unswayed.model.permutations import Order
 from unswayed.model.presentation import Ask
-from unswayed.prompts import PromptSettings
+from unswayed.prompts import PromptSettings, label_set_of
 
 WINDOW: Final = 200
 """Questions asked again until the model is tested for drift."""
@@ -40,12 +43,18 @@ class Correction:
     """
 
     def __init__(self, file: FittedFile, backend: Backend, shadow: float = 0.0) -> None:
-        self.method = Judging.by(file, backend, prompts_for(backend, PromptSettings())).method
-        self.labels = file.label_set
+        self.labels, own = file.label_set, PromptSettings(label_set=file.label_set)
+        if {*self.labels} == SIDES:
+            raise UsageError(
+                "--method corrects choices, and this file is of yes-no questions. Use --polarity."
+            )
+        usual = label_set_of(len(self.labels), PromptSettings()) == self.labels
+        prompts = prompts_for(backend, PromptSettings() if usual else own)
+        self.method = Judging.by(file, backend, prompts).method
         self.sizes = learned_sizes(self.method)
         self.share = shadow
         self.shadow = Shadow(self.method, shadow)
-        self.p_value: float | None = None
+        self.looks = Looks()
         for n in self.sizes:
             again = self.method.estimation_asks(n) if shadow else ()
             plain = all(ask == Ask(ask.presentation) for ask in again)
@@ -54,12 +63,16 @@ class Correction:
                     f"{self.method.name} needs other calls than one order of the options. Use --orders, or pride."
                 )
 
-    def item(self, names: Sequence[str], content: str) -> Item | None:
-        """Return the item of a question with these names; None if the method does not know them."""
-        n = len(names)
-        if n not in self.sizes or tuple(names) != self.labels[:n]:
+    def order(self, names: Sequence[str]) -> Order | None:
+        """Return options with these names in the order of the file's labels; None if they are not its labels."""
+        labels = self.labels[: len(names)]
+        if len(names) not in self.sizes or sorted(names) != sorted(labels):
             return None
-        return named(Item(id="", task=Task.MCQ, prompt=content, candidates=tuple(names)))
+        return tuple(map(names.index, labels))
+
+    def item(self, content: str, n: int) -> Item:
+        """Return the item of a question with n options."""
+        return named(Item(id="", task=Task.MCQ, prompt=content, candidates=self.labels[:n]))
 
     def asks(self, item: Item) -> tuple[Ask, ...]:
         """Return the one question, and for a drawn item the questions that a fit asks."""
@@ -88,7 +101,9 @@ class Correction:
         if len(asks) > 1:
             self.shadow.add([item], decisions)
             if self.shadow.size >= WINDOW:
+                compared: tuple[Drift, ...] = ()
                 with contextlib.suppress(MethodError):  # the verdicts are good all the same
-                    self.p_value = self.shadow.p_value()
+                    compared = self.shadow.compared()
+                self.looks.add(compared)
                 self.shadow = Shadow(self.method, self.share)
         return self.method.decide(item, decisions).scores or ()

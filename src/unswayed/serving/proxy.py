@@ -7,6 +7,7 @@ import contextlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any, Final, Literal, NamedTuple
 
 import aiohttp
@@ -17,9 +18,20 @@ from yarl import URL
 
 from unswayed.backends.client import HttpBackend
 from unswayed.backends.dialect import token_count
-from unswayed.backends.packed import MOST_PROBED, TOLERANCE
+from unswayed.backends.packed import MOST_PROBED, is_mixed
 from unswayed.backends.transport import LARGEST_BODY, plain_body, proxy_for
-from unswayed.backends.typed_dialects import distribution
+from unswayed.backends.typed_apis import (
+    APIS,
+    JOINT,
+    Json,
+    ServeError,
+    SystemOne,
+    TypedQuestion,
+    distribution,
+    need,
+    parsed,
+)
+from unswayed.backends.typed_dialects import MALFORMED
 from unswayed.base.errors import UsageError
 from unswayed.methods.voting import log_mean_by_candidate, mean_by_candidate
 from unswayed.model.items import Item
@@ -27,16 +39,6 @@ from unswayed.model.permutations import Order, invert, orders, reverse
 from unswayed.model.presentation import Ask
 from unswayed.serving.correction import Correction
 from unswayed.serving.server import RelayedError, Server
-from unswayed.serving.shapes import (
-    APIS,
-    JOINT,
-    Json,
-    ServeError,
-    SystemOne,
-    TypedQuestion,
-    need,
-    parsed,
-)
 
 Orders = Literal["cyclic", "reverse", "williams", "all", "none"]
 Mean = Literal["arithmetic", "log"]
@@ -161,11 +163,11 @@ class DecisionServer(Server):
             yield
 
     def gauges(self) -> dict[str, float]:
-        """Return the spending, and the p-value of the last test for drift."""
+        """Return the spending, and the p-value of all tests for drift."""
         priced = self.backend.price(0, 0) is not None
         figures = {"spent_usd": round(self.spent, 9)} if priced else {}
-        if self.correction is not None and self.correction.p_value is not None:
-            figures["shadow_p_value"] = self.correction.p_value
+        if self.correction is not None and self.correction.looks.p_value is not None:
+            figures["shadow_p_value"] = self.correction.looks.p_value
         return figures
 
     async def decide(self, request: web.Request) -> web.Response:
@@ -186,7 +188,7 @@ class DecisionServer(Server):
             said, answers = await self.ask(client, body, sent, request)
             parts = {name: self.merged(client, name, s, answers) for name, s in spreads.items()}
             usage = said["usage"] if own else client.usage(said["usage"])
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except MALFORMED as error:
             raise ServeError(502, f"the model's answer does not follow its API: {error}") from None
         more = said if own else {"model": said.get("model")}
         return web.json_response({**more, "answers": client.collect(parts), "usage": usage})
@@ -207,13 +209,13 @@ class DecisionServer(Server):
             chosen = orders(SETS.get(name, name), n) if n > 1 else (own,)
         except UsageError as error:
             raise ServeError(400, str(error)) from None
-        spread, shown = Spread(question, first, chosen), [options[place] for place in first]
-        content = [body.get(api.state), question.raw.get("instructions"), *(o.text for o in shown)]
-        if self.correction is None or not (
-            item := self.correction.item([option.name for option in shown], json.dumps(content))
-        ):
+        spread, fitted = Spread(question, first, chosen), self.correction
+        if fitted is None or not (order := fitted.order([option.name for option in options])):
             return spread
-        return spread._replace(item=item, asks=self.correction.asks(item))
+        texts = [options[place].text for place in order]
+        content = [body.get(api.state), question.raw.get("instructions"), *texts]
+        item = fitted.item(json.dumps(content), n)
+        return spread._replace(first=order, item=item, asks=fitted.asks(item))
 
     def merged(
         self, client: SystemOne, name: str, spread: Spread, answers: Mapping[str, Json]
@@ -227,10 +229,10 @@ class DecisionServer(Server):
             return replies[0]
         said = []
         for variant, answer in zip(variants.values(), replies, strict=True):
-            probs = self.api.probabilities(variant, answer)
-            if probs is None:
+            pair = self.api.probabilities(variant, answer)
+            if pair is None:
                 return client.answer(spread.question, None, answer if own else {})
-            said.append(probs)
+            said.append(pair[0])
         self.counts["choices"] += bool(spread.orders)
         if self.correction is not None and spread.item is not None:
             fitted = self.correction.corrected(spread.item, spread.asks, said)
@@ -246,15 +248,11 @@ class DecisionServer(Server):
         """Return the first response with the usage of all, and the answers by name."""
 
         async def answered(*parts: Sequence[str]) -> tuple[Json, dict[str, Json]]:
-            told = [self.api.write(body, {k: sent[k] for k in part}, client) for part in parts]
-            raws = [json.dumps(part, allow_nan=False).encode() for part in told]
-            posts = (
-                self.post(raw, len(part), request) for raw, part in zip(raws, parts, strict=True)
-            )
+            asked = [self.api.write(body, {k: sent[k] for k in part}, client) for part in parts]
+            raws = [json.dumps(part, allow_nan=False).encode() for part in asked]
+            posts = map(self.post, raws, map(len, parts), repeat(request))
             replies = await asyncio.gather(*posts, return_exceptions=True)
-            answers: dict[str, Json] = {}
-            said: Json = {}
-            usage: Json = {}
+            answers, said, usage = dict[str, Json](), Json(), Json()
             for part, reply in zip(parts, replies, strict=True):
                 if isinstance(reply, BaseException):
                     raise reply
@@ -283,14 +281,14 @@ class DecisionServer(Server):
     def differ(self, asked: Mapping[str, TypedQuestion], *said: Mapping[str, Json]) -> bool:
         """Return True if questions get other answers together than alone, beyond the noise of asking twice."""
         alone, again, packed = (
-            [p for k in answers for p in self.api.probabilities(asked[k], answers[k]) or ()]
+            [p for k in answers for p in (self.api.probabilities(asked[k], answers[k]) or [()])[0]]
             for answers in said
         )
         noise, difference = (
             max((abs(a - b) for a, b in zip(alone, other, strict=True)), default=0.0)
             for other in (again, packed)
         )
-        return difference > max(TOLERANCE, 2 * noise)
+        return is_mixed(difference, noise)
 
     async def post(
         self, raw: bytes, questions: int, request: web.Request

@@ -18,13 +18,13 @@ from aiohttp import web
 
 from unswayed.backends.addresses import is_loopback
 from unswayed.backends.faults import server_words
+from unswayed.backends.typed_apis import APIS, Json, ServeError, need, parsed
 from unswayed.base.errors import ItemError, UnswayedError, UsageError
 from unswayed.calls.judge import Judge
 from unswayed.calls.judging import JudgeFailure
 from unswayed.model.decisions import Verdict
 from unswayed.model.faces import named
 from unswayed.model.items import Item, check_item
-from unswayed.serving.shapes import APIS, Decisions, Json, ServeError, need, parsed
 
 MOST_BYTES: Final = 4_000_000
 """Longest body of a request."""
@@ -116,7 +116,7 @@ class Server:
         self.counts["failed" if failed else "refused"] += 1
         if isinstance(error, RelayedError) and request.path == self.relays:
             return error.reply
-        body = APIS.get(request.path, ERRORS).error(error.status, str(error))
+        body = APIS.get(request.path, APIS["/v1/decisions"]).error(error.status, str(error))
         headers = dict(HEADERS.get(error.status, {}))
         if isinstance(error, RelayedError) and "Retry-After" in error.reply.headers:
             headers["Retry-After"] = error.reply.headers["Retry-After"]
@@ -136,10 +136,6 @@ class Server:
     def gauges(self) -> dict[str, float]:
         """Return further figures by name."""
         return {}
-
-
-ERRORS: Final = Decisions()
-"""Form of errors of other routes."""
 
 
 async def receive(request: web.Request) -> None:

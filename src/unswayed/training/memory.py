@@ -70,12 +70,8 @@ class Demand:
 
     shape: Architecture  # the model
     sharding: Sharding  # how processes share it
-    sequences: int  # of one backward pass
-    # prompt, response: most tokens of each
-    prompt: int
-    response: int
-    answered: int | None = None  # tokens of a sequence whose logits are computed; None for all
-    asks: bool = False  # whether the untrained model answers before training
+    largest: Pass  # its largest backward pass
+    prompt: int  # most tokens of a prompt
     sampled_at_once: int  # responses that transformers samples at once; 0 where it samples none
     fused: bool  # whether logits are computed in blocks and never held whole
     keeps_reference: bool  # whether a second model is held to measure the distance from
@@ -90,7 +86,7 @@ class Demand:
     @property
     def length(self) -> int:
         """Most tokens of a sequence."""
-        return self.prompt + self.response
+        return self.prompt + self.largest.response
 
     @property
     def vllm_sequences(self) -> int:
@@ -121,14 +117,13 @@ def demand_of(
     device, rollout, run = device_of(recipe), recipe.rollout, recipe.run
     responses = recipe.optimiser.items_per_step * groups.n_presentations * rollout.samples
     share = -(-responses // sharding.processes)
+    if sampled:
+        largest = largest._replace(sequences=min(largest.sequences, share))
     return Demand(
         shape=shape,
         sharding=sharding,
-        sequences=min(largest.sequences, share) if sampled else largest.sequences,
+        largest=largest,
         prompt=groups.counts.longest_prompt,
-        response=largest.response,
-        answered=largest.answered,
-        asks=largest.asks,
         sampled_at_once=share if sampled and rollout.engine == "transformers" else 0,
         fused=sampled and bool(find_spec("trl") and find_spec("trl.kernels")),
         keeps_reference=sampled and recipe.lora is None and recipe.optimiser.beta > 0,
@@ -175,8 +170,8 @@ def phases_of(demand: Demand) -> dict[str, dict[str, int]]:
         },
         # the untrained model whole, on the first process, with nothing of the run loaded yet
         "asking": {
-            "asking": demand.asks
-            * (computed * shape.parameters + 4 * demand.sequences * shape.vocabulary)
+            "asking": demand.largest.asks
+            * (computed * shape.parameters + 4 * demand.largest.sequences * shape.vocabulary)
         },
     }
 
@@ -198,7 +193,7 @@ def described(demand: Demand) -> dict[str, Any]:
         "trained_parameters": shape.trained,
         "processes": sharding.processes,
         "sharding": sharding.name,
-        "sequences": demand.sequences,
+        "sequences": demand.largest.sequences,
         "tokens_of_a_sequence": demand.length,
         "device_gb": _gb(demand.device.size),
         "phase": estimate.phase,
@@ -240,12 +235,13 @@ def _activations(demand: Demand) -> int:
     input, and one keeps the rest.
     """
     shape, computed = demand.shape, demand.computed
-    tokens = demand.sequences * demand.length
+    sequences = demand.largest.sequences
+    tokens = sequences * demand.length
     queries, keys = shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
     inputs = 2 * shape.hidden + shape.intermediate
     if shape.adapter:  # frozen layers keep nothing; adapters copy what is not in their precision
         inputs = shape.adapted if computed < 4 else min(inputs, shape.adapted)
-    layer = computed * demand.sequences * demand.length**2 + tokens * (
+    layer = computed * sequences * demand.length**2 + tokens * (
         (4 if shape.adapter else 4 + demand.loaded) * shape.normed
         + computed * (inputs + 3 * shape.intermediate + 2 * queries + 2 * max(queries, keys))
     )
@@ -257,11 +253,11 @@ def _activations(demand: Demand) -> int:
 
 def _logits(demand: Demand) -> int:
     """Count the bytes of logits: a block where trl fuses the output layer, else those of all answered tokens."""
+    largest = demand.largest
     if not demand.fused:
-        answered = demand.length if demand.answered is None else demand.answered
-        tokens = demand.sequences * answered
+        tokens = largest.sequences * (largest.answered or demand.length)
         return tokens * demand.shape.vocabulary * (demand.computed + 3 * 4)
-    scored = demand.sequences * demand.response
+    scored = largest.sequences * largest.response
     block = demand.computed * min(scored, TILE_TOKENS) * TILE_VOCABULARY
     return block + 4 * scored * demand.shape.hidden
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from unswayed.model.calls import Response
-from unswayed.model.decisions import Decision, Evidence
+from unswayed.model.decisions import Evidence
 from unswayed.model.items import Item, Task
 from unswayed.model.parsing import LABEL
 from unswayed.model.parsing.labels import parse_label
 from unswayed.model.presentation import Ask, canonical
-from unswayed.model.tasks import TaskSpec, task_of
+from unswayed.model.tasks import task_of
 from unswayed.training.recipe_parts import PromptTable
 
 
@@ -35,7 +35,11 @@ def reader(prompt: PromptTable, *, answer_only: bool, task: Task = Task.PAIRWISE
     spec = task_of(task)
 
     def read_reply(text: str, symbols: Sequence[str]) -> Reading:
-        decision = _decision(spec, text, symbols)
+        n = len(symbols)
+        item = Item(id="response", task=task, prompt="", candidates=("",) * n)
+        decision = spec.reply.read(
+            item, Ask(canonical(n)), symbols, Response(text=text), model="", answer_only=False
+        )
         label = decision.choice if isinstance(decision.choice, int) else None
         reasoning = text.partition(prompt.think_tags[1])[0] if prompt.think_tags[1] in text else ""
         complete = label is not None
@@ -59,13 +63,6 @@ def reader(prompt: PromptTable, *, answer_only: bool, task: Task = Task.PAIRWISE
         return Reading(label, well_formed, len(reasoning))
 
     return read_answer if answer_only else read_reasoning
-
-
-def _decision(task: TaskSpec, text: str, symbols: Sequence[str]) -> Decision:
-    n = len(symbols)
-    item = Item(id="response", task=Task(task.name), prompt="", candidates=("",) * n)
-    response = Response(text=text)
-    return task.reply.read(item, Ask(canonical(n)), symbols, response, model="", answer_only=False)
 
 
 def _label(text: str, symbols: Sequence[str]) -> int | None:

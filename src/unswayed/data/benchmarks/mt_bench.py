@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 
 from unswayed.data.benchmarks.benchmark import Benchmark, Place
-from unswayed.model.items import BadFieldError, Gold, Item, Message, Text
+from unswayed.model.items import BadFieldError, Item, Message, Text
 
 CATEGORIES: Final = (
     "writing",
@@ -52,11 +52,12 @@ def _items(votes: Sequence[_Vote], place: Place) -> Iterator[Item]:
     counts = Counter(_winner(vote) for vote in votes)
     spoken = {first.model_a: first.conversation_a, first.model_b: first.conversation_b}
     own, other = (spoken[model] for model in models)
+    majority = (place for place, model in enumerate(models) if 2 * counts[model] > counts.total())
     yield Item(
         id=f"{first.question_id};{first.turn};{';'.join(models)}",
         prompt=_question(own),
         candidates=(_answer(own, first.turn), _answer(other, first.turn)),
-        gold=_majority(counts, models),
+        gold=next(majority, "tie"),
         group=category(first.question_id),
         meta={
             "question_id": first.question_id,
@@ -73,14 +74,6 @@ def _winner(vote: _Vote) -> str:
     if vote.winner not in ("model_a", "model_b"):
         raise BadFieldError("winner", f"{vote.winner!r} is not model_a, model_b or tie")
     return vote.model_a if vote.winner == "model_a" else vote.model_b
-
-
-def _majority(counts: Counter[str], models: Sequence[str]) -> Gold:
-    """Return the choice of more than half of the votes; a tie where none has more than half."""
-    for candidate, model in enumerate(models):
-        if 2 * counts[model] > counts.total():
-            return candidate
-    return "tie"
 
 
 def _question(conversation: Sequence[Message]) -> str:

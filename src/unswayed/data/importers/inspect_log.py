@@ -144,7 +144,9 @@ def _choice_of(sample: _Sample, scores: Mapping[str, _Score]) -> ReadRecord:
         gold=tuple(right) if len(right) > 1 else right[0] if right else None,
         permutable=True if mark is None else mark.permutable,
     )
-    scorer, answer = _answer(scores)
+    answers = {name: s.answer for name, s in scores.items() if isinstance(s.answer, str)}
+    scorer = _SCORER if _SCORER in scores else next(iter(answers), next(iter(scores)))
+    answer = answers.get(scorer, "")
     completions = sample.output.choices if sample.output else []
     call = decision(
         item,
@@ -177,13 +179,6 @@ def _order(sample: _Sample, mark: Mark | None) -> Order | None:
     if sorted(sample.base) != sorted(shown):
         raise BadFieldError("choices", "are other options than in the log read before")
     return tuple(sample.base.index(text) for text in shown)
-
-
-def _answer(scores: Mapping[str, _Score]) -> tuple[str, str]:
-    """Return the scorer whose answer is read, and the answer; without a text the answer is empty."""
-    answers = {name: s.answer for name, s in scores.items() if isinstance(s.answer, str)}
-    name = _SCORER if _SCORER in scores else next(iter(answers), next(iter(scores)))
-    return name, answers.get(name, "")
 
 
 def _letter(answer: str, order: Order) -> Choice:

@@ -94,7 +94,8 @@ def _read(line: _Line, source: Source) -> ReadRecord:
         if setting.endswith(end) or (end == "noid" and question.losses is not None):
             return ReadRecord(item, (), left_out=reason)
     field, rows = _rows(question)
-    model = _model(source.file)
+    runs = (_RUN.fullmatch(part) for part in PurePath(source.file).parts)
+    model = next((run[1] for run in runs if run), None)
     if rows is None:
         letter = (question.sampled or "").strip()[:1]
         own = labels.index(letter) if letter in labels else None
@@ -161,11 +162,6 @@ def _gold(ideal: str | None, labels: tuple[str, ...]) -> int | None:
     if ideal not in labels:
         raise BadFieldError("data.ideal", f"{ideal!r} is not one of {', '.join(labels)}")
     return labels.index(ideal)
-
-
-def _model(file: str) -> str | None:
-    names = (match[1] for part in PurePath(file).parts if (match := _RUN.fullmatch(part)))
-    return next(names, None)
 
 
 def _detects(record: Record) -> bool:

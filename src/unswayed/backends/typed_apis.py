@@ -1,4 +1,4 @@
-"""The two APIs of decision models: read and write their questions and answers."""
+"""The two APIs of decision models, `POST systemone` and `POST decisions`: their questions and answers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from unswayed.backends.typed_dialects import distribution
+from unswayed.backends.function import LEAST
 from unswayed.base.digests import digest
 from unswayed.base.errors import UnswayedError
 from unswayed.model.permutations import Order
@@ -20,6 +20,10 @@ SIDES: Final = {"true", "false"}
 """Names of the described sides of a yes-no question."""
 EQUAL: Final = 1e-12
 """Mean probabilities closer than this are equal."""
+HALF_STEP: Final = 0.005
+"""Probability in place of 0 where the server rounds to two decimals."""
+SLACK: Final = 1e-6
+"""Excess below 0 or above 1 that the arithmetic of a server explains."""
 
 
 class ServeError(UnswayedError):
@@ -40,7 +44,7 @@ class TypedOption(NamedTuple):
     @property
     def name(self) -> str:
         """The value as a name in System One."""
-        return str(self.value).lower() if isinstance(self.value, bool) else str(self.value)
+        return name_of(self.value)
 
 
 class TypedQuestion(NamedTuple):
@@ -61,6 +65,11 @@ class TypedQuestion(NamedTuple):
                 entry = {**entry, "value": value}
             options[place] = TypedOption(value, options[place].text, entry)
         return self._replace(options=tuple(options))
+
+
+def name_of(value: str | bool | int) -> str:
+    """Return a value as a name in System One."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def need(valid: object, status: int, words: str) -> None:
@@ -97,6 +106,22 @@ def parsed(raw: bytes) -> Any:
         raise ValueError("nested too deeply") from None
 
 
+def distribution(values: Sequence[Any]) -> tuple[list[float], bool]:
+    """Return probabilities above 0 that sum to 1; True with them if they are rounded to two decimals.
+
+    Raises:
+        ValueError: If they are none, or their sum is further from 1 than rounding explains.
+    """
+    inside = all(type(p) in (int, float) and -SLACK <= p <= 1 + SLACK for p in values)
+    if not inside or abs(math.fsum(values) - 1) > 0.01 * len(values) + 0.001:
+        raise ValueError(f"{values} is not a distribution")
+    probs = [max(float(p), 0.0) for p in values]
+    rounded = all(abs(100 * p - round(100 * p)) < 1e-6 for p in probs)
+    probs = [p or (HALF_STEP if rounded else LEAST) for p in probs]
+    total = math.fsum(probs)
+    return [p / total for p in probs], rounded
+
+
 def figures(question: TypedQuestion, probs: Sequence[float]) -> Json:
     """Return choice or score, and confidence as System One defines it.
 
@@ -116,11 +141,15 @@ def figures(question: TypedQuestion, probs: Sequence[float]) -> Json:
     return {"type": question.kind, **named, "confidence": max(0.0, sure)}
 
 
+SHARED: Final = frozenset({"model", "questions"})
+"""Fields of both APIs."""
+
+
 class SystemOne:
     """`POST /v1/systemone`: questions and answers by name."""
 
     path, state, binary, invalid = "systemone", "state", "noul", 422
-    fields = frozenset({"model", "state", "questions"})
+    fields = SHARED | {"state"}
 
     def body(self, raw: bytes, model: str) -> Json:
         """Return the body of a request to a model; an empty name accepts any."""
@@ -152,6 +181,17 @@ class SystemOne:
             criteria = {}
         options = ((value, text, text) for value, text in (criteria or {}).items())
         return TypedQuestion(self, kind, tuple(TypedOption(*option) for option in options), raw)
+
+    def asked(
+        self, name: str, kind: str, ask: str, options: Sequence[tuple[str, str]]
+    ) -> TypedQuestion:
+        """Return a question about options, each with its label and text; `true` and `false` are a yes-no question."""
+        criteria: Any = dict(options)
+        if kind == "score":
+            criteria = [text for _, text in options]
+        elif criteria.keys() == SIDES:
+            kind, criteria = "noul", {side: criteria[side] for side in ("true", "false")}
+        return self._question({"type": kind, "instructions": ask, "criteria": criteria})
 
     def write(self, body: Json, asked: Mapping[str, TypedQuestion], client: SystemOne) -> Json:
         """Return the body of a request with these questions, from a body of the client's API."""
@@ -191,29 +231,42 @@ class SystemOne:
 
     def answers(self, said: Json, names: Sequence[str]) -> list[Json]:
         """Return the answers of a response in the order of the questions."""
-        if said["answers"].keys() != set(names):
-            raise ValueError("it answers other questions than asked")
-        return [said["answers"][name] for name in names]
+        if len(said["answers"]) != len(names):
+            raise ValueError(f"{len(said['answers'])} answers to {len(names)} questions")
+        return [self.one(said["answers"], name, place) for place, name in enumerate(names)]
 
-    def probabilities(self, question: TypedQuestion, answer: Json) -> list[float] | None:
-        """Return the probability of each option of a question as asked; None for a refusal."""
+    def one(self, answers: Any, name: str, place: int) -> Json:
+        """Return the answer to a question, which is found by its name in an object, by its place in a list."""
+        return dict(answers[place if isinstance(answers, list) else name])
+
+    def probabilities(
+        self, question: TypedQuestion, answer: Json
+    ) -> tuple[list[float], bool] | None:
+        """Return the probability of each option of a question as asked; None for a refusal.
+
+        The second value tells whether they are rounded to two decimals.
+
+        Raises:
+            ValueError, KeyError, TypeError, AttributeError: If it is no distribution over the options.
+        """
         if answer["type"] == "refusal":
             return None
         if question.kind == "noul":
             yes = answer["noul" if self.binary == "noul" else "probability"]
-            return distribution([yes, 1 - yes])[0]
-        rows = answer["probabilities"]
-        listed = isinstance(rows, list)
-        values = {self.key(p["value"]): p["probability"] for p in rows} if listed else dict(rows)
-        scale = question.kind == "score"
-        names = [self.key(p if scale else o.value) for p, o in enumerate(question.options)]
-        if values.keys() != set(names):
-            raise ValueError("it answers other options than asked")
-        return distribution([values[name] for name in names])[0]
+            return distribution([yes, 1 - yes])
+        scale = question.kind == "score"  # its answer names levels by place
+        rows, key = answer["probabilities"], str if scale else self.key
+        if isinstance(rows, dict):
+            rows = [{"value": value, "probability": p} for value, p in rows.items()]
+        values = {key(row["value"]): row["probability"] for row in rows}
+        names = [key(place if scale else o.value) for place, o in enumerate(question.options)]
+        if values.keys() != set(names) or len(values) < len(rows):
+            raise ValueError(f"options {sorted(values)}, asked were {sorted(names)}")
+        return distribution([values[name] for name in names])
 
     def key(self, value: str | bool | int) -> str:
-        """Return the key of an option or a level among the probabilities of an answer."""
-        return str(value)
+        """Return the key of an option among the probabilities of an answer, which also sorts the options."""
+        return name_of(value)
 
     def answer(self, question: TypedQuestion, probs: Sequence[float] | None, raw: Json) -> Json:
         """Return an answer with these probabilities, or the refusal, with the other fields of `raw`."""
@@ -226,7 +279,7 @@ class SystemOne:
         if question.kind == "score":
             reply["legend"] = {option.name: option.text for option in question.options}
         else:
-            reply["choice"] = TypedOption(reply["choice"], None, None).name
+            reply["choice"] = name_of(reply["choice"])
         named = {o.name: p for o, p in zip(question.options, probs, strict=True)}
         return {**reply, "probabilities": named}
 
@@ -249,10 +302,7 @@ class Decisions(SystemOne):
     """`POST /v1/decisions`, OpenAI's form: questions and answers by place."""
 
     path, state, binary, invalid = "decisions", "input", "predicate", 400
-    fields = frozenset({"model", "input", "questions", "safety_identifier"}) | {
-        "prompt_cache_key",
-        "prompt_cache_options",
-    }
+    fields = SHARED | {"input", "safety_identifier", "prompt_cache_key", "prompt_cache_options"}
 
     def read(self, body: Json) -> dict[str, TypedQuestion]:
         """Return the questions of a request."""
@@ -271,6 +321,14 @@ class Decisions(SystemOne):
             values = {json.dumps(option.value) for option in options}
             need(len(values) == len(options), self.invalid, f"{field}: a value occurs twice")
         return TypedQuestion(self, "noul" if kind == "predicate" else kind, options, raw)
+
+    def asked(
+        self, name: str, kind: str, ask: str, options: Sequence[tuple[str, str]]
+    ) -> TypedQuestion:
+        """Return a question about options, each with its label and text."""
+        own = "label" if kind == "score" else "value"
+        rows = [{own: label, "description": text} for label, text in options]
+        return self._question({"name": name, "type": kind, "instructions": ask, LISTS[kind]: rows})
 
     def _option(self, kind: str, place: int, row: Json) -> TypedOption:
         name, text = row.get("value" if kind == "choice" else "label"), row.get("description")
@@ -305,12 +363,6 @@ class Decisions(SystemOne):
         """Return questions or answers as a body holds them."""
         return list(parts.values())
 
-    def answers(self, said: Json, names: Sequence[str]) -> list[Json]:
-        """Return the answers of a response."""
-        if len(said["answers"]) != len(names):
-            raise ValueError(f"{len(said['answers'])} answers to {len(names)} questions")
-        return list(said["answers"])
-
     def key(self, value: str | bool | int) -> str:
         """Return the key of an option or a level: `true` and `"true"` are two."""
         return json.dumps(value)
@@ -322,24 +374,19 @@ class Decisions(SystemOne):
             return {**reply, "type": "refusal"}
         if question.kind == "noul":
             return {**reply, "type": "predicate", "probability": probs[0]}
-        named = [
-            {"label": o.entry["label"]} if question.kind == "score" else {}
-            for o in question.options
-        ]
-        rows = zip(question.options, probs, named, strict=True)
-        ranked = [{"value": option.value, "probability": p} | name for option, p, name in rows]
+        rows = zip(question.options, probs, strict=True)
+        ranked: list[Json] = [{"value": option.value, "probability": p} for option, p in rows]
+        if question.kind == "score":
+            for row, option in zip(ranked, question.options, strict=True):
+                row["label"] = option.entry["label"]
         return {**reply, **figures(question, probs), "probabilities": ranked}
 
     def usage(self, tokens: Json) -> Json:
         """Return the token counts of the other API in this one's form."""
-        read, wrote = tokens.get("input_tokens", 0), tokens.get("output_tokens", 0)
-        return {
-            "input_tokens": read,
-            "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
-            "output_tokens": wrote,
-            "output_tokens_details": {"reasoning_tokens": 0},
-            "total_tokens": read + wrote,
-        }
+        totals = super().usage(tokens)
+        more = {"input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0}}
+        more["output_tokens_details"] = {"reasoning_tokens": 0}
+        return {**totals, **more, "total_tokens": sum(totals.values())}
 
     def error(self, status: int, words: str) -> Json:
         """Return the body of an error."""
