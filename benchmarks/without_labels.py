@@ -1,7 +1,8 @@
 """Compare training without gold with PA-GRPO on clean gold: the tiny judge, fresh items.
 
-    python benchmarks/without_labels.py [--seeds 3] [--steps 100] [--arms distill pa-grpo]
+    python benchmarks/without_labels.py [--seeds 3] [--steps 100] [--arms distill pa-grpo] [--write]
 
+First come the figures of the untrained judge with methods that correct it; `--write` keeps them for a page.
 Every arm is trained on the same inconsistent items (`unswayed filter tiny-judge-train`); `distill` is
 given none of their gold. Each result is audited on the items of `tiny-judge` under all three protocols.
 Printed are means over training seeds on one base, in per cent: consistency under each protocol and its mean
@@ -16,7 +17,7 @@ import os
 import statistics
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -25,6 +26,7 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 import msgspec
 import torch
 
+from evidence_table import Table, add_write
 from unswayed.api import audit
 from unswayed.backends import BackendSettings, open_backend
 from unswayed.base.sync import run_sync
@@ -41,6 +43,7 @@ from unswayed.training.table import OBJECTIVES
 PROTOCOLS = ("coupled", "label", "order")
 ARMS = ("distill", "pa-grpo")
 BASE = "tiny/judge"
+METHODS = ("direct", "canonical", "pride:prior=group", "average")
 
 Figures = dict[str, float]
 
@@ -50,10 +53,18 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--items", type=int, default=1000, help="items of an audit")
-    parser.add_argument("--arms", nargs="+", default=list(ARMS), metavar="OBJECTIVE")
+    add_write(parser, "beyond")
+    parser.add_argument("--arms", nargs="*", default=list(ARMS), metavar="OBJECTIVE")
     given = parser.parse_args()
     torch.set_num_threads(1)
     evaluation = load_data("tiny-judge", limit=given.items)
+    table = Table(("untrained judge", "calls", "Acc", "Con", "CA"))
+    for row in corrected(evaluation):
+        table.add(*row)
+    if given.write:
+        table.keep("beyond", "untrained")
+    if not given.arms:
+        return
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         items = inconsistent(load_data("tiny-judge-train"), folder / "filter")
@@ -69,6 +80,19 @@ def main() -> None:
     for arm, figures in rows.items():
         cells = [shown([row[name] for row in figures if name in row]) for name in names]
         print(f"| {arm} | {' | '.join(cells)} |")
+
+
+def corrected(items: ItemSet) -> Iterator[list[str]]:
+    """Rows of the untrained judge under methods that need no training, in per cent."""
+    by_method = audit(BASE, items, methods=METHODS, resamples=100).metrics["methods"]
+    for name in METHODS:
+        own = by_method[name]
+        shares = (own[key]["value"] for key in ("accuracy", "consistency", "consistent_accuracy"))
+        yield [
+            f"`{name}`",
+            f"{own['calls_per_item_amortised']:.1f}",
+            *(f"{100 * v:.1f}" for v in shares),
+        ]
 
 
 def inconsistent(items: ItemSet, directory: Path) -> tuple[Item, ...]:

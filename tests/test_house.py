@@ -47,8 +47,8 @@ OTHER_THINGS: Final = {
     ("auditing/export.py", "label_mass"): "a column of exported decisions",
     ("metrics/metric.py", "label_mass"): "the same array, which a metric needs",
     ("calls/calibration.py", "label_mass"): "a key of the file that `calibrate` writes",
-    ("training/scoring.py", "accuracy"): "a part of a reward, a field of `Rewards`",
-    ("training/scoring.py", "consistency"): "a part of a reward, a field of `Rewards`",
+    ("training/rewards/score.py", "accuracy"): "a part of a reward, a field of `Rewards`",
+    ("training/rewards/score.py", "consistency"): "a part of a reward, a field of `Rewards`",
 }
 """Words that are names of methods or metrics and mean something else in this file or room."""
 
@@ -115,10 +115,10 @@ BUDGETS: Final = {
     ".": 1287,
     "auditing": 4881,
     "backends": 7826,
-    "base": 1085,
+    "base": 1110,
     "calls": 3052,
-    "cli": 2905,
-    "data": 6274,
+    "cli": 2945,
+    "data": 6290,
     "ext": 126,
     "integrations": 458,
     "methods": 5066,
@@ -130,7 +130,7 @@ BUDGETS: Final = {
     "store": 1305,
     "testing": 1340,
     "tiny": 1200,
-    "training": 8227,
+    "training": 8535,
 }
 """Lines of Python by room. Who raises one names, in that commit, the feature that needs it."""
 

@@ -4,15 +4,19 @@ import json
 import warnings
 from pathlib import Path
 
+import msgspec
 import pytest
 from small_models import colour_items, small_recipe, trained
 
+from unswayed.base.errors import ItemError, UsageError
 from unswayed.model.decisions import Decision
-from unswayed.model.items import Item, Task
+from unswayed.model.items import Item, Task, encode_item, fingerprint
 from unswayed.training import trl_engine
 from unswayed.training.held_out import Figure, checked_items, figures, figures_of, look_filtered
 from unswayed.training.planning import plan_training
 from unswayed.training.progress import TrainingWarning
+from unswayed.training.provenance import differing_fields
+from unswayed.training.run import train
 from unswayed.training.run_folder import RunFolder
 
 LORA = {"lora": "{rank = 4, alpha = 8, dropout = 0.1}"}
@@ -52,6 +56,58 @@ def test_figures_of_held_out_items_are_those_of_an_audit() -> None:
 def test_a_figure_is_read_with_its_interval():
     assert str(Figure("accuracy", 0.5, 0.25, 0.75)) == "0.500 (0.250 to 0.750)"
     assert str(Figure("accuracy", 0.5, None, None)) == "0.500"
+
+
+# --- an evaluation set ------------------------------------------------------------------------
+
+
+def evaluation_file(folder, items):
+    file = folder / "evaluation.jsonl"
+    file.write_bytes(b"\n".join(map(encode_item, items)))
+    return str(file)
+
+
+def test_evaluation_set_is_followed_and_never_trained_on(word_model, tmp_path):
+    items, fresh = colour_items(6), colour_items(3, n=2, seed=5)
+    fresh = [msgspec.structs.replace(item, id=f"fresh {item.id}") for item in fresh]
+    file = evaluation_file(tmp_path, fresh)
+    how = {"run_check_every": "1", "optimiser_steps": "2"}
+    runs = {}
+    for name, changes in {"without": {}, "with": {"data_evaluation": file}}.items():
+        recipe = small_recipe(**how, **changes)
+        plan = plan_training("sft", items, model=str(word_model), recipe=recipe)
+        runs[name] = plan, train(plan, tmp_path / name)
+    (plain, _), (plan, result) = runs["without"], runs["with"]
+    assert [item.id for item in plan.groups.held_out] == [item.id for item in fresh]
+    assert plan.groups.rows == plain.groups.rows
+    (asked,) = checked_items(plan)
+    assert asked in plan.groups.held_out
+    assert (result.before["held_out/items"], result.after["held_out/items"]) == (1, 1)
+    weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in runs]
+    assert weights[0] == weights[1]
+    assert plan.record["data"]["evaluation"] == fingerprint(fresh)
+    assert file not in json.dumps(plan.record)
+    assert differing_fields(plan.record, plain.record) == {}
+    card = (tmp_path / "with" / "README.md").read_text()
+    assert f"an evaluation set with the fingerprint `{fingerprint(fresh)}`" in card
+
+
+def test_evaluation_items_among_trained_ones_are_counted(word_model, tmp_path):
+    items = colour_items(6)
+    again = msgspec.structs.replace(items[2], id="other", candidates=items[2].candidates[::-1])
+    file = evaluation_file(tmp_path, [again, *colour_items(1, seed=9)])
+    recipe = small_recipe(data_evaluation=file)
+    with pytest.raises(ItemError, match="1 of 2 items is also trained on, such as other"):
+        plan_training("sft", items, model=str(word_model), recipe=recipe)
+
+
+def test_evaluation_set_needs_items_and_no_held_out_ones(word_model, tmp_path):
+    with pytest.raises(UsageError, match=r"does not work with data\.held_out 2"):
+        small_recipe(data_evaluation="other.jsonl", data_held_out="2")
+    fixed = [msgspec.structs.replace(item, permutable=False) for item in colour_items(2, seed=9)]
+    recipe = small_recipe(data_evaluation=evaluation_file(tmp_path, fixed))
+    with pytest.raises(ItemError, match=r"no item of data\.evaluation can be followed: 0 may"):
+        plan_training("sft", colour_items(6), model=str(word_model), recipe=recipe)
 
 
 # --- what a check may cost --------------------------------------------------------------------

@@ -41,7 +41,6 @@ def train(plugin, objective, *options):
 
 def test_help_and_errors_name_them(plugin):
     shown = unswayed(plugin, "train", "--help").out
-    assert "|unanimous>" in "".join(shown.split())
     assert "<distill|grpo|pa-grpo|pif|rl|rl-exact|sft|symbol-only>" in shown
     wrong = unswayed(
         plugin, "train", "rl", "tiny-judge-train", "--recipe", "tiny-judge", "--out", "unused",

@@ -57,7 +57,7 @@ def load_model(folder: ModelFolder, settings: BackendSettings, *, name: str) -> 
     remarks: tuple[str, ...] = ()
     if model.device.type == "cpu":
         remarks = _set_threads(settings, model.num_parameters(), name=name)
-    pad = _pad(tokenizer, model)
+    pad = pad_of(tokenizer, model)
     scorer = LabelScorer(model, pad=pad)
     plan = LocalPlan.of(
         model,
@@ -127,7 +127,7 @@ def load_tokenizer(
     return tokenizer
 
 
-def _pad(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> int:
+def pad_of(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> int:
     """Return an id that the model has; it is never attended to, so any will do."""
     import torch
 

@@ -344,7 +344,7 @@ def _room_for(adapter: Path) -> int:
     if room is None:
         raise UsageError(
             f"{adapter}: an adapter of rank {largest}; vLLM takes ranks up to {RANKS[-1]}. Merge it "
-            "into its model, or use hf/."
+            "into its model (unswayed train merge), or use hf/."
         )
     return room
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 import difflib
 import functools
 import importlib
+import importlib.util
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from unswayed.base.errors import (
@@ -45,13 +47,17 @@ class RegistrationWarning(UserWarning):
 class Registry(Generic[T]):
     """A lazy table of one kind of extension; iterating gives the names that can be loaded.
 
-    `like` is what an entry is an instance or a subclass of, as `"module:Class"`; "" for a callable.
+    `like` is what an entry is an instance or a subclass of, as `"module:Class"`; "" for a callable. With
+    `files`, `FILE.py:NAME` names an object of a file.
     """
 
-    def __init__(self, kind: str, table: Mapping[str, str], *, like: str | None = None) -> None:
+    def __init__(
+        self, kind: str, table: Mapping[str, str], *, like: str | None = None, files: bool = False
+    ) -> None:
         self.kind = kind
         self._table = dict(table)
         self._like = like
+        self._files = files
         self._loaded: dict[str, T] = {}
 
     @functools.cached_property
@@ -65,7 +71,7 @@ class Registry(Generic[T]):
         return {**others, **self._table}
 
     def __contains__(self, name: object) -> bool:
-        return name in self._all
+        return name in self._all or (self._files and isinstance(name, str) and in_file(name))
 
     def __iter__(self) -> Iterator[str]:
         return (name for name in sorted(self._all) if name in self._table or self._is_usable(name))
@@ -77,9 +83,9 @@ class Registry(Generic[T]):
         """Import and return the registered object."""
         if name in self._loaded:
             return self._loaded[name]
-        if name not in self._all:
+        if name not in self:
             raise UnknownNameError(f"unknown {self.kind} {name!r}. {did_you_mean(name, self._all)}")
-        where = self._all[name]
+        where = self._all.get(name, name)
         entry = _imported(where) if name in self._table else self._checked(name, where)
         return self._loaded.setdefault(name, entry)
 
@@ -95,6 +101,8 @@ class Registry(Generic[T]):
         """Check and return an object that another package registers."""
         start = f"{self.kind} {name!r}, registered as {where},"
         end = "Fix or uninstall the package that registers it."
+        if in_file(where):
+            start, end = f"{self.kind} {where}", "Fix the file."
         try:
             entry: T = _imported(where)
         except UnswayedError:
@@ -113,7 +121,7 @@ class Registry(Generic[T]):
         if not fits:
             raise RegistrationError(f"{start} is {entry!r}, not {wanted}. {end}")
         own = getattr(entry, "name", name)
-        if isinstance(own, str) and own != name:
+        if isinstance(own, str) and own != name and not in_file(where):
             raise RegistrationError(f"{start} calls itself {own!r}. Register it under that name.")
         return entry
 
@@ -125,9 +133,26 @@ class Registry(Generic[T]):
         return name
 
 
+def in_file(where: str) -> bool:
+    """Return True if a name is `FILE.py:NAME`."""
+    return where.rpartition(":")[0].endswith(".py")
+
+
 def _imported(where: str) -> Any:  # Any: the table says what it holds
-    module_name, _, attribute = where.partition(":")
-    return getattr(importlib.import_module(module_name), attribute)
+    module_name, _, attribute = where.rpartition(":")
+    module = _file_module(module_name) if in_file(where) else importlib.import_module(module_name)
+    return getattr(module, attribute)
+
+
+@functools.cache
+def _file_module(file: str) -> Any:
+    """Run a Python file once, as a module that nothing else imports."""
+    spec = importlib.util.spec_from_file_location(Path(file).stem, file)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{file} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def _warn(message: str) -> None:

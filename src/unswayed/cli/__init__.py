@@ -27,6 +27,7 @@ COMMANDS = {
     "filter": "unswayed.cli.filter:filter_",
     "train": "unswayed.cli.train:train",
     "train advise": "unswayed.cli.advise:advise",
+    "train merge": "unswayed.cli.train_merge:merge",
     "report": "unswayed.cli.report:report",
     "gate": "unswayed.cli.gate:gate",
     "export": "unswayed.cli.export:export",

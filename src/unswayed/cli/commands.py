@@ -16,6 +16,7 @@ EXAMPLES: Final = {
     "filter": "unswayed filter items.jsonl --model hf/PATH --out train.jsonl",
     "train": "unswayed train distill items.jsonl --recipe RECIPE --out trained",
     "train advise": "unswayed train advise items.jsonl --model PATH",
+    "train merge": "unswayed train merge trained --out merged",
     "report": "unswayed report RUN OTHER-RUN --out both.html",
     "gate": "unswayed gate RUN --fail-if 'flip_rate>0.1'",
     "export": "unswayed export tiny-judge --what items --out items.jsonl",

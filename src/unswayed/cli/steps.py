@@ -12,8 +12,8 @@ from typing import Final, TextIO
 
 from unswayed.calls.progress import duration
 from unswayed.training.held_out import figures_of
+from unswayed.training.rewards.score import PARTS
 from unswayed.training.run_folder import SETTLED
-from unswayed.training.scoring import PARTS
 
 WINDOW: Final = 21
 """Recent steps whose median is the time of a step: a save or a check now and then does not count."""

@@ -120,7 +120,7 @@ def _announce(plan: Plan, *, dry_run: bool) -> None:
         note(warning)
     counts = plan.groups.counts
     left = {
-        "held out": counts.held_out,
+        "held out": 0 if plan.recipe.data.evaluation else counts.held_out,
         "too long": counts.overlong,
         "without gold": counts.without_gold,
         "all right": counts.all_right,

@@ -5,20 +5,15 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal
 
 from msgspec import Meta
 
 from unswayed.base.arguments import Settings
 from unswayed.base.errors import UsageError
 from unswayed.training.recipe_parts import Layouts
-from unswayed.training.reward_settings import REWARDS, Advantage
+from unswayed.training.reward_settings import Advantage
 from unswayed.training.table import OBJECTIVES
-
-if TYPE_CHECKING:
-    RewardName: TypeAlias = str
-else:  # what is registered, third parties' too, stands in --help
-    RewardName = Literal[*REWARDS]
 
 EXACT: Final = "-exact"
 """Ends the name of an objective that another one runs with `--exact`."""
@@ -38,8 +33,11 @@ class RecipeOptions(Settings):
     """Options of `unswayed train` that go before the recipe."""
 
     reward: Annotated[
-        RewardName | None,
-        Meta(description="Consistency reward of rl [default: the recipe's, or con; exact: inv]"),
+        str | None,
+        Meta(
+            description="Consistency reward of rl: FILE.py:NAME, or a name in `unswayed list rewards` "
+            "[default: the recipe's, or con; exact: inv]"
+        ),
     ] = None
     advantage: Annotated[
         Advantage | None,

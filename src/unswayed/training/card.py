@@ -93,7 +93,7 @@ def model_card(
         f"- Data fingerprint: `{data['fingerprint']}`.",
         f"- Prompt fingerprint: `{record['prompt_fingerprint']}`.",
         f"- Packages: {', '.join(f'{k} {v}' for k, v in record['packages'].items())}.",
-        *_held_out(before, after, record["presentations"]),
+        *_held_out(before, after, record),
         *_recipe(record),
         "",
         "## Limits",
@@ -114,6 +114,32 @@ def model_card(
             "`base_model`."
         )
     return "\n".join([*lines, ""])
+
+
+def merged_card(record: Record, adapter_card: str, gap: float) -> str:
+    """Return the card of an adapter that was merged into its base: what it is, and the adapter's card below."""
+    base = base_of(record)
+    _, _, body = adapter_card.removeprefix("---\n").partition("---\n")
+    return "\n".join(
+        [
+            "---",
+            *_front_matter(base, lora=False),
+            "---",
+            "",
+            f"# {base.name} ({record['kind']}, merged)",
+            "",
+            f"This is {base}, with the LoRA adapter of the card below merged into its weights. For one prompt, "
+            f"the label log-probabilities of the two agree within {gap:.1g}.",
+            "",
+            "- Name for unswayed: `hf/FOLDER`, where FOLDER is where this file lies.",
+            *(
+                f"#{line}" if line.startswith("#") else line
+                for line in body.splitlines()
+                if ADAPTER_CONFIG not in line and "+lora=" not in line
+            ),
+            "",
+        ]
+    )
 
 
 def name_base(folder: Path, record: Record, place: Path) -> None:
@@ -143,22 +169,23 @@ def _front_matter(base: Base, *, lora: bool) -> list[str]:
     return [f"{key}: {json.dumps(value)}" for key, value in fields.items()]
 
 
-def _held_out(
-    before: Mapping[str, float], after: Mapping[str, float], n_presentations: int
-) -> list[str]:
+def _held_out(before: Mapping[str, float], after: Mapping[str, float], record: Record) -> list[str]:
     ends = figures_of(after)
     if not ends:
         return []
     starts: dict[str, Figure] = {figure.name: figure for figure in figures_of(before)}
     rows = [f"| {end.name} | {starts.get(end.name, 'not measured')} | {end} |" for end in ends]
+    source = "the data given"
+    if evaluation := record["data"].get("evaluation"):
+        source = f"an evaluation set with the fingerprint `{evaluation}`"
     return [
         "",
         "## Held-out items",
         "",
-        f"{after['held_out/items']:.0f} items that were not trained on, each in {n_presentations} "
+        f"{after['held_out/items']:.0f} items that were not trained on, each in {record['presentations']} "
         "presentations with one greedy answer per presentation. In brackets 95% "
         "intervals, clustered by item; they hold for this one training run. They were taken from "
-        "the data given: where `unswayed filter` chose those, the figures before training show "
+        f"{source}: where `unswayed filter` chose those, the figures before training show "
         "that choice and not the base. Accuracy, where it stands, is agreement with the gold given, "
         "wrong gold included.",
         "",

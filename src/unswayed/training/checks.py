@@ -157,3 +157,11 @@ def check_loggers(names: Sequence[str]) -> None:
                 f"run.loggers: {name} cannot be used: its package is not installed or not set up. "
                 f"Install it (pip install {name.replace('_', '-')}), or take it out of run.loggers."
             )
+
+
+def check_response(recipe: Recipe, objective: str, *, sampled: bool) -> None:
+    """Check that there are responses where the recipe pays for them."""
+    if recipe.reward.response is not None and not sampled:
+        raise UsageError(
+            f"{objective} samples no responses to pay for. Remove reward.response, or use train rl."
+        )

@@ -32,8 +32,9 @@ def reward_of_answers(
     A label alone is well formed and has no reasoning.
     """
     consistency = REWARDS.load(settings.consistency or "con")
-    own = np.where(right, 1.0, -1.0)[..., None, :] + settings.format_size
-    unread = -1.0 - settings.format_size - settings.length_size
+    size = settings.accuracy_size
+    own = np.where(right, size, -size)[..., None, :] + settings.format_size
+    unread = -size - settings.format_size - settings.length_size
     return (
         own + settings.lam * consistency.expectation(p, right),
         unread + settings.lam * consistency.unparsed,

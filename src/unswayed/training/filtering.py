@@ -111,7 +111,7 @@ def keep_inconsistent(
     `evaluation` items must not be trained on and are compared by text, not by id.
     """
     answers = {(decision.item_id, decision.ask): decision.choice for decision in decisions}
-    forbidden = {_content(item) for item in evaluation}
+    forbidden = {content_of(item) for item in evaluation}
     tally = dict.fromkeys(FATES, 0)
     kept: list[Item] = []
     unparsed_answers = 0
@@ -139,7 +139,7 @@ def _fate(
     forbidden: set[tuple[str, frozenset[str]]],
     count_unparsed: bool,
 ) -> str:
-    if forbidden and _content(item) in forbidden:
+    if forbidden and content_of(item) in forbidden:
         return "evaluation"
     if len(choices) < wanted:
         return "incomplete"
@@ -149,7 +149,7 @@ def _fate(
     return "unparsed" if None in choices else "consistent"
 
 
-def _content(item: Item) -> tuple[str, frozenset[str]]:
+def content_of(item: Item) -> tuple[str, frozenset[str]]:
     """Return the content that makes two items the same question: prompt, text scored, candidates in any order."""
     asked = f"{text_of(item.prompt)} {item.response or ''}"
     normal = " ".join(asked.split()).casefold()

@@ -226,27 +226,38 @@ def build_groups(
     count_tokens: TokenCount | None = None,
     layouts: Layouts = "coupled",
     needs_gold: bool = True,
+    evaluation: Sequence[Item] = (),
 ) -> Groups:
     """Lay items of one task out in permutation groups; `UsageError` or `ItemError` says what cannot be.
 
-    The held-out items are drawn by `seed` and item ids alone. Without `count_tokens` no prompt counts
-    as too long.
+    The held-out items are drawn by `seed` and item ids alone, or are those of `evaluation` that can be
+    laid out. Without `count_tokens` no prompt counts as too long.
     """
     default = _train_orders(items)
     usable = usable_items(items, data, needs_gold=needs_gold)
     permutable = [item for item in usable.items if item.permutable]
-    shown = _shown_by_number(permutable, data, default, layouts)
-    groups, longest = _lay_out(permutable, shown, prompt, data.max_prompt_tokens, count_tokens)
+    followed = [item for item in evaluation if item.permutable and not _repeats_a_candidate(item)]
+    shown = _shown_by_number([*permutable, *followed], data, default, layouts)
+    limit = data.max_prompt_tokens
+    groups, longest = _lay_out(permutable, shown, prompt, limit, count_tokens)
+    checked, longest_checked = _lay_out(followed, shown, prompt, limit, count_tokens)
     apart = _apart([item for item, _ in groups], data.held_out, seed)
     trained = [(item, rows) for item, rows in groups if item.id not in apart]
     items_trained = tuple(item for item, _ in trained)
-    items_apart = tuple(item for item, _ in groups if item.id in apart)
+    items_apart = tuple(
+        item for item, _ in (checked or [group for group in groups if group[0].id in apart])
+    )
+    if evaluation and not checked:
+        raise ItemError(
+            f"no item of data.evaluation can be followed: {len(followed)} may be permuted and tell their "
+            f"candidates apart, none with prompts of at most {limit} tokens. Give other items."
+        )
     counts = Counts(
         given=len(items),
         kept=len(trained),
-        held_out=len(apart),
+        held_out=len(items_apart),
         overlong=len(permutable) - len(groups),
-        longest_prompt=longest,
+        longest_prompt=max(longest, longest_checked),
         without_gold=usable.without_gold,
         all_right=usable.all_right,
         identical=usable.identical,

@@ -25,6 +25,7 @@ from unswayed.training.plan import Plan
 from unswayed.training.policy_loss import PolicyLoss
 from unswayed.training.recipe_parts import Layouts, Recipe
 from unswayed.training.reward_settings import Advantage, RewardSettings
+from unswayed.training.rewards import weights
 from unswayed.training.scoring import GroupScorer
 from unswayed.training.shared_prompts import SharedPrompts
 from unswayed.training.trainer_arguments import load_arguments, lora_config, trainer_arguments
@@ -63,6 +64,11 @@ class GroupObjective:
                     f"another method. Use: train rl --reward {asked[0] or own[0]} "
                     f"--advantage {asked[1] or own[1]}."
                 )
+        if self.preset is not None and recipe.reward.response is not None:
+            raise UsageError(
+                f"{self.preset} is the paper's preset and has no reward.response. Use: train rl --reward "
+                f"{own[0]} --advantage {own[1]}."
+            )
         return dataclasses.replace(
             recipe.reward, consistency=asked[0] or own[0], advantage=asked[1] or own[1]
         )
@@ -152,7 +158,7 @@ def grpo_config(plan: Plan, out: Path) -> GRPOConfig:
         **plan.loss.trl_arguments(),
         scale_rewards="group",
         multi_objective_aggregation="sum_then_normalize",
-        reward_weights=[1.0, 1.0, 1.0, settings.lam],
+        reward_weights=list(weights(settings).values()),
         use_bias_correction_kl=False,
         **_correction_arguments(recipe),
         mask_truncated_completions=False,

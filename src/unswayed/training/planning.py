@@ -9,13 +9,15 @@ from pathlib import Path
 
 from unswayed.backends import BACKENDS
 from unswayed.backends.model_folders import ModelFolder, locate
+from unswayed.base.counts import agrees, plural
 from unswayed.base.errors import ItemError, UsageError
-from unswayed.model.items import Item, blind
+from unswayed.model.items import Item, blind, load_items
 from unswayed.model.presentation import Ask, canonical
 from unswayed.prompts import PromptSettings, Rendered, check_prompts, prompt_fingerprint, render
 from unswayed.training import checks
 from unswayed.training.architecture import build_skeleton, check_quantised, shape_of
 from unswayed.training.chats import ChatTokens, load_chat
+from unswayed.training.filtering import content_of
 from unswayed.training.groups import Groups, build_groups, prompt_settings
 from unswayed.training.memory import Demand, advice, demand_of, estimate_memory
 from unswayed.training.plan import Plan
@@ -61,6 +63,7 @@ def plan_training(
         UsageError, ItemError, TemplateError: Anything that can be wrong.
     """
     chosen = OBJECTIVES.load(objective)
+    checks.check_response(recipe, objective, sampled=chosen.sampled)
     runner = ENGINES.load(engine)
     recipe = for_engine(recipe, engine)
     settings = chosen.settings(recipe, consistency=consistency, advantage=advantage)
@@ -72,9 +75,10 @@ def plan_training(
     skeleton = build_skeleton(folder.path)
     check_quantised(skeleton, recipe)
     prompts = prompt_settings(recipe.prompt)
-    checks.check_task(items, recipe)
-    warnings = check_prompts(items, prompts)
-    chat, groups = _shown(items, recipe, chosen, folder)
+    evaluation = evaluation_items(items, recipe.data.evaluation)
+    checks.check_task((*items, *evaluation), recipe)
+    warnings = check_prompts((*items, *evaluation), prompts)
+    chat, groups = _shown(items, recipe, chosen, folder, evaluation)
     check_weight_files(folder.path, skeleton)
     shape = shape_of(skeleton, recipe, sampled=chosen.sampled)
     checks.check_vocabulary(shape, chat, groups)
@@ -121,7 +125,11 @@ def plan_training(
 
 
 def _shown(
-    items: Sequence[Item], recipe: Recipe, objective: Objective, folder: ModelFolder
+    items: Sequence[Item],
+    recipe: Recipe,
+    objective: Objective,
+    folder: ModelFolder,
+    evaluation: Sequence[Item],
 ) -> tuple[ChatTokens, Groups]:
     """Return the chats of the base, and the items in the layouts that the objective compares."""
     chat = load_chat(
@@ -138,9 +146,26 @@ def _shown(
         count_tokens=chat.count,
         layouts=objective.layouts,
         needs_gold=objective.needs_gold,
+        evaluation=evaluation,
     )
     checks.check_labels(chat, groups)
     return chat, groups
+
+
+def evaluation_items(items: Sequence[Item], file: str | None) -> tuple[Item, ...]:
+    """Return the items of an evaluation set; `ItemError` if some are among those to train on, by their texts."""
+    if file is None:
+        return ()
+    evaluation = tuple(load_items(file).items)
+    texts = set(map(content_of, items))
+    both = [item for item in evaluation if content_of(item) in texts]
+    if both:
+        raise ItemError(
+            f"{file}: {len(both)} of {plural(len(evaluation), 'item')} {agrees(len(both), 'is', 'are')} also "
+            f"trained on, such as {both[0].id}. Remove them from the training items: unswayed filter "
+            "--evaluation does."
+        )
+    return evaluation
 
 
 def answers_with_label(items: Sequence[Item], *, model: str, recipe: Recipe) -> bool:
@@ -196,6 +221,6 @@ def _base_of(model: str) -> str:
     if "+lora=" in base:
         raise UsageError(
             f"{model} already has an adapter, and training needs a full model. Merge the adapter "
-            "into its base (peft: merge_and_unload), then train the merged model."
+            "into its base (unswayed train merge), then train the merged model."
         )
     return base

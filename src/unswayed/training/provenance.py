@@ -41,7 +41,8 @@ _RUNS_ON: Final = frozenset(
 _ADDED: Final[Mapping[str, object]] = {
     key: value
     for key, value in Recipe(name="", task=Task.PAIRWISE).identity().items()
-    if key.startswith("target.") or key == "data.layouts"
+    if key.startswith("target.")
+    or key in ("data.layouts", "reward.accuracy_size", "reward.response", "reward.response_size")
 }
 """Fields that records of earlier versions lack; what they trained was what the defaults say."""
 _GROWS: Final = ("optimiser.steps", "optimiser.epochs")
@@ -69,13 +70,14 @@ def run_record(
         "recipe_name": recipe.name,
         "recipe_fingerprint": recipe.fingerprint(),
         "recipe": recipe.identity(),
-        "reward": None if settings is None else dataclasses.asdict(settings),
+        "reward": None if settings is None else settings.record(),
         "presentations": groups.n_presentations,
         "candidates": groups.numbers[0] if len(groups.numbers) == 1 else list(groups.numbers),
         "samples": recipe.rollout.samples,
         "data": {
             "fingerprint": groups.fingerprint,
             "trained": fingerprint(groups.items),
+            "evaluation": recipe.data.evaluation and fingerprint(groups.held_out),
             **dataclasses.asdict(groups.counts),
         },
         "prompt_fingerprint": prompt_fingerprint,
@@ -113,10 +115,11 @@ def _comparable(record: Record) -> dict[str, object]:
     data = _table(record, "data")
     flat["data.fingerprint"] = data.get("fingerprint")
     flat["data.trained"] = data.get("trained") or data.get("fingerprint")
-    recipe = _table(record, "recipe")
+    recipe, reward = _table(record, "recipe"), _table(record, "reward")
+    rewards = {k.removeprefix("reward."): v for k, v in _ADDED.items() if k.startswith("reward.")}
     for table, fields in (
         ("recipe", {**_ADDED, **recipe} if recipe else recipe),
-        ("reward", _table(record, "reward")),
+        ("reward", {**rewards, **reward} if reward else reward),
     ):
         for key, value in fields.items():
             flat[f"{table}.{key}"] = list(value) if isinstance(value, tuple) else value

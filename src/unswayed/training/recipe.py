@@ -199,6 +199,11 @@ def _check_values(recipe: Recipe, where: str) -> None:
     rollout, run, inner_updates = recipe.rollout, recipe.run, recipe.optimiser.inner_updates
     if rollout.engine == "vllm-server" and rollout.server_url is None:
         raise UsageError(f"{where}: rollout.engine vllm-server needs rollout.server_url.")
+    if recipe.data.evaluation is not None and recipe.data.held_out:
+        raise UsageError(
+            f"{where}: data.evaluation does not work with data.held_out {recipe.data.held_out}. Set "
+            "data.held_out to 0."
+        )
     if run.save_every != "auto" and run.save_every % inner_updates:
         raise UsageError(
             f"{where}: run.save_every {run.save_every} must be a multiple of "

@@ -48,6 +48,8 @@ class DataTable(_Part, frozen=True):
     layouts: Layouts | None = None  # None for the objective's own
     order_seed: int = 0  # of `random:K` orders
     held_out: Count = 0  # items kept apart to follow consistency during training
+    # items file that is followed in their place and never trained on
+    evaluation: str | None = None
     # an item with a longer prompt in any presentation is dropped as a whole
     max_prompt_tokens: Positive = 4096
     # at an item whose gold names no candidate, or all of them
@@ -199,13 +201,13 @@ class Recipe(_Part, frozen=True):
     def identity(self) -> dict[str, object]:
         """Everything that decides what is learned, flat: `{"reward.lam": 1.0, ...}`.
 
-        Without the template's path, which differs between machines: its content is in the prompt
-        fingerprint that is recorded beside this.
+        Without the paths of template and evaluation set, which differ between machines: fingerprints of
+        their content are recorded beside this.
         """
         return {
             key: value
             for key, value in _flattened(msgspec.to_builtins(self))
-            if key != "prompt.template"
+            if key not in {"prompt.template", "data.evaluation"}
             and (not key.startswith("run.") or key in {"run.seed", "run.precision"})
         }
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from unswayed.base.errors import UsageError
-from unswayed.base.registry import Registry, did_you_mean
+from unswayed.base.files import read_whole
+from unswayed.base.registry import Registry, did_you_mean, in_file
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from unswayed.model.items import Item
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +70,12 @@ REWARDS: Registry[Reward] = Registry(
         "probability-weighted": "unswayed.training.rewards.probability_weighted:PROBABILITY_WEIGHTED",
     },
     like="unswayed.training.reward_settings:Reward",
+    files=True,
 )
+
+ResponseReward = Callable[["Item", str, int | None], float]
+"""Function of an item, the response to it and the candidate that this names (or None): its own reward."""
+RESPONSES: Registry[ResponseReward] = Registry("response reward", {}, like="", files=True)
 
 Advantage = Literal["group", "prompt"]
 """What a sample is compared with: its whole permutation group, or its own presentation."""
@@ -85,7 +95,10 @@ class RewardSettings:
         epsilon: Added to the standard deviation.
         delta: A group whose standard deviation is below this gets advantage 0.
         ddof: 1 for the sample standard deviation, 0 for the population's.
-        format_size, length_size: Size of these rewards; accuracy is +1 or -1.
+        accuracy_size: Weight of accuracy, which is +1 or -1.
+        format_size, length_size: Size of these rewards.
+        response: `FILE.py:NAME` of a `ResponseReward`, called once for each response; None for none.
+        response_size: Its weight.
         length_band: Shortest and longest rewarded reasoning in characters; None for prompts
             without reasoning, whose parsed answers get 0.
     """
@@ -96,23 +109,29 @@ class RewardSettings:
     epsilon: float = 1e-6
     delta: float = 1e-6
     ddof: int = 1
+    accuracy_size: float = 1.0
     format_size: float = 0.3
     length_size: float = 0.1
+    response: str | None = None
+    response_size: float = 1.0
     length_band: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
         if self.consistency is not None and self.consistency not in REWARDS:
             raise UsageError(
                 f"reward {self.consistency!r} does not exist. "
-                f"{did_you_mean(self.consistency, REWARDS)}"
+                f"{did_you_mean(self.consistency, REWARDS)} A reward of your own is FILE.py:NAME."
             )
+        if self.response is not None and self.response not in RESPONSES:
+            raise UsageError(f"response {self.response!r}: name a function as FILE.py:NAME.")
         if self.advantage is not None and self.advantage not in ADVANTAGES:
             raise UsageError(
                 f"advantage {self.advantage!r} does not exist. Known: {', '.join(ADVANTAGES)}."
             )
         if self.ddof not in (0, 1):
             raise UsageError(f"ddof is {self.ddof}; it is 1 (sample) or 0 (population).")
-        for name in ("lam", "epsilon", "delta", "format_size", "length_size"):
+        sizes = "accuracy_size", "format_size", "length_size", "response_size"
+        for name in ("lam", "epsilon", "delta", *sizes):
             value = getattr(self, name)
             if not (math.isfinite(value) and value >= 0):
                 raise UsageError(f"{name} is {value}; it must be a finite number, 0 or more.")
@@ -120,3 +139,12 @@ class RewardSettings:
             raise UsageError(
                 f"length_band is {list(self.length_band)}; it must be [shortest, longest] in characters."
             )
+
+    def record(self) -> dict[str, object]:
+        """Return the settings as they are recorded: with the sha256 of every file that holds a reward."""
+        places = (name for name in (self.consistency, self.response) if name and in_file(name))
+        files = {
+            place: hashlib.sha256(read_whole(place.rpartition(":")[0])).hexdigest()
+            for place in places
+        }
+        return {**dataclasses.asdict(self), **({"files": files} if files else {})}

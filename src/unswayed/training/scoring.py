@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from unswayed.base.errors import ShapeError
+from unswayed.base.errors import ShapeError, UnswayedError, UsageError, first_line
 from unswayed.model.decisions import UNPARSED
-from unswayed.model.items import Task
+from unswayed.model.items import Item, Task
 from unswayed.model.presentation import Presentation
 from unswayed.training.groups import Groups
 from unswayed.training.recipe_parts import PromptTable, Recipe
 from unswayed.training.responses import Reader, reader
-from unswayed.training.reward_settings import RewardSettings
+from unswayed.training.reward_settings import RESPONSES, RewardSettings
 from unswayed.training.rewards import (
+    FloatArray,
     IntArray,
     Rewards,
     SampleKey,
@@ -27,9 +29,6 @@ from unswayed.training.rewards import (
     consistency_reward,
     score,
 )
-
-PARTS: Final = ("accuracy", "length", "format", "consistency")
-"""The reward's parts, as they are logged: `rewards/accuracy/mean`, ..."""
 
 
 class Features(NamedTuple):
@@ -40,6 +39,7 @@ class Features(NamedTuple):
     chars: int  # characters of reasoning
     n: int  # candidates of the item
     gold: int  # the right candidates, as bits
+    response: float = math.nan  # value of the response's own reward; not a number without one
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +47,22 @@ class SampleReader:
     """Reads one response, without the others of its group: the part of scoring that workers do."""
 
     read: Reader  # reads a response
+    response: str | None = None  # the response's own reward, `FILE.py:NAME`
 
     @classmethod
-    def of(cls, prompt: PromptTable, *, answer_only: bool, task: Task) -> SampleReader:
+    def of(
+        cls, prompt: PromptTable, *, answer_only: bool, task: Task, response: str | None = None
+    ) -> SampleReader:
         """Return the reader of the responses to a task's prompt."""
-        return cls(reader(prompt, answer_only=answer_only, task=task))
+        return cls(reader(prompt, answer_only=answer_only, task=task), response)
 
     def features(
-        self, shown: Presentation, symbols: Sequence[str], gold: Sequence[int], text: str
+        self,
+        shown: Presentation,
+        symbols: Sequence[str],
+        gold: Sequence[int],
+        text: str,
+        item: Item | None = None,
     ) -> Features:
         """Return the features of a response.
 
@@ -63,10 +71,31 @@ class SampleReader:
             symbols: The answer symbols, in label order.
             gold: The right candidates.
             text: The response.
+            item: The item, for the response's own reward.
+
+        Raises:
+            UsageError: If that reward raises an exception or is not a finite number.
         """
         label, well_formed, chars = self.read(text, symbols)
         candidate = UNPARSED if label is None else shown.candidate_of_label(label)
-        return Features(candidate, int(well_formed), chars, shown.n, as_bits(gold))
+        read = Features(candidate, int(well_formed), chars, shown.n, as_bits(gold))
+        if self.response is None or item is None:
+            return read
+        named = None if label is None else candidate
+        return read._replace(response=_own_reward(self.response, item, text, named))
+
+
+def _own_reward(place: str, item: Item, text: str, candidate: int | None) -> float:
+    try:
+        value = float(RESPONSES.load(place)(item, text, candidate))
+        fault = None if math.isfinite(value) else f"{value} is not a finite number"
+    except UnswayedError:
+        raise
+    except Exception as error:  # whatever a function of somebody else raises
+        value, fault = math.nan, f"{type(error).__name__}: {first_line(error)}"
+    if fault is not None:
+        raise UsageError(f"{place}: {fault}, for item {item.id} and the response {text!r:.200}.")
+    return value
 
 
 def as_bits(candidates: Iterable[int]) -> int:
@@ -101,7 +130,9 @@ def score_rows(
         ShapeError: If a key occurs twice or lies outside P x N, or a sample is missing from a `whole` group.
     """
     _, rows = block_rows(keys, n_presentations=shape[0], n_samples=shape[1], whole=whole)
-    candidates, forms, chars, numbers, gold = map(list, zip(*features, strict=True))
+    candidates, forms, chars, numbers, gold, own = map(list, zip(*features, strict=True))
+    if settings.response is not None and np.isnan(own).any():
+        raise ShapeError(f"a response has no value of its own reward {settings.response}")
     first = rows.reshape(len(rows), -1).max(axis=1)  # of each item, a row that exists
     sizes = np.array(numbers)[first]
     parts = {field.name: np.zeros(len(keys)) for field in dataclasses.fields(Rewards)}
@@ -114,6 +145,7 @@ def score_rows(
             right=np.array(right),
             well_formed=np.array(forms)[here] == 1,
             reasoning_chars=np.array(chars)[here],
+            response=None if settings.response is None else np.array(own)[here],
         )
         scored = score(samples, settings, present=None if whole else present)
         for name, values in parts.items():
@@ -133,22 +165,29 @@ class GroupScorer:
     @classmethod
     def of(cls, groups: Groups, settings: RewardSettings, recipe: Recipe) -> GroupScorer:
         """Return the scorer of a run."""
-        read = SampleReader.of(recipe.prompt, answer_only=groups.answer_only, task=recipe.task)
+        read = SampleReader.of(
+            recipe.prompt,
+            answer_only=groups.answer_only,
+            task=recipe.task,
+            response=settings.response,
+        )
         return cls(groups, settings, recipe.rollout.samples, read)
 
-    def features(self, rows: Sequence[int], texts: Sequence[str]) -> IntArray:
-        """Row, candidate, well formed, characters of each response, shape (responses, 4).
+    def features(self, rows: Sequence[int], texts: Sequence[str]) -> FloatArray:
+        """Row, candidate, well formed, characters and own reward of each response, shape (responses, 5).
 
-        Small integers, so that processes can exchange them exactly.
+        Integers are small, so processes exchange them exactly.
         """
-        once = SampleReader(functools.cache(self.reader.read))
-        features = np.empty((len(rows), 4), dtype=np.int64)
+        once = dataclasses.replace(self.reader, read=functools.cache(self.reader.read))
+        features = np.empty((len(rows), 5))
         for at, (number, text) in enumerate(zip(rows, texts, strict=True)):
             row = self.groups.rows[number]
-            features[at] = number, *once.features(row.shown, row.symbols, row.gold, text)[:3]
+            item = self.groups.items[number // self.groups.n_presentations]
+            read = once.features(row.shown, row.symbols, row.gold, text, item)
+            features[at] = number, *read[:3], read.response
         return features
 
-    def rewards(self, features: IntArray) -> tuple[Rewards, IntArray]:
+    def rewards(self, features: FloatArray) -> tuple[Rewards, IntArray]:
         """Rewards of whole groups, shape (G, P, N), and the choices.
 
         The features are those of all processes in their order; `ShapeError` if a block of P * N responses
@@ -160,18 +199,21 @@ class GroupScorer:
                 f"{len(features)} responses are not whole groups of {shape[0]} "
                 f"presentations x {shape[1]} samples"
             )
-        self._check_whole(features[:, 0].reshape(-1, *shape))
+        numbers = features[:, :4].astype(np.int64)
+        self._check_whole(numbers[:, 0].reshape(-1, *shape))
         keys, given = [], []
-        for at, (number, candidate, well_formed, chars) in enumerate(features.tolist()):
+        for at, ((number, candidate, well_formed, chars), own) in enumerate(
+            zip(numbers.tolist(), features[:, 4].tolist(), strict=True)
+        ):
             row = self.groups.rows[number]
             keys.append(SampleKey(row.item_id, row.presentation, at % shape[1]))
-            given.append(Features(candidate, well_formed, chars, row.n, as_bits(row.gold)))
+            given.append(Features(candidate, well_formed, chars, row.n, as_bits(row.gold), own))
         scored = score_rows(keys, given, self.settings, shape, whole=True)
         parts = {
             field.name: getattr(scored, field.name).reshape(-1, *shape)
             for field in dataclasses.fields(Rewards)
         }
-        return Rewards(**parts), features[:, 1].reshape(-1, *shape)
+        return Rewards(**parts), numbers[:, 1].reshape(-1, *shape)
 
     def _check_whole(self, rows: IntArray) -> None:
         """Check row numbers of shape (G, P, N): each block shows one item, in order."""

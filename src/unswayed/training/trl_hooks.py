@@ -16,14 +16,15 @@ when responses come from a vLLM server.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from unswayed.training.chats import ChatTokens
+from unswayed.training.rewards import weights
 from unswayed.training.sampling import GroupSampler, check_batch
-from unswayed.training.scoring import PARTS, GroupScorer
+from unswayed.training.scoring import GroupScorer
 
 if TYPE_CHECKING:
     import torch
@@ -33,7 +34,7 @@ else:
     _Base = object
 
 
-def reward_parts() -> list[Callable[..., list[float]]]:
+def reward_parts(names: Iterable[str]) -> list[Callable[..., list[float]]]:
     """One reward function per part, for trl to name and log; `_calculate_rewards` fills them in."""
 
     def named(name: str) -> Callable[..., list[float]]:
@@ -43,7 +44,7 @@ def reward_parts() -> list[Callable[..., list[float]]]:
         part.__name__ = name
         return part
 
-    return [named(name) for name in PARTS]
+    return [named(name) for name in names]
 
 
 class GroupHooks(_Base):  # type: ignore[misc]
@@ -63,7 +64,7 @@ class GroupHooks(_Base):  # type: ignore[misc]
             scorer.groups.n_presentations,
             scorer.n_samples,
         )
-        super().__init__(reward_funcs=reward_parts(), **trainer)
+        super().__init__(reward_funcs=reward_parts(weights(scorer.settings)), **trainer)
         if self.use_vllm and trainer["peft_config"] is not None and not self._dist.is_zero3:
             merge_without_trace(self.model)  # ZeRO-3 throws the merged weights away by itself
 
@@ -101,7 +102,8 @@ class GroupHooks(_Base):  # type: ignore[misc]
         local = self.scorer.features(rows, completions)  # texts, as the prompts are
         gathered = self.accelerator.gather(torch.from_numpy(local).to(per_part.device))
         rewards, choices = self.scorer.rewards(gathered.cpu().numpy())
-        parts = np.stack([getattr(rewards, name).ravel() for name in PARTS], axis=1)
+        names = weights(self.scorer.settings)
+        parts = np.stack([getattr(rewards, name).ravel() for name in names], axis=1)
         per_part.copy_(torch.from_numpy(parts))
         self._group_advantages = rewards.advantages.ravel()
         for name, value in self.scorer.statistics(rewards, choices).items():

@@ -36,7 +36,7 @@ from unswayed.training.rewards.none import no_reward
 from unswayed.training.rewards.pair import pair_reward
 from unswayed.training.rewards.probability_weighted import probability_weighted_reward
 from unswayed.training.rewards.response import accuracy_reward, format_reward, length_reward
-from unswayed.training.rewards.score import Rewards, Samples, score
+from unswayed.training.rewards.score import Rewards, Samples, score, weights
 
 __all__ = [
     "BoolArray",
@@ -59,4 +59,5 @@ __all__ = [
     "probability_weighted_reward",
     "right_mask",
     "score",
+    "weights",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -10,6 +11,9 @@ from unswayed.training.reward_settings import REWARDS, RewardSettings
 from unswayed.training.rewards.advantages import standardise, standardise_present
 from unswayed.training.rewards.blocks import BoolArray, FloatArray, IntArray
 from unswayed.training.rewards.response import accuracy_reward, format_reward, length_reward
+
+PARTS: Final = ("accuracy", "length", "format", "consistency", "response")
+"""The reward's parts, as they are logged: `rewards/accuracy/mean`, ..."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,20 +24,28 @@ class Samples:
     right: BoolArray  # whether a candidate is right, shape (..., n)
     well_formed: BoolArray  # whether the answer has the form that was asked for, shape (..., P, N)
     reasoning_chars: IntArray  # characters of reasoning, shape (..., P, N); not read without a band
+    response: FloatArray | None = None  # values of the reward of responses, shape (..., P, N)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewards:
     """The parts of the reward and the advantages, each of shape (..., P, N)."""
 
-    # accuracy, length, format, consistency: the parts, without the weight lam
+    # accuracy, length, format, consistency, response: the parts, without `weights`
     accuracy: FloatArray
     length: FloatArray
     format: FloatArray
     consistency: FloatArray
-    total: FloatArray  # accuracy + length + format + lam * consistency
+    response: FloatArray
+    total: FloatArray  # sum of the parts, each with its weight
     advantages: FloatArray  # what the policy gradient is weighted with
     deviation: FloatArray  # standard deviation of the comparison set that each sample belongs to
+
+
+def weights(settings: RewardSettings) -> dict[str, float]:
+    """Return the parts that are paid for and logged, with their weights."""
+    sizes = settings.accuracy_size, 1.0, 1.0, settings.lam, settings.response_size
+    return dict(zip(PARTS if settings.response else PARTS[:-1], sizes, strict=False))
 
 
 def score(
@@ -54,7 +66,10 @@ def score(
     )
     form = format_reward(z, samples.well_formed, size=settings.format_size)
     consistency = REWARDS.load(settings.consistency or "con").sampled(z, samples.right)
-    total = accuracy + length + form + settings.lam * consistency
+    response = np.zeros(z.shape) if samples.response is None else samples.response
+    parts = dict(zip(PARTS, (accuracy, length, form, consistency, response), strict=True))
+    weighed = (weight * parts[name] for name, weight in weights(settings).items())
+    total = sum(weighed, np.zeros(z.shape))
     # A comparison set is the last axis: one presentation, or the whole group.
     sets = total if settings.advantage == "prompt" else total.reshape(*total.shape[:-2], -1)
     numbers = settings.epsilon, settings.delta, settings.ddof
@@ -63,10 +78,7 @@ def score(
     else:
         advantages, deviation = standardise_present(sets, present.reshape(sets.shape), *numbers)
     return Rewards(
-        accuracy=accuracy,
-        length=length,
-        format=form,
-        consistency=consistency,
+        **parts,
         total=total,
         advantages=advantages.reshape(total.shape),
         deviation=np.broadcast_to(deviation, sets.shape).reshape(total.shape),

@@ -1,0 +1,198 @@
+"""Rewards in a Python file: of groups, of single responses, with their weights."""
+
+import json
+
+import numpy as np
+import pytest
+from small_models import colour_items, small_recipe
+
+from unswayed.base.errors import ShapeError, UsageError
+from unswayed.cli import main
+from unswayed.model.items import Task, encode_item
+from unswayed.training.expected import reward_of_answers
+from unswayed.training.planning import plan_training
+from unswayed.training.provenance import differing_fields
+from unswayed.training.reward_settings import RewardSettings
+from unswayed.training.rewards import SampleKey, Samples, score
+from unswayed.training.scoring import Features, GroupScorer, score_rows
+
+FILE = '''
+from unswayed.ext.rewards import Reward
+
+def half(choices, right):
+    """Half for every sample."""
+    return choices * 0.0 + 0.5
+
+HALF = Reward("half of everything", sampled=half)
+FLOOR = 7
+
+def length(item, text, choice):
+    """The number of the item's question, plus a tenth for a choice."""
+    return int(item.prompt) + (0.1 if choice is not None else 0.0)
+
+def broken(item, text, choice):
+    return float("nan") if item.id == "q1" else 1.0
+
+def failing(item, text, choice):
+    raise KeyError("no such word")
+'''
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(FILE)
+    return path
+
+
+def trained_by(folder, model, *words):
+    items = folder / "items.jsonl"
+    items.write_bytes(b"\n".join(map(encode_item, colour_items(6))))
+    command = ["train", "rl", str(items), "--recipe", "tiny-judge", "--model", str(model)]
+    for field in (
+        "data.held_out=0", "optimiser.items_per_step=2", "optimiser.steps=2", "run.save_every=0",
+        "rollout.samples=4", "prompt.max_response_tokens=1", "run.micro_batch=8", "run.loggers=[]",
+    ):  # fmt: skip
+        command += ["--set", field]
+    return main([*command, *words])
+
+
+def test_rewards_of_a_file_train_and_are_logged(word_model, tmp_path, file, capsys):
+    out = tmp_path / "out"
+    words = (
+        "--reward",
+        f"{file}:HALF",
+        "--set",
+        f"reward.response={file}:length",
+        "--out",
+        str(out),
+    )
+    sizes = ("--set", "reward.response_size=2", "--set", "reward.accuracy_size=0")
+    assert trained_by(tmp_path, word_model, *words, *sizes) == 0
+    logged = [json.loads(line) for line in (out / "train.jsonl").read_text().splitlines()]
+    for line in (line for line in logged if "loss" in line):
+        assert line["rewards/consistency/mean"] == 0.5
+        assert 0 <= line["rewards/response/mean"] <= 9.1
+        parts = {name: line[f"rewards/{name}/mean"] for name in ("length", "format", "consistency")}
+        total = sum(parts.values()) + 2 * line["rewards/response/mean"]
+        assert line["reward"] == pytest.approx(total, abs=1e-5)
+        assert 0 < line["group/accuracy"] < 1  # although accuracy is not paid for
+    assert ", response " in capsys.readouterr().err
+    record = json.loads((out / "training.json").read_text())
+    assert list(record["reward"]["files"]) == [f"{file}:HALF", f"{file}:length"]
+    file.write_text(f"{FILE}# another file\n")
+    assert trained_by(tmp_path, word_model, *words, *sizes) == 2
+    assert "holds another run: reward.files was" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        (
+            "broken",
+            r"mine\.py:broken: nan is not a finite number, for item q1 and the response 'A'",
+        ),
+        (
+            "failing",
+            r"mine\.py:failing: KeyError: 'no such word', for item q0 and the response 'A'",
+        ),
+        (
+            "missing",
+            r"response reward .*mine\.py:missing cannot be loaded \(AttributeError: .*Fix the file",
+        ),
+        ("FLOOR", r"mine\.py:FLOOR is 7, not a function"),
+    ],
+)
+def test_faulty_response_reward_names_file_item_and_response(word_model, file, name, said):
+    recipe = small_recipe(reward_response=f"{file}:{name}")
+    items = colour_items(4)[name == "broken" :]
+    with pytest.raises(UsageError, match=said):
+        plan_training("rl", items, model=str(word_model), recipe=recipe)
+
+
+def test_reward_of_a_file_must_be_a_reward(file):
+    with pytest.raises(UsageError, match="FLOOR is 7, not a Reward"):
+        score(samples(), RewardSettings(consistency=f"{file}:FLOOR"))
+    with pytest.raises(
+        UsageError, match=r"'cno' does not exist.*A reward of your own is FILE\.py:NAME"
+    ):
+        RewardSettings(consistency="cno")
+    with pytest.raises(UsageError, match=r"response 'length': name a function as FILE\.py:NAME"):
+        RewardSettings(response="length")
+
+
+def samples(response=None):
+    choices = np.array([[0, 1], [1, -1]])
+    form = np.ones((2, 2), dtype=bool)
+    right = np.array([True, False])
+    return Samples(
+        choices=choices,
+        right=right,
+        well_formed=form,
+        reasoning_chars=choices * 0,
+        response=response,
+    )
+
+
+def test_total_weighs_accuracy_and_response(file):
+    own = np.array([[0.25, -2.0], [3.0, 0.5]])
+    settings = RewardSettings(response=f"{file}:length", accuracy_size=0.5, response_size=3.0)
+    scored = score(samples(own), settings)
+    plain = score(samples(), RewardSettings())
+    np.testing.assert_allclose(scored.accuracy, plain.accuracy)
+    np.testing.assert_allclose(scored.total, plain.total - 0.5 * plain.accuracy + 3 * own)
+    np.testing.assert_array_equal(plain.response, 0)
+
+
+def test_response_without_value_is_refused(file):
+    settings = RewardSettings(response=f"{file}:length")
+    keys = [SampleKey("q0", t, s) for t in range(2) for s in range(2)]
+    with pytest.raises(ShapeError, match="has no value of its own reward"):
+        score_rows(keys, [Features(0, 1, 0, 2, 1)] * 4, settings, (2, 2))
+
+
+def test_features_of_large_rows_stay_exact(word_model, file):
+    recipe = small_recipe(reward_response=f"{file}:length")
+    plan = plan_training("rl", colour_items(6), model=str(word_model), recipe=recipe)
+    scorer = GroupScorer.of(plan.groups, plan.settings, plan.recipe)
+    features = scorer.features([10, 11], ["B", "what"])
+    assert features[:, :4].tolist() == [
+        [10, plan.groups.rows[10].shown.candidate_of_label(1), 1, 0],
+        [11, -1, 0, 0],
+    ]
+    number = int(plan.groups.items[5].prompt)
+    assert features[:, 4].tolist() == [number + 0.1, number]
+
+
+def test_response_reward_needs_samples_and_no_preset(word_model, file):
+    recipe = small_recipe(reward_response=f"{file}:length")
+    for objective in ("rl-exact", "sft", "distill"):
+        with pytest.raises(UsageError, match="samples no responses to pay for"):
+            plan_training(objective, colour_items(6), model=str(word_model), recipe=recipe)
+    with pytest.raises(UsageError, match=r"has no reward\.response\. Use: train rl --reward con"):
+        plan_training("pa-grpo", colour_items(6), model=str(word_model), recipe=recipe)
+
+
+def test_accuracy_size_counts_in_expected_rewards():
+    p, right = np.full((1, 2, 2), 0.4), np.array([[True, False]])
+    none = RewardSettings(consistency="none", accuracy_size=0.0)
+    worth, unread = reward_of_answers(p, right, none)
+    np.testing.assert_allclose(worth, 0.3)
+    assert unread == pytest.approx(-0.4)
+
+
+def test_records_of_before_compare_with_new_sizes(word_model):
+    plan = plan_training("rl", colour_items(6), model=str(word_model), recipe=small_recipe())
+    fields = {"accuracy_size", "response", "response_size"}
+    old = {
+        **plan.record,
+        "reward": {k: v for k, v in plan.record["reward"].items() if k not in fields},
+        "recipe": {
+            k: v
+            for k, v in plan.record["recipe"].items()
+            if k.removeprefix("reward.") not in fields
+        },
+    }
+    assert differing_fields(old, plan.record) == {}
+    assert "files" not in plan.record["reward"]
+    assert plan.recipe.task is Task.PAIRWISE
