@@ -233,7 +233,7 @@ def test_budget_covers_probe(tmp_path: Path) -> None:
 
         def answer(self, api: str, body: dict[str, Any], number: int) -> tuple[int, Any]:
             status, said = super().answer(api, body, number)
-            said["usage"]["input_tokens"] = self.tokens * len(body["questions"])
+            said["usage"]["input_tokens"] = self.tokens * len(body["questions"]) or None
             return status, said
 
     item = us.Item(**rows(1)[0])
@@ -255,6 +255,10 @@ def test_budget_covers_probe(tmp_path: Path) -> None:
             counts = asyncio.run(caller(share * most).ask(questions))
             assert (stub.questions - asked_before) * stub.tokens / 1e6 <= share * most
             assert counts.made == made
+        stub.tokens = 0  # the server counts none
+        counts = asyncio.run(caller(most).ask(questions))
+        assert counts.cost_usd == pytest.approx(most)
+        assert counts.unknown_usage == 4
 
 
 def test_judge_packs_questions_about_one_item() -> None:

@@ -96,7 +96,7 @@ def test_a_wrong_command_line_is_one_line_and_code_2(
         ("recipes", ["tiny-judge", "tiny-mcq", "tiny-rubric"]),
         ("objectives", ["grpo", "pa-grpo", "pif", "rl"]),
         ("rewards", ["columnwise", "con", "inv", "none"]),
-        ("engines", ["trl"]),
+        ("engines", ["trl", "verl"]),
     ],
 )
 def test_lists_name_everything_in_full(kind: str, names: list[str], run: Run) -> None:

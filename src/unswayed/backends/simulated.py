@@ -93,7 +93,11 @@ class SimulatedJudge:
                 + lifted[order[position]]
                 + (scale * draws.normal() if scale else 0.0)
             )
-        return logits if self.link == "linear" else _saturated(logits)
+        if self.link == "linear":
+            return logits
+        middle = logits[1] if n == 2 else sum(logits) / n
+        gaps = [logit - middle for logit in logits]
+        return [3.0 * gap if gap > 0 else 0.7 * gap for gap in gaps]
 
 
 def open_simulated(model: str, settings: BackendSettings) -> SimulatedBackend:
@@ -275,17 +279,6 @@ def _effects(values: tuple[float, ...], n: int, name: str) -> tuple[float, ...]:
         f"{'criteria' if name == 'criteria' else 'candidates'}. "
         f"Give one value, or {n}."
     )
-
-
-def _saturated(logits: list[float]) -> list[float]:
-    if len(logits) == 2:
-        return [_stretched(logits[0] - logits[1]), 0.0]
-    mean = sum(logits) / len(logits)
-    return [_stretched(logit - mean) for logit in logits]
-
-
-def _stretched(logit: float) -> float:
-    return 3.0 * logit if logit > 0 else 0.7 * logit
 
 
 def _drawn(logits: Sequence[float], temperature: float, draws: Draws) -> int:

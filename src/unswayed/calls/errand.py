@@ -211,7 +211,7 @@ class Errand:
         draft = flight.draft
         cost = 0.0
         if isinstance(outcome, Response):
-            outcome = with_cost(outcome, draft.request, self._backend)
+            outcome = with_cost(outcome, draft.request, self._backend, flight.most)
             # without a stated cost the worst is assumed
             cost = flight.most if outcome.cost_usd is None else outcome.cost_usd
         self._flights.pay(flight, cost)

@@ -94,11 +94,17 @@ def check_budget(settings: RunSettings, backend: Backend) -> None:
         )
 
 
-def with_cost(response: Response, request: Request, backend: Backend) -> Response:
-    """Return the answer; where its tokens are unknown with the most it can cost, which a later budget counts as well."""
+def with_cost(
+    response: Response, request: Request, backend: Backend, most: float = 0.0
+) -> Response:
+    """Return the answer; where its tokens are unknown with the most it can cost, which a later budget counts as well.
+
+    That is `most` where a budget has set more aside than one call: a probe asks several times.
+    """
     if response.usage_known:
         return response
     worst = price_of(backend, *most_tokens(request))
+    worst = worst if worst is None else max(worst, most)
     return msgspec.structs.replace(response, cost_usd=worst)
 
 

@@ -155,7 +155,9 @@ def _begin(step: int) -> None:
 def _conclude(plan: Plan, result: TrainingResult, name: str, out: Path) -> None:
     """Print the figures of a finished run, and the model's name."""
     if result.interrupted:
-        note(plan.interrupted_after(result.steps))
+        note(
+            f"interrupted after step {result.steps} of {plan.steps}; run the same command again to resume."
+        )
         return
     if result.resumed_from == result.steps:
         note(

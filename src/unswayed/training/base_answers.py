@@ -18,7 +18,7 @@ from unswayed.backends.huggingface import HuggingFaceBackend
 from unswayed.backends.model_folders import locate
 from unswayed.base.errors import BackendError
 from unswayed.base.sync import run_sync
-from unswayed.calls import Question, RunCounts
+from unswayed.calls import Question
 from unswayed.model.decisions import Decision, DecisionTable
 from unswayed.model.items import Item, ItemSet, blind
 from unswayed.model.presentation import Ask, Presentation, presentations
@@ -74,16 +74,13 @@ def _answers(
     if counts.interrupted:
         return None
     if counts.exit_code:
+        example = f", such as {counts.last_failure.rstrip('.')}" if counts.last_failure else ""
+        reason = counts.fatal or f"{counts.failed:,} calls failed or were not made{example}"
         raise BackendError(
             f"hf/{plan.base} did not answer everything that is asked before training: "
-            f"{counts.fatal or _failures(counts)}. Run the same command again to ask the rest."
+            f"{reason}. Run the same command again to ask the rest."
         )
     return _by_item(items, views, decisions)
-
-
-def _failures(counts: RunCounts) -> str:
-    example = f", such as {counts.last_failure.rstrip('.')}" if counts.last_failure else ""
-    return f"{counts.failed:,} calls failed or were not made{example}"
 
 
 def _by_item(

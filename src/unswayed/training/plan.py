@@ -57,12 +57,6 @@ class Plan:
         """Steps after which a stop can be resumed exactly: those of one batch of responses."""
         return self.recipe.optimiser.inner_updates if self.sampled else 1
 
-    def interrupted_after(self, step: int) -> str:
-        """Return the message about a run that a signal has stopped."""
-        return (
-            f"interrupted after step {step} of {self.steps}; run the same command again to resume."
-        )
-
     def described(self) -> dict[str, Any]:
         """Return the plan as plain values, for `--dry-run`."""
         return {

@@ -78,8 +78,9 @@ class RunFolder:
             self.path.mkdir(parents=True, exist_ok=True)
             defects = self._defects()
             resume = self._resumable(defects)
-            old = self._old_record(resume)
-            if old is not None:
+            old = None
+            if resume is not None or (self.path / RECORD).exists():
+                old = self.read_record(resume)
                 self.check_same_run(old, record)
             finished, warnings = self._finished()
             if finished is None or finished < steps:
@@ -237,12 +238,6 @@ class RunFolder:
                 return step
             defects[step] = f"{name} has other bytes than were written"
         return None
-
-    def _old_record(self, resume: int | None) -> Record | None:
-        """Return the record of what is gone on with: of the checkpoint, or else of the run."""
-        if resume is None and not (self.path / RECORD).exists():
-            return None
-        return self.read_record(resume)
 
     def _finished(self) -> tuple[int | None, list[str]]:
         """Return the steps of a finished run, if its weights can be read, and what to say if not."""

@@ -22,4 +22,10 @@ OBJECTIVES: Registry[Objective] = Registry(
     },
 )
 
-ENGINES: Registry[Engine] = Registry("engine", {"trl": "unswayed.training.trl_engine:TRL"})
+ENGINES: Registry[Engine] = Registry(
+    "engine",
+    {
+        "trl": "unswayed.training.trl_engine:TRL",
+        "verl": "unswayed.training.verl.engine:VERL",
+    },
+)

@@ -129,7 +129,8 @@ def fields_of(record: Mapping[str, object]) -> dict[str, object]:
         if not isinstance(meta, Mapping):
             raise BadFieldError("meta", f"expected an object, got {type(meta).__name__}")
         fields["meta"] = {**meta, **{name.removeprefix("meta."): inner[name] for name in inner}}
-    levels = _level_columns(record)
+    values = {name: float(match[1]) for name in record if (match := _LEVEL.fullmatch(name))}
+    levels = dict(sorted(values.items(), key=lambda column: column[1]))
     if levels:
         twice = [name for name in ("candidates", "values") if name in fields]
         if twice:
@@ -145,11 +146,6 @@ def fields_of(record: Mapping[str, object]) -> dict[str, object]:
     elif len(columns) > 2:
         fields.setdefault("task", "mcq")
     return fields
-
-
-def _level_columns(names: Iterable[str]) -> dict[str, float]:
-    values = {name: float(match[1]) for name in names if (match := _LEVEL.fullmatch(name))}
-    return dict(sorted(values.items(), key=lambda column: column[1]))
 
 
 def _filled(level: object, column: str) -> object:
