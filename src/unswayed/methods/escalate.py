@@ -1,4 +1,4 @@
-"""Escalate: ask the next order only where the corrected calls so far are not sure.
+"""Escalate: ask the next order only while the corrected calls are not sure.
 
 z_k = centred log p of an item's k-th call, less the offset of each candidate's label; m_k = mean of
 z_1..z_k; gap = largest less second largest of m_k. The first order follows from a hash of the item's id,
@@ -84,12 +84,12 @@ class Escalate(Method):
 
     Attributes:
         share: Largest share of verdicts that may differ from those of the whole set.
-        guarantee: What holds for the share: with confidence 1 - `risk` it is not exceeded
-            (`high`), or it is not exceeded in the mean over estimation sets (`mean`).
-        risk: Probability that `high` allows of exceeding the share.
+        guarantee: Bound on the share: not exceeded with confidence 1 - `risk` (`high`), or not
+            exceeded in the mean over estimation sets (`mean`).
+        risk: Probability with which `high` may exceed the share.
         orders: Set of orders; `auto` is swap for two candidates and cyclic for more.
-        offsets: Whether the offsets of the labels are fitted, or all 0 (`none`), as without a correction.
-        gap: Gap that stops, in nats, in the place of the fitted one; no bound holds then.
+        offsets: Offsets of the labels: `fitted`, or all 0 (`none`), as without a correction.
+        gap: Gap at which to stop, in nats, in place of the fitted one; then no bound holds.
         stops: What `fit` learned.
     """
 
@@ -113,8 +113,8 @@ class Escalate(Method):
         equation="stop at call k if the gap of mean_j<=k (log p_j - offset) >= threshold",
         helps="you want the verdicts of all orders for little more than one call per item, with a bound"
         " on the share that differ",
-        cannot="Calls of one item wait for each other. The bound is about the verdicts of all orders, not"
-        " about right verdicts, and holds for items like the estimation items.",
+        cannot="Calls of one item wait for each other. The bound limits changes from the verdicts of all"
+        " orders, not errors, and holds for items like the estimation items.",
         default=False,
     )
 
