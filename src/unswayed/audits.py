@@ -268,7 +268,7 @@ def _collect(audit: Audit, priced: CallPlan, path: Path, directory: Path | None)
 
 
 def _merged(audit: Audit, priced: CallPlan, gathered: Gathered) -> AuditedCalls:
-    """Take the calls of shards for those of this run, at the cost that the shards have paid."""
+    """Count the calls of shards as calls of this run, at the cost that the shards have paid."""
     prompt = prompt_fingerprint(audit.caller.settings.prompts)
     gathered.check(audit.caller.backend.model, audit.plan.items, prompt, priced)
     nothing = (lambda key, query: None) if priced.n_to_make else None

@@ -80,7 +80,7 @@ class Escalation(Learned):
 
 @dataclass(frozen=True, slots=True)
 class Escalate(Method):
-    """Corrected calls until one is sure.
+    """Corrected calls of an item, until their mean is sure.
 
     Attributes:
         share: Largest share of verdicts that may differ from those of the whole set.
@@ -127,7 +127,7 @@ class Escalate(Method):
 
     @property
     def questions_needed(self) -> int:
-        """Questions in the second half without which even no change at all would prove the bound."""
+        """Fewest questions in the second half with which no change at all proves the bound."""
         if self.guarantee == "mean":
             return math.ceil(1 / self.share - 1 - TOLERANCE)
         return math.ceil(math.log(self.risk) / math.log1p(-self.share))
@@ -141,7 +141,7 @@ class Escalate(Method):
         return self.asks(n)
 
     def stops_after(self, n: int) -> Sequence[int]:
-        """After any call."""
+        """After each call but the last."""
         return range(1, len(self.asks(n)))
 
     def plan(self, item: Item, seen: Sequence[Decision] = ()) -> list[Ask]:
@@ -165,9 +165,9 @@ class Escalate(Method):
         for n, stop in fitted.items():
             if self.gap is None and (stop is None or stop.gap is None):
                 warn_of(
-                    f"escalate: it asks every order of {n} candidates. To prove a share of {self.share:g} "
-                    f"takes at least {2 * self.questions_needed} estimation questions, and there are "
-                    f"{stop.units if stop else 0} with all probabilities. Give more items or a larger share."
+                    f"escalate asks every order of {n} candidates: a share of {self.share:g} needs at least "
+                    f"{2 * self.questions_needed} estimation questions with all probabilities, and there are "
+                    f"{stop.units if stop else 0}. Give more items or a larger share."
                 )
         return replace(self, stops=tuple(stop for stop in fitted.values() if stop))
 

@@ -180,7 +180,7 @@ def _rule(shares: Mapping[str, Estimate], chance: float) -> tuple[str, dict[str,
     share = f"of the gold of {wrong.n:,} questions {_range(wrong)} is wrong at random"
     if hardly_wrong(wrong, surest):
         return "sft", {"target.invariance": "1"}, [
-            f"sft: {share}, below the {CLEAN:.0%} up to which it is called clean.",
+            f"sft: {share}, below the limit of {CLEAN:.0%} for clean gold.",
             CLOSE_ITEMS,
             CONDITION,
         ]  # fmt: skip
@@ -195,7 +195,7 @@ def _rule(shares: Mapping[str, Estimate], chance: float) -> tuple[str, dict[str,
             "gold alone cannot tell the two apart."
         )
     else:
-        reason = f"{unsaid}: {wrong.low:.1%} to {wrong.high:.1%}, by {wrong.n:,} questions."
+        reason = f"{unsaid}: {wrong.low:.1%} to {wrong.high:.1%}, from {wrong.n:,} questions."
     return "rl-exact", changes, [reason, *reasons]
 
 

@@ -249,8 +249,8 @@ def build_groups(
     )
     if evaluation and not checked:
         raise ItemError(
-            f"no item of data.evaluation can be followed: {len(followed)} may be permuted and tell their "
-            f"candidates apart, none with prompts of at most {limit} tokens. Give other items."
+            f"no item of data.evaluation is usable: {len(followed)} may be permuted and have distinct "
+            f"candidates, none with prompts of at most {limit} tokens. Give other items."
         )
     counts = Counts(
         given=len(items),
