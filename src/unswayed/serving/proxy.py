@@ -28,6 +28,7 @@ from unswayed.backends.typed_apis import (
     SystemOne,
     TypedQuestion,
     distribution,
+    is_cut,
     need,
     parsed,
 )
@@ -262,8 +263,8 @@ class DecisionServer(Server):
                 if status != 200:
                     raise RelayedError(response)
                 answers |= zip(part, self.api.answers(own, part), strict=True)
-                cut = usage_.get("truncated") or usage_.get("state_tokens_dropped")
-                need(not cut, 502, "the model cut the state and would decide on part of it")
+                cut = "the model cut the state and would decide on part of it"
+                need(not is_cut(usage_), 502, cut)
                 usage = summed(usage, usage_)
                 said = said or own
             return {**said, "usage": usage}, answers
