@@ -106,11 +106,6 @@ def parsed(raw: bytes) -> Any:
         raise ValueError("nested too deeply") from None
 
 
-def is_cut(usage: Json) -> bool:
-    """Return True if the server cut the state; the answers then belong to a part of it."""
-    return bool(usage.get("truncated") or usage.get("state_tokens_dropped"))
-
-
 def distribution(values: Sequence[Any]) -> tuple[list[float], bool]:
     """Return probabilities above 0 that sum to 1; True with them if they are rounded to two decimals.
 

@@ -10,11 +10,16 @@ import math
 from typing import Any, Final
 
 from unswayed.backends.dialect import Traits, merged, token_count
-from unswayed.backends.typed_apis import SystemOne, TypedQuestion, is_cut
+from unswayed.backends.typed_apis import Json, SystemOne, TypedQuestion
 from unswayed.base.errors import BadResponseError
 from unswayed.model.calls import Request, Response, TokenLogprob
 
 MALFORMED: Final = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
+
+
+def is_cut(usage: Json) -> bool:
+    """Return True if the server cut the state; the answers then belong to a part of it."""
+    return bool(usage.get("truncated") or usage.get("state_tokens_dropped"))
 
 
 class TypedDialect:

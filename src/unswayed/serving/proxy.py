@@ -28,11 +28,10 @@ from unswayed.backends.typed_apis import (
     SystemOne,
     TypedQuestion,
     distribution,
-    is_cut,
     need,
     parsed,
 )
-from unswayed.backends.typed_dialects import MALFORMED
+from unswayed.backends.typed_dialects import MALFORMED, is_cut
 from unswayed.base.errors import UsageError
 from unswayed.methods.voting import log_mean_by_candidate, mean_by_candidate
 from unswayed.model.items import Item
