@@ -126,7 +126,7 @@ BUDGETS: Final = {
     "model": 8015,
     "prompts": 1700,
     "report": 3800,
-    "serving": 719,
+    "serving": 722,
     "store": 1295,
     "testing": 1340,
     "tiny": 1200,
