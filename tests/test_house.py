@@ -117,7 +117,7 @@ BUDGETS: Final = {
     "backends": 7824,
     "base": 1116,
     "calls": 3058,
-    "cli": 2947,
+    "cli": 2950,
     "data": 6290,
     "ext": 126,
     "integrations": 458,
@@ -130,7 +130,7 @@ BUDGETS: Final = {
     "store": 1295,
     "testing": 1340,
     "tiny": 1200,
-    "training": 9218,
+    "training": 9215,
 }
 """Lines of Python by room. Who raises one names, in that commit, the feature that needs it."""
 
