@@ -66,13 +66,6 @@ class Run(NamedTuple):
 
 
 RUNS = [
-    Run(
-        "smollm2-135m",
-        "distill",
-        400,
-        500,
-        ("target.temperature=0.02", "lora.target=.*_proj", "optimiser.learning_rate=5e-4"),
-    ),
     Run("smollm2-135m", "rl --exact", 96, 500),
     Run(
         "smollm2-135m",
