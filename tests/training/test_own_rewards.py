@@ -35,6 +35,9 @@ def broken(item, text, choice):
 
 def failing(item, text, choice):
     raise KeyError("no such word")
+
+def leaving(item, text, choice):
+    raise SystemExit(0)
 '''
 
 
@@ -96,6 +99,7 @@ def test_rewards_of_a_file_train_and_are_logged(word_model, tmp_path, file, caps
             "failing",
             r"mine\.py:failing: KeyError: 'no such word', for item q0 and the response 'A'",
         ),
+        ("leaving", r"mine\.py:leaving: SystemExit: 0, for item q0 and the response 'A'"),
         (
             "missing",
             r"response reward .*mine\.py:missing cannot be loaded \(AttributeError: .*Fix the file",
@@ -108,6 +112,12 @@ def test_faulty_response_reward_names_file_item_and_response(word_model, file, n
     items = colour_items(4)[name == "broken" :]
     with pytest.raises(UsageError, match=said):
         plan_training("rl", items, model=str(word_model), recipe=recipe)
+
+
+def test_file_that_exits_is_named(tmp_path):
+    (tmp_path / "exits.py").write_text("raise SystemExit(0)")
+    with pytest.raises(UsageError, match=r"exits\.py:f cannot be loaded \(SystemExit: 0\)"):
+        score(samples(), RewardSettings(consistency=f"{tmp_path}/exits.py:f"))
 
 
 def test_reward_of_a_file_must_be_a_reward(file):
