@@ -156,7 +156,8 @@ def test_spoilt_file_is_named_and_nothing_is_written(
     ran = run("merge", "run")
     assert ran.code == 2
     assert said in ran.err
-    assert "Remove it and run the command of shard 1/2 again." in ran.err
+    assert ".." not in ran.err
+    assert "Remove 00001-of-00002.parquet and run the command of shard 1/2 again." in ran.err
     assert not Path("run/calls.sqlite").exists()
     parquet(1).unlink()
     assert shard(run, 1).code == 0
@@ -219,6 +220,24 @@ def test_shard_of_edited_plan_is_refused(run: Run, asked: Path) -> None:
     ran = run("merge", "run")
     assert ran.code == 2
     assert "00000-of-00002.parquet is of another run or another shard." in ran.err
+
+
+@pytest.mark.parametrize("command", ["audit", "judge"])
+def test_lost_plan_is_written_again_by_finished_shard(run: Run, pairs: Path, command: str) -> None:
+    options = (command, pairs, "--model", SIMULATED, "--out", "run", "--shard")
+    assert [run(*options, f"{number}/2").code for number in (0, 1)] == [0, 0]
+    plan = Path("run/shards/plan.json")
+    whole = plan.read_bytes()
+    plan.write_bytes(whole[:50])
+    for ran in (run("merge", "run"), run(*options, "0/2")):
+        assert ran.code == 2
+        assert "truncated. Remove it and run the command of any shard again." in ran.err
+    plan.unlink()
+    ran = run(*options, "0/2")
+    assert ran.code == 0
+    assert "00000-of-00002.parquet: there" in ran.out
+    assert plan.read_bytes() == whole
+    assert run("merge", "run").code == 0
 
 
 def test_full_disk_keeps_calls(
@@ -293,5 +312,9 @@ def test_spoilt_verdicts_of_shard_are_refused(run: Run, pairs: Path) -> None:
     ran = run("merge", "run")
     assert ran.code == 2
     assert "run/shards/00000-of-00002.jsonl is not what the shard wrote." in ran.err
+    assert "Remove 00000-of-00002.parquet and run the command of shard 0/2 again." in ran.err
     assert not Path("run/verdicts.jsonl").exists()
+    parquet(0).unlink()
+    assert run(*options, "0/2").code == 0
+    assert run("merge", "run").code == 0
     assert "kind is 'judge' there and 'audit' here" in shard(run, 0).err

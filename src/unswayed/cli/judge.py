@@ -180,8 +180,7 @@ def judge_shard(run: ShardedJudge, shard: Shard) -> ShardAsked:
     if isinstance(method, FittedFile):
         method = f"sha256:{hashlib.sha256(msgspec.json.encode(method)).hexdigest()}"
     plan = run.plan("judge", shard, method=str(method))
-    if path.exists():
-        folder.check(plan)
+    if folder.is_done(shard, plan):
         return ShardAsked(path)
     own: list[Item] = []
 
