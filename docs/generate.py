@@ -200,6 +200,12 @@ def evidence_table() -> str:
     return markdown(("question", "measured", "page"), rows)
 
 
+def decision_table() -> str:
+    """Table of real decisions with reversed options, without and with `unswayed serve`."""
+    table = load("real-models")["tables"]["decisions"]
+    return markdown(table["columns"], table["rows"])
+
+
 def picture_line(docs: Path) -> str:
     """The picture of the README, with the description in its file as alternative text."""
     drawn = (docs / "before-after.svg").read_text(encoding="utf-8")
@@ -352,6 +358,7 @@ def pages(docs: Path = DOCS) -> dict[Path, str]:
             "evidence": evidence_table(),
         },
         docs / "reference" / "metrics.md": {"metrics": metric_table()},
+        docs / "decisions.md": {"decisions": decision_table()},
         docs / "scale.md": {"scale": markdown(scale["columns"], scale["rows"])},
         docs / "train.md": {"objectives": objective_table(), "rewards": reward_table()},
         docs / "benchmarks.md": {"benchmarks": benchmark_table()},

@@ -110,12 +110,13 @@ def audit(
     *,
     methods: Sequence[str] = METHODS,
     trained: Path | None = None,
+    limit: int | None = None,
 ) -> us.AuditResult:
     """Audit a model, or its trained adapter, on its items of a set; nothing is asked twice."""
     lora, run = ("", model) if trained is None else (f"+lora={trained}", trained.name)
     return us.audit(
         model=f"hf/{given.models / model}{lora}",
-        items=in_hash_order(SETS[name](given.data))[: LIMITS[model][name]],
+        items=in_hash_order(SETS[name](given.data))[: limit or LIMITS[model][name]],
         methods=list(methods),
         device="cpu",
         out=given.runs / f"{run}-{name}",

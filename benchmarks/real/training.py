@@ -56,6 +56,7 @@ class Run(NamedTuple):
     longest: int  # characters of an item's texts; short prompts make cheap steps
     options: tuple[str, ...] = ()  # of the recipe
     seed: int = 0
+    audited: int = 100  # pairs of LLMBar
 
     @property
     def name(self) -> str:
@@ -79,6 +80,7 @@ RUNS = [
         36,
         300,
         ("target.temperature=0.02", "optimiser.items_per_step=2"),
+        audited=40,
     ),
 ]
 
@@ -180,7 +182,8 @@ def main() -> None:
         beside = [outcomes(base, method) for method in BESIDE[:3]]
         for run in RUNS:
             if run.model == model:
-                result = audit(given, model, SET, methods=["direct"], trained=folders[run][0])
+                options = {"trained": folders[run][0], "limit": run.audited}
+                result = audit(given, model, SET, methods=["direct"], **options)
                 told = f"after {run.objective}"
                 table.add(model, *cells(result, "direct", beside, told))
     if given.write:

@@ -77,6 +77,14 @@ def test_shards_on_ray_survive_kill_and_equal_loop(data: Path, tmp_path: Path) -
     assert not list(on_ray.glob(".ray-*"))
 
 
+def test_judge_on_ray_equals_one_process(data: Path, tmp_path: Path) -> None:
+    judge = ["judge", str(data), "--model", JUDGE, "--method", "sequential", "--out"]
+    whole, on_ray = tmp_path / "whole.jsonl", tmp_path / "on-ray"
+    assert main([*judge, str(whole)]) == 0
+    assert main([*judge, str(on_ray), "--shards", "3", "--engine", "ray"]) == 0
+    assert (on_ray / "verdicts.jsonl").read_bytes() == whole.read_bytes()
+
+
 def test_error_in_task_ends_command_with_its_message(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -110,6 +110,14 @@ def snippets() -> dict[str, str]:
     return dict(blocks)
 
 
+def test_page_names_the_clients_of_ci() -> None:
+    ci = (PAGE.parents[1] / ".ci" / "run").read_text(encoding="utf-8")
+    installed = re.findall(r"(openai|typesafe-sdk|litellm)(?:\[zstd\])?==([\d.]+)", ci)
+    told = re.findall(r"`(openai|typesafe_sdk|litellm) ([\d.]+)`", PAGE.read_text(encoding="utf-8"))
+    assert len(told) == 3
+    assert told == [(name.replace("-", "_"), version) for name, version in installed]
+
+
 def test_commands_of_page_run_in_a_shell(tmp_path: Path) -> None:
     text = PAGE.read_text(encoding="utf-8")
     line = next(line for line in text.splitlines() if line.startswith("unswayed serve "))

@@ -130,6 +130,33 @@ def test_call_without_answer_counts_as_spent(answer: Streams, tmp_path: Path) ->
     run(work)
 
 
+def test_idle_connection_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that drops requests on connections which were idle too long for it."""
+    monkeypatch.setattr("unswayed.serving.proxy.IDLE", 0.05)
+    said = b'{"model":"m","answers":{"n":{"type":"noul","noul":0.5}},"usage":{"input_tokens":1}}'
+    noul = {"model": MODEL, "state": "s", "questions": {"n": {"type": "noul"}}}
+    used = 0
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal used
+        used += 1
+        await reader.readuntil(b"}}}")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(said), said))
+        await reader.read(1)  # the next request
+        writer.close()
+
+    async def work() -> None:
+        async with await asyncio.start_server(answer, "127.0.0.1", 0) as model:
+            url = f"http://127.0.0.1:{model.sockets[0].getsockname()[1]}/v1"
+            async with client_of(decision_server(url)) as post:
+                assert (await post("v1/systemone", noul)).status == 200
+                await asyncio.sleep(0.3)
+                assert (await post("v1/systemone", noul)).status == 200
+
+    run(work)
+    assert used == 2
+
+
 @pytest.mark.parametrize("figure", ["x", {"a": 1}, [2], None])
 def test_odd_counts_of_model_leave_no_traceback(
     figure: object, caplog: pytest.LogCaptureFixture

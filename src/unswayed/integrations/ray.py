@@ -42,7 +42,8 @@ def on_ray(
 
     directory.mkdir(parents=True, exist_ok=True)
     mark.touch()
-    ray.init(include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    address = os.environ.get("RAY_ADDRESS", "local")
+    ray.init(address, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     try:
         if gpus is None:
             gpus = min(1, ray.cluster_resources().get("GPU", 0))

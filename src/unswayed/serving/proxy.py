@@ -50,6 +50,8 @@ MOST_QUESTIONS: Final = 64
 """Questions of one request: the least limit among known servers."""
 MOST_ALL: Final = 4
 """Options of a question that may be asked in all orders."""
+IDLE: Final = 1.0
+"""Seconds to keep a connection without a request: a server that closes it first loses the next one."""
 
 HOPS: Final = frozenset(
     [
@@ -155,7 +157,7 @@ class DecisionServer(Server):
         self.proxy = None if self.address.is_loopback else proxy_for(url)
         async with aiohttp.ClientSession(
             timeout=aiohttp.ClientTimeout(total=self.timeout),
-            connector=aiohttp.TCPConnector(limit=self.max_open),
+            connector=aiohttp.TCPConnector(limit=self.max_open, keepalive_timeout=IDLE),
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
             trust_env=False,
