@@ -8,7 +8,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -136,6 +136,27 @@ def test_spent_budget_leaves_no_file_and_names_enough(
     assert ran.code == 3
     assert " --budget " in ran.said[-1]
     assert not parquet(0).exists()
+
+
+def test_named_budget_is_of_all_shards(
+    run: Run, pairs: Path, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def in_turn(ask: Callable[[Shard], object], count: int, *_: object, **gpus: object) -> object:
+        return [ask(Shard(number, count)) for number in range(count)]
+
+    monkeypatch.setattr("unswayed.cli.merge.on_ray", in_turn)
+    server.start()
+    Path("prices.toml").write_text(
+        f'as_of = 2026-11-01\n[models."{server.model}"]\ninput = 1000\noutput = 1000\n'
+    )
+    options = ("--prices", "prices.toml", "--shards", "2", "--engine", "ray", "--out", "run")
+    command = ("audit", pairs, "--model", server.model, *options, "--budget")
+    ran = run(*command, "0.5")
+    assert ran.code == 3
+    of_one = float(ran.err.partition("A budget of $")[2].split()[0])
+    enough = ran.said[-1].rpartition(" --budget ")[2]
+    assert float(enough) > 1.5 * of_one
+    assert run(*command, enough).code == 0
 
 
 @pytest.mark.parametrize(
