@@ -126,7 +126,7 @@ BUDGETS: Final = {
     "model": 8016,
     "prompts": 1700,
     "report": 3800,
-    "serving": 722,
+    "serving": 728,
     "store": 1305,
     "testing": 1340,
     "tiny": 1200,
