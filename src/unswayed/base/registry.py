@@ -107,7 +107,7 @@ class Registry(Generic[T]):
             entry: T = _imported(where)
         except UnswayedError:
             raise
-        except (Exception, SystemExit) as error:  # whatever a foreign module raises
+        except (Exception, SystemExit) as error:  # whatever the import of a foreign module raises
             reason = f"{type(error).__name__}: {error}"
             raise RegistrationError(f"{start} cannot be loaded ({reason}). {end}") from error
         if self._like == "":

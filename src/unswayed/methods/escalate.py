@@ -18,13 +18,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 from typing import ClassVar, Final, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv
 
+from unswayed.base.digests import number_of
 from unswayed.base.errors import UsageError
 from unswayed.methods.checks import UnsoundError, check_numbers
 from unswayed.methods.estimation import Tables, not_fitted, warn_if_few, warn_of, warn_uncorrected
@@ -34,6 +34,7 @@ from unswayed.methods.tables import (
     TOLERANCE,
     labels_by_candidate,
     log_probs_by_label,
+    margin,
     softmax,
     verdict_table,
 )
@@ -174,11 +175,9 @@ class Escalate(Method):
     def _stop(self, table: DecisionTable) -> Escalation | None:
         logs = _centred_logs(table)
         complete: BoolArray = np.asarray(~np.isnan(logs).any(axis=(1, 2)))
-        units = table.subjects.units[complete].tolist()
-        one_each = dict(
-            zip(reversed(units), reversed(np.flatnonzero(complete).tolist()), strict=True)
-        )
-        rows = np.array(sorted(one_each.values(), key=lambda row: _hash(table.items[row].id)))
+        _, first = np.unique(table.subjects.units[complete], return_index=True)  # one of each unit
+        some = np.flatnonzero(complete)[first].tolist()
+        rows = np.array(sorted(some, key=lambda row: number_of(table.items[row].id)))
         if len(rows) < 2 * FEWEST:
             return None
         offsets: FloatArray = logs[rows[::2]].mean(axis=(0, 1)) * (self.offsets == "fitted")
@@ -261,14 +260,9 @@ class Escalate(Method):
         return verdict_table(table, choices, cells=cells & table.allowed, scores=scores)
 
 
-def _hash(item_id: str) -> int:
-    digest = blake2b(item_id.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "big")
-
-
 def first_order(item_id: str, count: int) -> int:
     """Return the place, among `count` orders, of the one in which an item is asked first."""
-    return _hash(item_id) % count
+    return number_of(item_id) % count
 
 
 def _turns(table: DecisionTable) -> NDArray[np.intp]:
@@ -303,8 +297,7 @@ def _in_turn(z: FloatArray, turns: NDArray[np.intp]) -> FloatArray:
 def _running(z: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return means over the first 1 to K calls, shape (I, K, n), and their gaps, shape (I, K)."""
     means: FloatArray = z.cumsum(axis=1) / np.arange(1, z.shape[1] + 1)[None, :, None]
-    ordered = np.sort(means, axis=2)
-    return means, ordered[:, :, -1] - ordered[:, :, -2]
+    return means, margin(means)
 
 
 def _last(gaps: FloatArray, threshold: float) -> NDArray[np.intp]:

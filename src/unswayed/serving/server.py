@@ -182,10 +182,10 @@ class JudgeServer(Server):
 
     def gauges(self) -> dict[str, float]:
         """Return the spending, if anything was spent, and bring the counts of calls up to date."""
-        made = self.judge.counts
-        self.counts["upstream_requests"] = made.made
-        self.counts["upstream_input_tokens"] = made.input_tokens
-        return {"spent_usd": round(made.cost_usd, 9)} if made.cost_usd else {}
+        counts = self.judge.counts
+        self.counts["upstream_requests"] = counts.made
+        self.counts["upstream_input_tokens"] = counts.input_tokens
+        return {"spent_usd": round(counts.cost_usd, 9)} if counts.cost_usd else {}
 
     async def verdict(self, request: web.Request) -> web.StreamResponse:
         """Judge the item of a request, or one item in each line of NDJSON."""

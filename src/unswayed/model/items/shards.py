@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from typing import Final, NamedTuple, Self
 
+from unswayed.base.digests import number_of
 from unswayed.base.errors import UsageError
 from unswayed.model.items.item import Item
 
@@ -49,5 +49,4 @@ class Shard(NamedTuple):
 
 def shard_of(item_id: str, count: int) -> int:
     """Return the shard of an item among so many: by its id alone, so that growing data move no item."""
-    marks = hashlib.blake2b(item_id.encode("utf-8", "surrogatepass"), digest_size=8)
-    return int.from_bytes(marks.digest(), "big") % count
+    return number_of(item_id) % count
