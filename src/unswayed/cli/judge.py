@@ -142,7 +142,7 @@ def judge(
             told = replace(selection, on_bad_item="skip")
             again = iter(()) if data == "-" else arriving(data, told)
             needed = judging.budget_for(item for items in again for item in items)
-            note(f"to go on: {with_budget(command_line(), needed)}")
+            note(f"to resume: {with_budget(command_line(), needed)}")
     return 3 if stream.failed else 0
 
 

@@ -43,12 +43,12 @@ def merge(
         bool, typer.Option("--json", help="Print metrics.json and nothing else.")
     ] = False,
 ) -> int:
-    """Merge what commands with --shard asked; makes no call."""
+    """Merge the shards that commands with --shard wrote; makes no call."""
     plan = ShardFolder(directory).plan()
     if plan.kind == "judge":
         if json:
             raise UsageError(
-                f"{directory} holds verdicts, and --json prints figures. Leave it out."
+                f"{directory} holds verdicts, and --json prints figures. Leave out --json."
             )
         _merge_verdicts(ShardFolder(directory), plan, is_partial=partial)
         return 0
@@ -93,7 +93,7 @@ def _merge_verdicts(folder: ShardFolder, plan: ShardPlan, *, is_partial: bool) -
                 if not line or msgspec.json.decode(line, type=Verdict).item_id != part.id:
                     raise RunDirectoryError(
                         f"{folder.path(shard, 'jsonl')} has no verdict on {part.id} in its place: the "
-                        "data have changed. Give the shards' data back their content."
+                        "data have changed. Restore the data of the shards."
                     )
                 file.write(line)
                 n_written += 1

@@ -126,7 +126,7 @@ class CallStore(Lookup):
     def encoded(
         self, at_once: int = CHUNK
     ) -> Iterator[list[tuple[bytes, float, bytes, bytes, int]]]:
-        """Yield every committed call as it lies in the file, in lists, in the order of recording."""
+        """Yield every committed call as the file stores it, in lists, in the order of recording."""
         last = 0
         sql = f"SELECT {', '.join(CALL)}, id FROM calls WHERE id > ? ORDER BY id LIMIT {at_once}"
         while rows := self.rows(sql, (last,)):
@@ -139,7 +139,7 @@ class CallStore(Lookup):
         paid: Totals,
         note: tuple[str, str],
     ) -> None:
-        """Commit calls as they lie in another file, with what they cost and a note, all or nothing.
+        """Commit calls as another file stores them, with their cost and a note, all or nothing.
 
         A key that is there already keeps its first answer.
         """

@@ -13,7 +13,7 @@ MOST_SHARDS: Final = 99_999
 
 
 class Shard(NamedTuple):
-    """One of so many parts; numbers count from 0."""
+    """One part of several; numbers count from 0."""
 
     number: int
     total: int
@@ -43,7 +43,7 @@ class Shard(NamedTuple):
         return f"{self.number:05d}-of-{self.total:05d}"
 
     def holds(self, item: Item) -> bool:
-        """Return True if the item, or the item of a criterion, lies in the shard."""
+        """Return True if the item, or the item of a criterion, is in the shard."""
         return shard_of(item.asked_as, self.total) == self.number
 
 

@@ -75,7 +75,7 @@ def check_config(config: Any) -> None:
 
 
 def register_estimator() -> None:
-    """Make verl know the advantage."""
+    """Register the advantage with verl."""
     from verl.trainer.ppo.core_algos import register_adv_est
 
     register_adv_est(ESTIMATOR)(estimate)
@@ -207,5 +207,5 @@ def trainer_class() -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Return what a tensordict holds beside its tensors."""
+    """Return the data of a tensordict that are not tensors."""
     return getattr(value, "data", value)

@@ -173,7 +173,7 @@ def logged_steps(place: Path) -> dict[int, dict[str, float]]:
 
 
 def _needs(recipe: Recipe, loss: PolicyLoss) -> list[tuple[bool, str]]:
-    """Return what a recipe has to say for verl, and the fault if it does not."""
+    """Return the conditions of verl on a recipe, each with the fault if it is not met."""
     rollout, optimiser = recipe.rollout, recipe.optimiser
     owned = [
         key
