@@ -413,7 +413,7 @@ def test_recorded_decisions_are_audited_from_python_too(items: ItemSet, tmp_path
 def test_options_about_calls_are_refused_with_decisions(
     items: ItemSet, decisions: Path, tmp_path: Path
 ) -> None:
-    with pytest.raises(UsageError, match="--prices does not go with --decisions"):
+    with pytest.raises(UsageError, match="--prices has no effect on --decisions"):
         us.audit(items=items, decisions=decisions, out=tmp_path / "run", prices="prices.toml")
     assert not (tmp_path / "run").exists()
 

@@ -169,7 +169,7 @@ def audit_calls(
     batch = settings.batch
     if batch is not None and budget is not None:
         raise UsageError(
-            "--budget does not go with --batch, which is paid as a whole. Use --dry-run to see the price."
+            "--budget cannot limit --batch, which is paid as a whole. Leave out --budget."
         )
     backend, missing = open_or_replay(
         model,
@@ -268,7 +268,7 @@ def _collect(audit: Audit, priced: CallPlan, path: Path, directory: Path | None)
 
 
 def _merged(audit: Audit, priced: CallPlan, gathered: Gathered) -> AuditedCalls:
-    """Take the calls of shards for those of this run, at the cost that the shards have paid."""
+    """Count the calls of shards as calls of this run, at the cost that the shards have paid."""
     prompt = prompt_fingerprint(audit.caller.settings.prompts)
     gathered.check(audit.caller.backend.model, audit.plan.items, prompt, priced)
     nothing = (lambda key, query: None) if priced.n_to_make else None
@@ -375,8 +375,8 @@ def _check_no_calls(settings: AuditSettings, reach: BackendSettings, budget: flo
     for option, value in _of_calls(settings, reach, budget).items():
         if value != plain[option]:
             raise UsageError(
-                f"--{option.replace('_', '-')} does not go with --decisions: they were made "
-                "already, and say how."
+                f"--{option.replace('_', '-')} has no effect on --decisions, which are recorded. "
+                "Leave it out."
             )
 
 

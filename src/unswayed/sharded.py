@@ -82,7 +82,7 @@ class ShardAsked(NamedTuple):
 
 
 def ask_shard(run: ShardedAudit, shard: Shard) -> ShardAsked:
-    """Ask what an audit asks about the items of a shard, and write its file once all is answered.
+    """Ask the questions of an audit about the items of a shard, and write its file once all are answered.
 
     Nothing is opened if the file is there. Answers are kept on this machine until then, so that the
     same call goes on after a failure or a kill.

@@ -322,7 +322,7 @@ def test_vllm_results_are_read() -> None:
     [
         ("tiny/judge", {}, "tiny/judge does not take batches"),
         ("simulated/judge", {}, "simulated/judge does not take batches"),
-        (MODELS["openai"], {"budget": 5.0}, "--budget does not go with --batch"),
+        (MODELS["openai"], {"budget": 5.0}, "--budget cannot limit --batch"),
     ],
 )
 def test_impossible_batches_are_refused(model: str, options: Line, said: str) -> None:
@@ -332,8 +332,8 @@ def test_impossible_batches_are_refused(model: str, options: Line, said: str) ->
     assert not Path("batch").exists()
 
 
-def test_batch_does_not_go_with_decisions_or_function() -> None:
-    with pytest.raises(UsageError, match="--batch does not go with --decisions"):
+def test_batch_is_refused_with_decisions_or_function() -> None:
+    with pytest.raises(UsageError, match="--batch has no effect on --decisions"):
         us.audit(decisions=[{"item_id": "q0", "order": [0, 1], "choice": 0}], batch="batch")
     with pytest.raises(UsageError, match="does not take batches"):
         us.audit(lambda prompt, answers: 0, ITEMS, batch="batch")

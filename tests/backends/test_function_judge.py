@@ -198,7 +198,7 @@ def test_function_of_a_pair_rejects_more_candidates() -> None:
         ({"protocol": "all"}, "sees no labels"),
         ({"protocol": "label"}, "sees no labels"),
         ({"prompt": "reasoning"}, "reads no prompt"),
-        ({"base_url": "http://127.0.0.1:1"}, "goes with its name"),
+        ({"base_url": "http://127.0.0.1:1"}, "takes no connection options"),
         ({"out": "calls"}, "name='judge-v3'"),
     ],
 )

@@ -143,4 +143,4 @@ def test_they_are_refused_where_decisions_are_recorded(
     file = tmp_path / "decisions.jsonl"
     file.write_text('{"item_id":"q","order":[0,1],"labels":["A","B"],"choice":0}\n')
     assert main(["audit", "--decisions", str(file), "--dtype", "float16"]) == 2
-    assert "--dtype does not go with --decisions" in capsys.readouterr().err
+    assert "--dtype has no effect on --decisions" in capsys.readouterr().err

@@ -162,7 +162,7 @@ def test_kill_9_repeats_no_committed_call_and_changes_no_result(
     one_run(tmp_path / "undisturbed", server.url)
     found = []
     for name in ("killed", "undisturbed"):
-        with CallStore.open(tmp_path / name, create=False) as store:
+        with CallStore.open(tmp_path / name) as store:
             assert len(store) == N_CALLS
             assert list(store.failures()) == []
             found.append(without_times(Caller(backend, store, SETTINGS).read(questions())))

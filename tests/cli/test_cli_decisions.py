@@ -212,12 +212,12 @@ def test_decisions_are_measured_per_number_of_candidates(run: Run) -> None:
         ["--dry-run"],
     ],
 )
-def test_options_about_calls_do_not_go_with_decisions(
+def test_options_about_calls_are_refused_with_decisions(
     option: list[str], run: Run, pairs: Path
 ) -> None:
     ran = audit(run, both_orders(), pairs, *option)
     assert ran.code == 2
-    assert f"{option[0]} does not go with --decisions" in ran.err
+    assert f"{option[0]} has no effect on --decisions" in ran.err
 
 
 def test_a_directory_of_calls_and_one_of_decisions_are_not_mixed(run: Run, pairs: Path) -> None:

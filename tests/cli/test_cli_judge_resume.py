@@ -293,8 +293,8 @@ def test_a_spent_budget_names_a_command_that_goes_on(
     assert ran.code == 3
     assert 0 < server.received < 24
     assert command == "audit" or " of 12 items have a verdict: " in ran.err
-    (said,) = [line for line in ran.said if "to go on: " in line]
-    again = shell(said.partition("to go on: ")[2])
+    (said,) = [line for line in ran.said if "to resume: " in line]
+    again = shell(said.partition("to resume: ")[2])
     assert again.code == 0
     assert server.received == 24
     assert shlex.split(said).count("--budget") == 1

@@ -130,9 +130,9 @@ def test_budget_spent_before_second_calls_names_larger_one(
         assert (told["unparsed"], told["awaiting"], told["replies"]) == (0, awaiting, 8 - awaiting)
         assert f"{awaiting} unreadable replies still await a second call." in ran.out
         assert "could not be read, so" not in ran.out
-    (line,) = [line for line in ran.said if "to go on: " in line]
+    (line,) = [line for line in ran.said if "to resume: " in line]
     asked = server.received
-    words = line.partition("to go on: unswayed ")[2].split()
+    words = line.partition("to resume: unswayed ")[2].split()
     assert run(command, few, *options, "--budget", words[words.index("--budget") + 1]).code == 0
     assert asked < server.received == (16 if command == "audit" else 8)
     if command == "judge":

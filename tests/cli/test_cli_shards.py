@@ -81,10 +81,13 @@ def test_finished_shard_is_there_without_its_model(run: Run, pairs: Path) -> Non
         (["--shard", "0/100000", "--out", "run"], "use at most 99,999 shards."),
         (["--shard", "one", "--out", "run"], "write K/N, such as 0/4 for the first of four."),
         (["--shard", "0/4"], "--shard needs --out: give the directory that all shards share."),
-        (["--shard", "0/4", "--out", "run", "--decisions", "d"], "does not go with --decisions"),
-        (["--shard", "0/4", "--out", "run", "--batch", "b"], "does not go with --batch"),
-        (["--shard", "0/4", "--out", "run", "--max-flip-rate", "0"], "with --max-flip-rate"),
-        (["--shard", "0/4", "--out", "run", "--fail-if", "flip_rate>0"], "go with --fail-if"),
+        (["--shard", "0/4", "--out", "run", "--decisions", "d"], "Leave out --decisions."),
+        (["--shard", "0/4", "--out", "run", "--batch", "b"], "--shard excludes --batch: "),
+        (["--shard", "0/4", "--out", "run", "--max-flip-rate", "0"], "Leave out --max-flip-rate."),
+        (
+            ["--shard", "0/4", "--out", "run", "--fail-if", "flip_rate>0"],
+            "--shard excludes --fail-if: ",
+        ),
     ],
 )
 def test_shard_options_that_cannot_work_are_refused(
@@ -131,9 +134,9 @@ def test_merge_of_folder_without_shards_is_refused(run: Run) -> None:
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        (("--shards", "3"), "--shards goes with --engine"),
-        (("--engine", "ray"), "--shards goes with --engine"),
-        (("--shards", "3", "--engine", "ray", "--shard", "0/3"), "without --shard"),
+        (("--shards", "3"), "--shards needs --engine"),
+        (("--engine", "ray"), "--shards needs --engine"),
+        (("--shards", "3", "--engine", "ray", "--shard", "0/3"), "excludes --shard"),
         (("--shards", "3", "--engine", "ray"), "needs --out"),
     ],
 )

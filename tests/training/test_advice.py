@@ -74,7 +74,7 @@ WORLDS = {
     "clean": (world(800), "sft"),
     "clean, four": (world(800, n=4), "sft"),
     "wrong in part": (world(1600, n=4, wrong=0.3), "rl-exact"),
-    "cannot be said": (world(200, wrong=0.15, spread=0.7), "rl-exact"),
+    "is unknown": (world(200, wrong=0.15, spread=0.7), "rl-exact"),
     "by lot": (world(800, wrong=0.5), "distill"),
     "by lot, four": (world(800, n=4, wrong=0.75), "distill"),
     "worse than lot": (world(800, wrong=0.9), "distill"),
@@ -236,10 +236,10 @@ def test_every_share_and_state_of_a_reason_has_its_figure(seed):
     if "is wrong at random, unless" in text:
         assert figures["wrong_gold_low"] > 0
         assert figures["wrong_gold_high"] >= CLEAN
-    if "cannot be said: even" in text:
+    if "is unknown: even" in text:
         assert figures["wrong_gold_high"] < CLEAN
         assert figures["surest_contradicted"] >= CLEAN
-    elif "cannot be said" in text:
+    elif "is unknown" in text:
         assert figures["wrong_gold_low"] == 0
         assert figures["wrong_gold_high"] >= CLEAN
     if advice.objective != "distill":

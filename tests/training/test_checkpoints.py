@@ -115,6 +115,23 @@ def test_a_changed_byte_in_any_file_prevents_resuming(whole, tmp_path):
     assert len(files) > 5
 
 
+def test_damaged_tables_of_contents_are_a_defect(whole, tmp_path):
+    out, _ = whole
+    at = tmp_path / "checkpoint-4"
+    shutil.copytree(out / at.name, at)
+    archive, found = at / "scheduler.pt", set()
+    content = archive.read_bytes()
+    for place in range(content.index(b"PK\1\2"), len(content)):
+        flipped = bytes([content[place] ^ 0x80])
+        archive.write_bytes(content[:place] + flipped + content[place + 1 :])
+        found.add(checkpoint_defect(at, 4))
+    assert found == {None, "scheduler.pt is not whole"}
+    archive.write_bytes(content)
+    weights = weights_of(at)
+    weights.write_bytes(weights.read_bytes().replace(b'"data_offsets":[0,', b'"data_offsets":[0.'))
+    assert checkpoint_defect(at, 4) == f"{weights.name} is no safetensors file"
+
+
 def test_a_checkpoint_needs_random_numbers_of_both_processes(whole, tmp_path):
     out, _ = whole
     at = tmp_path / "checkpoint-4"

@@ -106,7 +106,7 @@ def test_evaluation_set_needs_items_and_no_held_out_ones(word_model, tmp_path):
         small_recipe(data_evaluation="other.jsonl", data_held_out="2")
     fixed = [msgspec.structs.replace(item, permutable=False) for item in colour_items(2, seed=9)]
     recipe = small_recipe(data_evaluation=evaluation_file(tmp_path, fixed))
-    with pytest.raises(ItemError, match=r"no item of data\.evaluation can be followed: 0 may"):
+    with pytest.raises(ItemError, match=r"no item of data\.evaluation is usable: 0 may"):
         plan_training("sft", colour_items(6), model=str(word_model), recipe=recipe)
 
 

@@ -366,7 +366,7 @@ def test_the_base_answers_whole_on_the_first_process():
     assert estimate_memory(asking).peak == pytest.approx(65.5e9, rel=0.01)
     assert "on the first process before training, where the base answers" in advice(asking)
     small = dataclasses.replace(asking, device=asking.device._replace(size=40 * 10**9))
-    assert "GB: use a smaller model, for sharding does not divide it." in advice(small)
+    assert "GB: use a smaller model: sharding does not divide this." in advice(small)
 
 
 def test_advice_names_what_lowers_the_largest_terms():

@@ -35,6 +35,12 @@ def broken(item, text, choice):
 
 def failing(item, text, choice):
     raise KeyError("no such word")
+
+def parsed(item, text, choice):
+    return item.candidates[choice]
+
+def leaving(item, text, choice):
+    raise SystemExit(0)
 '''
 
 
@@ -96,6 +102,8 @@ def test_rewards_of_a_file_train_and_are_logged(word_model, tmp_path, file, caps
             "failing",
             r"mine\.py:failing: KeyError: 'no such word', for item q0 and the response 'A'",
         ),
+        ("parsed", r"mine\.py:parsed: ValueError: .*, for item q0 and the response 'A'"),
+        ("leaving", r"mine\.py:leaving: SystemExit: 0, for item q0 and the response 'A'"),
         (
             "missing",
             r"response reward .*mine\.py:missing cannot be loaded \(AttributeError: .*Fix the file",
@@ -108,6 +116,15 @@ def test_faulty_response_reward_names_file_item_and_response(word_model, file, n
     items = colour_items(4)[name == "broken" :]
     with pytest.raises(UsageError, match=said):
         plan_training("rl", items, model=str(word_model), recipe=recipe)
+
+
+def test_file_that_exits_is_an_error(word_model, tmp_path, file, capsys):
+    file.write_text("raise SystemExit(0)\n")
+    words = ("--set", f"reward.response={file}:length", "--out", str(tmp_path / "out"), "--dry-run")
+    assert trained_by(tmp_path, word_model, *words) == 2
+    assert (
+        "mine.py:length cannot be loaded (SystemExit: 0). Fix the file" in capsys.readouterr().err
+    )
 
 
 def test_reward_of_a_file_must_be_a_reward(file):

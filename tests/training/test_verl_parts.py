@@ -40,7 +40,7 @@ def planned(model, objective="pa-grpo", **changes):
 def test_loss_of_recipe_is_the_same_for_both_engines(name):
     recipe = load_recipe(name)
     loss = PolicyLoss.of(recipe, recipe.reward.advantage)
-    trl, verl = loss.trl_arguments(), engine.loss_overrides(loss)
+    trl, verl = loss.trl_arguments(), {**engine.REQUIRED, **engine.loss_overrides(loss)}
     of_verl = {key.rpartition(".")[2]: value for key, value in verl.items()}
     assert (trl["loss_type"], of_verl["loss_agg_mode"]) == ("grpo", "seq-mean-token-mean")
     assert (trl["beta"] > 0, of_verl["kl_loss_type"]) == (of_verl["use_kl_loss"], "low_var_kl")

@@ -68,7 +68,7 @@ class ShardPlan(msgspec.Struct, frozen=True, kw_only=True):
         return fields | typed
 
     def with_facts(self, model: str, data: str, fingerprint: str, prompt: str) -> ShardPlan:
-        """Return the plan with what its options led to in this process."""
+        """Return the plan with the results of its options in this process."""
         return msgspec.structs.replace(
             self, version=VERSION, model=model, data=data, fingerprint=fingerprint, prompt=prompt
         )
@@ -113,7 +113,7 @@ class ShardFolder:
         return Path(tempfile.gettempdir()) / f"unswayed-{digest}"
 
     def open_local(self, shard: Shard) -> CallStore:
-        """Open the calls of a shard on this machine, which nobody else may read."""
+        """Open the calls of a shard on this machine, in a folder that other users cannot read."""
         local = self.local(shard)
         local.mkdir(mode=0o700, parents=True, exist_ok=True)
         return CallStore.open(local)
@@ -128,14 +128,14 @@ class ShardFolder:
         return read_as(self.plan_file, ShardPlan)
 
     def settle(self, plan: ShardPlan) -> None:
-        """Write the plan, or check that the shards before follow the same one."""
+        """Write the plan, or check that earlier shards follow the same one."""
         prepare_directory(self.plan_file.parent)
         if not self.plan_file.exists():
             write_text(self.plan_file, json_text(msgspec.to_builtins(plan)))
         self.check(plan)
 
     def check(self, plan: ShardPlan) -> None:
-        """Check what is known of a plan against the plan of the shards before."""
+        """Check the known part of a plan against the plan of earlier shards."""
         before, now = self.plan().common, plan.common
         differ = [
             f"{name} is {before.get(name)!r} there and {now.get(name)!r} here"
@@ -276,7 +276,7 @@ class Gathered(NamedTuple):
     missing: tuple[Shard, ...]  # without a file
 
     def check(self, model: str, items: ItemSet, prompt: str, priced: CallPlan) -> None:
-        """Check that what is measured is what the shards were asked, and all of it."""
+        """Check that the shards made every call that is measured."""
         self.folder.check(self.plan.with_facts(model, items.name, items.fingerprint, prompt))
         if priced.n_to_make and not self.missing:
             are = agrees(priced.n_to_make, "is", "are")
@@ -286,7 +286,7 @@ class Gathered(NamedTuple):
             )
 
     def paid_for(self, counts: RunCounts) -> RunCounts:
-        """Return counts in which the recorded calls were made, at the cost that the shards have paid."""
+        """Return counts with the recorded calls as made, at the cost that the shards have paid."""
         return replace(
             counts,
             made=counts.cached,

@@ -287,7 +287,7 @@ def backend_of(
 
     if settings not in (None, BackendSettings()):
         raise UsageError(
-            "how to reach a model goes with its name, not with an open backend or a function."
+            "an open backend or a function takes no connection options. Leave them out, or name a model."
         )
     backend = judge if isinstance(judge, Backend) else FunctionJudge(judge)
     if keeps_calls and isinstance(backend, FunctionJudge) and not backend.is_named:

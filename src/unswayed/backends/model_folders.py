@@ -228,7 +228,7 @@ def _adapter_folder(adapter: str, shown: str) -> Path:
 def base_of_adapter(adapter: Path, shown: str) -> str:
     """Return the base that an adapter names: a hub id with its revision, or a folder with its fingerprint.
 
-    A folder that is no longer where the adapter says is looked for beside the adapter.
+    A folder that is no longer where the adapter says is looked for next to the adapter.
     """
     config, record = read_object(adapter / ADAPTER_CONFIG), read_object(adapter / TRAINING)
     name, revision = str(config.get("base_model_name_or_path")), config.get("revision")
@@ -239,7 +239,7 @@ def base_of_adapter(adapter: Path, shown: str) -> str:
     trained = str(record.get("model")).rpartition("@")[2]
     if trained.startswith("sha256:") and folder is None:
         raise UsageError(
-            f"{shown}: its base {name} does not exist. Put the folder of the base beside the adapter, or "
+            f"{shown}: its base {name} does not exist. Put the folder of the base next to the adapter, or "
             "name it: hf/BASE+lora=ADAPTER."
         )
     return f"{folder}@{trained}" if trained.startswith("sha256:") else str(folder or name)

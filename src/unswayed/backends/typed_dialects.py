@@ -10,11 +10,16 @@ import math
 from typing import Any, Final
 
 from unswayed.backends.dialect import Traits, merged, token_count
-from unswayed.backends.typed_apis import SystemOne, TypedQuestion
+from unswayed.backends.typed_apis import Json, SystemOne, TypedQuestion
 from unswayed.base.errors import BadResponseError
 from unswayed.model.calls import Request, Response, TokenLogprob
 
 MALFORMED: Final = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
+
+
+def is_cut(usage: Json) -> bool:
+    """Return True if the server cut the state; the answers then belong to a part of it."""
+    return bool(usage.get("truncated") or usage.get("state_tokens_dropped"))
 
 
 class TypedDialect:
@@ -50,13 +55,12 @@ class TypedDialect:
         try:
             said = json.loads(body)
             usage = said.get("usage") or {}
-            is_cut = usage.get("truncated") or usage.get("state_tokens_dropped")
             details = usage.get("input_tokens_details") or {}
             read, written = map(
                 token_count, (usage.get("input_tokens"), usage.get("output_tokens", 0))
             )
             return Response(
-                text=json.dumps(None if is_cut else said["answers"]),
+                text=json.dumps(None if is_cut(usage) else said["answers"]),
                 input_tokens=read or 0,
                 cached_tokens=token_count(details.get("cached_tokens")) or 0,
                 output_tokens=written or 0,

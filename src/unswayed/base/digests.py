@@ -14,3 +14,9 @@ def digest(*texts: str) -> bytes:
 def drawn(names: Iterable[str], count: int, *, seed: int) -> frozenset[str]:
     """So many of the names, the same ones in whatever order they come."""
     return frozenset(sorted(names, key=lambda name: digest(str(seed), name))[:count])
+
+
+def number_of(name: str) -> int:
+    """Return a number that depends on the name alone; its remainder draws a shard or an order."""
+    marks = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8)
+    return int.from_bytes(marks.digest(), "big")

@@ -127,6 +127,6 @@ def field_and_reason(error: Exception) -> tuple[str, str]:
     return place.strip("`."), reason.replace("`str | null`", "text")
 
 
-def first_line(error: Exception) -> str:
+def first_line(error: BaseException) -> str:
     """Return the first line of another package's error; some print pages."""
     return (str(error).splitlines() or [""])[0]

@@ -107,7 +107,7 @@ class Registry(Generic[T]):
             entry: T = _imported(where)
         except UnswayedError:
             raise
-        except Exception as error:  # whatever the import of a foreign module raises
+        except (Exception, SystemExit) as error:  # whatever the import of a foreign module raises
             reason = f"{type(error).__name__}: {error}"
             raise RegistrationError(f"{start} cannot be loaded ({reason}). {end}") from error
         if self._like == "":
@@ -149,7 +149,7 @@ def _file_module(file: str) -> Any:
     """Run a Python file once, as a module that nothing else imports."""
     spec = importlib.util.spec_from_file_location(Path(file).stem, file)
     if spec is None or spec.loader is None:
-        raise ImportError(f"{file} is no Python file")
+        raise ImportError(f"{file} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -16,7 +15,7 @@ from unswayed.auditing.settings import AuditSettings
 from unswayed.auditing.shard_files import ShardFolder
 from unswayed.audits import audit_data, price_calls, settled
 from unswayed.backends import BackendSettings
-from unswayed.cli.command import command_line, without_shard
+from unswayed.cli.command import command_line
 from unswayed.cli.gate import FailedShare, FailIf, Junit, RuleOption, conclude
 from unswayed.cli.merge import ask_shards
 from unswayed.cli.options import (
@@ -117,10 +116,9 @@ def audit(
             reach=reach,
             directory=out,
             shots=shots,
-            budget=budget and budget / (tasks.shards or 1),
-            command=without_shard(command_line()),
+            budget=budget,
         )
-        return ask_shards(partial(ask_shard, run), run, tasks, part, json=json)
+        return ask_shards(ask_shard, run, tasks, part, json=json)
     result = audit_data(
         model,
         data,

@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import IO, Annotated, Literal
@@ -24,7 +23,7 @@ from unswayed.calls import Progress
 from unswayed.calls.judge import Judge
 from unswayed.calls.judging import JudgeFailure
 from unswayed.cli.arrivals import arriving
-from unswayed.cli.command import command_line, with_budget, without_shard
+from unswayed.cli.command import command_line, with_budget
 from unswayed.cli.merge import ask_shards
 from unswayed.cli.options import (
     Budget,
@@ -101,10 +100,9 @@ def judge(
             reach=reach,
             directory=out,
             shots=shots,
-            budget=budget and budget / (tasks.shards or 1),
-            command=without_shard(command_line()),
+            budget=budget,
         )
-        return ask_shards(partial(judge_shard, run), run, tasks, part)
+        return ask_shards(judge_shard, run, tasks, part)
     if out is not None:
         check_out(out, None if data == "-" else data, method)
     keeps = out is not None and (out.is_file() or not out.exists())  # no device, no pipe
@@ -144,7 +142,7 @@ def judge(
             told = replace(selection, on_bad_item="skip")
             again = iter(()) if data == "-" else arriving(data, told)
             needed = judging.budget_for(item for items in again for item in items)
-            note(f"to go on: {with_budget(command_line(), needed)}")
+            note(f"to resume: {with_budget(command_line(), needed)}")
     return 3 if stream.failed else 0
 
 
@@ -176,10 +174,10 @@ def judge_shard(run: ShardedJudge, shard: Shard) -> ShardAsked:
     """Judge the items of a shard, and write their calls and verdicts once all are judged; see `ask_shard`."""
     require("pyarrow", extra="parquet", feature="--shard")
     folder, method = ShardFolder(run.directory), method_of(run.method, run.order)
-    path = folder.path(shard)
+    path, named = folder.path(shard), str(method)
     if isinstance(method, FittedFile):
-        method = f"sha256:{hashlib.sha256(msgspec.json.encode(method)).hexdigest()}"
-    plan = run.plan("judge", shard, method=str(method))
+        named = f"sha256:{hashlib.sha256(msgspec.json.encode(method)).hexdigest()}"
+    plan = run.plan("judge", shard, method=named)
     if path.exists():
         folder.check(plan)
         return ShardAsked(path)
@@ -196,7 +194,7 @@ def judge_shard(run: ShardedJudge, shard: Shard) -> ShardAsked:
         folder.open_local(shard) as store,
         Judge(
             model_for(run.model, run.data),
-            method=method_of(run.method, run.order),
+            method=method,
             prompt=run.asking.prompts(examples_of(run.shots)),
             reask=run.asking.reask,
             budget=run.budget,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import IO, Annotated, Final
+from typing import IO, Annotated, Final, TypeVar
 
 import msgspec
 import typer
@@ -16,6 +18,7 @@ from unswayed.base.counts import plural
 from unswayed.base.errors import RunDirectoryError, UsageError
 from unswayed.base.files import whole_file
 from unswayed.cli.arrivals import arriving
+from unswayed.cli.command import command_line, without_shard
 from unswayed.cli.options import ShardTasks
 from unswayed.cli.output import aside, note, write
 from unswayed.cli.results import finish, tell_shard
@@ -24,6 +27,8 @@ from unswayed.model.decisions import Verdict
 from unswayed.model.items import Item, Shard, by_criterion, fingerprint, shard_of
 from unswayed.sharded import ShardAsked, ShardedRun, merge_audit
 from unswayed.sources import DataOptions
+
+R = TypeVar("R", bound=ShardedRun)
 
 READ_BYTES: Final = 1 << 15
 
@@ -38,12 +43,12 @@ def merge(
         bool, typer.Option("--json", help="Print metrics.json and nothing else.")
     ] = False,
 ) -> int:
-    """Merge what commands with --shard asked; makes no call."""
+    """Merge the shards that commands with --shard wrote; makes no call."""
     plan = ShardFolder(directory).plan()
     if plan.kind == "judge":
         if json:
             raise UsageError(
-                f"{directory} holds verdicts, and --json prints figures. Leave it out."
+                f"{directory} holds verdicts, and --json prints figures. Leave out --json."
             )
         _merge_verdicts(ShardFolder(directory), plan, is_partial=partial)
         return 0
@@ -88,7 +93,7 @@ def _merge_verdicts(folder: ShardFolder, plan: ShardPlan, *, is_partial: bool) -
                 if not line or msgspec.json.decode(line, type=Verdict).item_id != part.id:
                     raise RunDirectoryError(
                         f"{folder.path(shard, 'jsonl')} has no verdict on {part.id} in its place: the "
-                        "data have changed. Give the shards' data back their content."
+                        "data have changed. Restore the data of the shards."
                     )
                 file.write(line)
                 n_written += 1
@@ -106,22 +111,24 @@ def _merge_verdicts(folder: ShardFolder, plan: ShardPlan, *, is_partial: bool) -
 
 
 def ask_shards(
-    ask: Callable[[Shard], ShardAsked],
-    run: ShardedRun,
+    ask: Callable[[R, Shard], ShardAsked],
+    run: R,
     tasks: ShardTasks,
     shard: Shard,
     *,
     json: bool = False,
 ) -> int:
     """Ask one shard, or all of them as tasks and merge them; returns the exit code."""
+    run = replace(run, command=without_shard(command_line()))
     if tasks.shards is None:
-        return tell_shard(ask(shard))
+        return tell_shard(ask(run, shard))
     if run.budget is not None:
+        run = replace(run, budget=run.budget / tasks.shards)
         note(f"each shard may spend ${run.budget:g}.")
     count, local = tasks.shards, (run.model or "").startswith(("hf/", "vllm/"))
     gpus = tasks.gpus_per_shard if local or tasks.gpus_per_shard else 0
     incomplete = []
-    for number, asked in enumerate(on_ray(ask, count, run.directory, gpus=gpus), 1):
+    for number, asked in enumerate(on_ray(partial(ask, run), count, run.directory, gpus=gpus), 1):
         aside(f"{number:,} of {plural(count, 'shard')}")
         incomplete += [asked] if asked.exit_code else []
     if not incomplete:

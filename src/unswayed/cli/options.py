@@ -40,7 +40,7 @@ class ShardTasks(Settings):
     shards: (
         Annotated[int, Meta(ge=1, description="Ask N parts on --engine, then merge.")] | None
     ) = None
-    engine: Annotated[Literal["ray"] | None, Meta(description="What runs --shards.")] = None
+    engine: Annotated[Literal["ray"] | None, Meta(description="Engine that runs --shards.")] = None
     gpus_per_shard: (
         Annotated[
             float, Meta(ge=0, description="GPUs of a part [default: 1 for hf/ and vllm/, if any].")
@@ -52,7 +52,7 @@ class ShardTasks(Settings):
         """Return `--shard`, or the first part of `--shards`."""
         if (self.shards is None) != (self.engine is None) or (shard and self.shards):
             raise UsageError(
-                "--shards goes with --engine and without --shard. Use --shards N --engine ray, or --shard K/N."
+                "--shards needs --engine and excludes --shard. Use --shards N --engine ray, or --shard K/N."
             )
         return f"0/{self.shards}" if self.shards else shard
 
@@ -108,7 +108,7 @@ def _parameter(option: Option) -> inspect.Parameter:
 def shard_of_options(
     text: str | None, data: str | None, out: Path | None, **others: object
 ) -> Shard | None:
-    """Read `--shard`, which goes with an `--out` and with none of the other options."""
+    """Read `--shard`, which needs `--out` and excludes the other options."""
     if text is None:
         return None
     shard = Shard.of(text)
@@ -116,13 +116,13 @@ def shard_of_options(
         raise UsageError("--shard needs --out: give the directory that all shards share.")
     if data == "-":
         raise UsageError(
-            "--shard does not go with standard input. Give a file that all shards read."
+            "--shard cannot read standard input. Give a file that all shards can read."
         )
     for name, value in others.items():
         if value is not None:
             raise UsageError(
-                f"--shard does not go with --{name.replace('_', '-')}: a shard asks a part of the calls and "
-                "measures nothing. Leave one of them out."
+                f"--shard excludes --{name.replace('_', '-')}: a shard only makes its part of the calls. "
+                f"Leave out --{name.replace('_', '-')}."
             )
     return shard
 

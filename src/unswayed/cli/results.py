@@ -60,7 +60,7 @@ def tell_shard(asked: ShardAsked) -> int:
         command = command_line()
         if asked.needed_usd is not None and asked.counts.budget_spent:
             command = with_budget(command, asked.needed_usd)
-        note(f"to go on: {command}")
+        note(f"to resume: {command}")
     return asked.exit_code
 
 
@@ -88,7 +88,7 @@ def finish(
         )
         return 130
     if run.budget_to_finish:
-        note(f"to go on: {with_budget(command_line(), run.budget_to_finish)}")
+        note(f"to resume: {with_budget(command_line(), run.budget_to_finish)}")
     lost = run.calls.failed > max_failed_share * run.calls.planned
     if run.fatal or run.budget_spent or lost:
         return 3

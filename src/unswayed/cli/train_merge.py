@@ -21,7 +21,7 @@ def merge(
     ] = None,
     repository: Annotated[
         str | None,
-        typer.Option("--push", help="Upload it, or else the result, to this private hub id."),
+        typer.Option("--push", help="Private hub id for the merged model, or for the result."),
     ] = None,
 ) -> None:
     """Merge a trained adapter into its base, or upload a result.

@@ -1,4 +1,4 @@
-"""Escalate: ask the next order only where the corrected calls so far are not sure.
+"""Escalate: ask the next order only while the corrected calls are not sure.
 
 z_k = centred log p of an item's k-th call, less the offset of each candidate's label; m_k = mean of
 z_1..z_k; gap = largest less second largest of m_k. The first order follows from a hash of the item's id,
@@ -18,13 +18,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 from typing import ClassVar, Final, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv
 
+from unswayed.base.digests import number_of
 from unswayed.base.errors import UsageError
 from unswayed.methods.checks import UnsoundError, check_numbers
 from unswayed.methods.estimation import Tables, not_fitted, warn_if_few, warn_of, warn_uncorrected
@@ -34,6 +34,7 @@ from unswayed.methods.tables import (
     TOLERANCE,
     labels_by_candidate,
     log_probs_by_label,
+    margin,
     softmax,
     verdict_table,
 )
@@ -80,16 +81,16 @@ class Escalation(Learned):
 
 @dataclass(frozen=True, slots=True)
 class Escalate(Method):
-    """Corrected calls until one is sure.
+    """Corrected calls of an item, until their mean is sure.
 
     Attributes:
         share: Largest share of verdicts that may differ from those of the whole set.
-        guarantee: What holds for the share: with confidence 1 - `risk` it is not exceeded
-            (`high`), or it is not exceeded in the mean over estimation sets (`mean`).
-        risk: Probability that `high` allows of exceeding the share.
+        guarantee: Bound on the share: not exceeded with confidence 1 - `risk` (`high`), or not
+            exceeded in the mean over estimation sets (`mean`).
+        risk: Probability with which `high` may exceed the share.
         orders: Set of orders; `auto` is swap for two candidates and cyclic for more.
-        offsets: Whether the offsets of the labels are fitted, or all 0 (`none`), as without a correction.
-        gap: Gap that stops, in nats, in the place of the fitted one; no bound holds then.
+        offsets: Offsets of the labels: `fitted`, or all 0 (`none`), as without a correction.
+        gap: Gap at which to stop, in nats, in place of the fitted one; then no bound holds.
         stops: What `fit` learned.
     """
 
@@ -113,8 +114,8 @@ class Escalate(Method):
         equation="stop at call k if the gap of mean_j<=k (log p_j - offset) >= threshold",
         helps="you want the verdicts of all orders for little more than one call per item, with a bound"
         " on the share that differ",
-        cannot="Calls of one item wait for each other. The bound is about the verdicts of all orders, not"
-        " about right verdicts, and holds for items like the estimation items.",
+        cannot="Calls of one item wait for each other. The bound limits changes from the verdicts of all"
+        " orders, not errors, and holds for items like the estimation items.",
         default=False,
     )
 
@@ -127,7 +128,7 @@ class Escalate(Method):
 
     @property
     def questions_needed(self) -> int:
-        """Questions in the second half without which even no change at all would prove the bound."""
+        """Fewest questions in the second half with which no change at all proves the bound."""
         if self.guarantee == "mean":
             return math.ceil(1 / self.share - 1 - TOLERANCE)
         return math.ceil(math.log(self.risk) / math.log1p(-self.share))
@@ -141,7 +142,7 @@ class Escalate(Method):
         return self.asks(n)
 
     def stops_after(self, n: int) -> Sequence[int]:
-        """After any call."""
+        """After each call but the last."""
         return range(1, len(self.asks(n)))
 
     def plan(self, item: Item, seen: Sequence[Decision] = ()) -> list[Ask]:
@@ -165,20 +166,18 @@ class Escalate(Method):
         for n, stop in fitted.items():
             if self.gap is None and (stop is None or stop.gap is None):
                 warn_of(
-                    f"escalate: it asks every order of {n} candidates. To prove a share of {self.share:g} "
-                    f"takes at least {2 * self.questions_needed} estimation questions, and there are "
-                    f"{stop.units if stop else 0} with all probabilities. Give more items or a larger share."
+                    f"escalate asks every order of {n} candidates: a share of {self.share:g} needs at least "
+                    f"{2 * self.questions_needed} estimation questions with all probabilities, and there are "
+                    f"{stop.units if stop else 0}. Give more items or a larger share."
                 )
         return replace(self, stops=tuple(stop for stop in fitted.values() if stop))
 
     def _stop(self, table: DecisionTable) -> Escalation | None:
         logs = _centred_logs(table)
         complete: BoolArray = np.asarray(~np.isnan(logs).any(axis=(1, 2)))
-        units = table.subjects.units[complete].tolist()
-        one_each = dict(
-            zip(reversed(units), reversed(np.flatnonzero(complete).tolist()), strict=True)
-        )
-        rows = np.array(sorted(one_each.values(), key=lambda row: _hash(table.items[row].id)))
+        _, first = np.unique(table.subjects.units[complete], return_index=True)  # one of each unit
+        some = np.flatnonzero(complete)[first].tolist()
+        rows = np.array(sorted(some, key=lambda row: number_of(table.items[row].id)))
         if len(rows) < 2 * FEWEST:
             return None
         offsets: FloatArray = logs[rows[::2]].mean(axis=(0, 1)) * (self.offsets == "fitted")
@@ -261,14 +260,9 @@ class Escalate(Method):
         return verdict_table(table, choices, cells=cells & table.allowed, scores=scores)
 
 
-def _hash(item_id: str) -> int:
-    digest = blake2b(item_id.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "big")
-
-
 def first_order(item_id: str, count: int) -> int:
     """Return the place, among `count` orders, of the one in which an item is asked first."""
-    return _hash(item_id) % count
+    return number_of(item_id) % count
 
 
 def _turns(table: DecisionTable) -> NDArray[np.intp]:
@@ -303,8 +297,7 @@ def _in_turn(z: FloatArray, turns: NDArray[np.intp]) -> FloatArray:
 def _running(z: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return means over the first 1 to K calls, shape (I, K, n), and their gaps, shape (I, K)."""
     means: FloatArray = z.cumsum(axis=1) / np.arange(1, z.shape[1] + 1)[None, :, None]
-    ordered = np.sort(means, axis=2)
-    return means, ordered[:, :, -1] - ordered[:, :, -2]
+    return means, margin(means)
 
 
 def _last(gaps: FloatArray, threshold: float) -> NDArray[np.intp]:

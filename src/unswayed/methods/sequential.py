@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from unswayed.base.errors import UsageError
 from unswayed.methods.protocol import About, Method
 from unswayed.methods.sets import presentation_set
-from unswayed.methods.tables import agreement, plurality, verdict_table
+from unswayed.methods.tables import agreement, margin, plurality, verdict_table
 from unswayed.methods.voting import count_votes
 from unswayed.model.decisions import (
     MISSING,
@@ -106,7 +106,7 @@ class Sequential(Method):
         left = len(asks) - last
         counts = _count(codes[:, :last], item.n)
         # the leader cannot be decided before this many more calls, even if it wins them all
-        return list(asks[: last + min(left, int((left - _margin(counts)[0]) // 2) + 1)])
+        return list(asks[: last + min(left, int((left - margin(counts)[0]) // 2) + 1)])
 
     def _read(self, table: DecisionTable, codes: IntArray) -> BoolArray:
         """Return the cells read before each row stops, shape (I, T); a missing call ends a row too."""
@@ -134,9 +134,9 @@ class Sequential(Method):
         n = counts.shape[1] - 1
         if self.rule != "curtail" and done % n:
             return np.zeros(len(counts), dtype=np.bool_)
-        margin = _margin(counts)
-        decided: BoolArray = margin > left
-        return decided | (margin >= self.lead) if self.rule == "lead" else decided
+        ahead = margin(counts)
+        decided: BoolArray = ahead > left
+        return decided | (ahead >= self.lead) if self.rule == "lead" else decided
 
     def decide_table(self, table: DecisionTable) -> VerdictTable:
         """Return the vote over the calls up to each row's stop; later columns are not read."""
@@ -151,10 +151,3 @@ class Sequential(Method):
 def _count(codes: IntArray, n: int) -> FloatArray:
     everything: BoolArray = np.ones(codes.shape, dtype=np.bool_)
     return count_votes(codes, everything, n, np.ones(codes.shape[1]))
-
-
-def _margin(counts: FloatArray) -> FloatArray:
-    """Votes by which the leading answer ("tie" is one) is ahead of the next, shape (I,)."""
-    ordered = np.sort(counts, axis=1)
-    result: FloatArray = ordered[:, -1] - ordered[:, -2]
-    return result

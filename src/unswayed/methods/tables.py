@@ -68,6 +68,13 @@ def softmax(scores: FloatArray) -> FloatArray:
     return result
 
 
+def margin(values: FloatArray) -> FloatArray:
+    """Difference of the largest and the second largest value, over the last axis."""
+    ordered = np.sort(values, axis=-1)
+    result: FloatArray = ordered[..., -1] - ordered[..., -2]
+    return result
+
+
 def agreement(choices: IntArray, cells: BoolArray) -> NDArray[np.int8]:
     """1 where all decisions read agree, 0 where not, -1 for fewer than two; shape (I,).
 

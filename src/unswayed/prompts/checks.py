@@ -206,7 +206,7 @@ def _check_shots(items: Sequence[Item], settings: PromptSettings) -> list[str]:
         gold_of_shot(shot)
         if tasks and shot.task not in tasks:
             raise TemplateError(
-                f"{shot.id}: an example of task {str(shot.task)!r} cannot go with items of task "
+                f"{shot.id}: an example of task {str(shot.task)!r} does not fit items of task "
                 f"{', '.join(sorted(tasks))}. Use examples of the same task."
             )
         twin = texts.get((shot.prompt, shot.candidates))

@@ -31,7 +31,7 @@ from unswayed.backends.typed_apis import (
     need,
     parsed,
 )
-from unswayed.backends.typed_dialects import MALFORMED
+from unswayed.backends.typed_dialects import MALFORMED, is_cut
 from unswayed.base.errors import UsageError
 from unswayed.methods.voting import log_mean_by_candidate, mean_by_candidate
 from unswayed.model.items import Item
@@ -264,8 +264,8 @@ class DecisionServer(Server):
                 if status != 200:
                     raise RelayedError(response)
                 answers |= zip(part, self.api.answers(own, part), strict=True)
-                cut = usage_.get("truncated") or usage_.get("state_tokens_dropped")
-                need(not cut, 502, "the model cut the state and would decide on part of it")
+                cut = "the model cut the state and would decide on part of it"
+                need(not is_cut(usage_), 502, cut)
                 usage = summed(usage, usage_)
                 said = said or own
             return {**said, "usage": usage}, answers

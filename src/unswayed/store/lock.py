@@ -18,7 +18,6 @@ if sys.platform != "win32":
     import fcntl
 
 HELD = {errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES}
-POLL_S = 0.1
 NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 """Opening a link is refused: whoever may write here must not choose which file is truncated."""
 
@@ -37,9 +36,12 @@ class WriterLock:
         self._file: IO[str] | None = file
 
     @classmethod
-    def acquire(cls, path: Path, *, wait_s: float = 0.0) -> WriterLock:
-        """Take the lock, waiting up to `wait_s` seconds for another writer; its file is removed on release."""
-        deadline = time.monotonic() + wait_s
+    def acquire(cls, path: Path) -> WriterLock:
+        """Take the lock; its file is removed on release.
+
+        Raises:
+            RunDirectoryError: If another writer holds it, or the file cannot be opened.
+        """
         while True:
             try:
                 file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | NO_LINK, 0o666), "r+")
@@ -53,21 +55,17 @@ class WriterLock:
                     f"cannot write to {path.parent}: {error.strerror or error}. "
                     "Make it writable or choose another --out."
                 ) from None
-            if _locked(file):
-                if _is_current(path, file):
-                    _sign(file)
-                    return cls(path, file)
-                file.close()  # the last holder removed the file between our open and our lock
-                continue
-            if time.monotonic() >= deadline:
+            if not _locked(file):
                 holder = _holder(file)
                 file.close()
                 raise RunDirectoryError(
                     f"{path.parent} is being written by {holder}. Wait for it to finish, stop it, "
                     "or choose another --out."
                 )
-            file.close()
-            time.sleep(POLL_S)
+            if _is_current(path, file):
+                _sign(file)
+                return cls(path, file)
+            file.close()  # the last holder removed the file between our open and our lock
 
     def release(self) -> None:
         """Give the lock back; a second call does nothing."""

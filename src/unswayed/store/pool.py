@@ -58,15 +58,8 @@ class CallStore(Lookup):
         self._failed = {key for (key,) in self.rows("SELECT DISTINCT key FROM failures")}
 
     @classmethod
-    def open(
-        cls,
-        path: str | Path,
-        *,
-        create: bool = True,
-        read_only: bool = False,
-        wait_s: float = 0.0,
-    ) -> CallStore:
-        """Open `calls.sqlite`, given itself or by its run directory, once no other writer holds it.
+    def open(cls, path: str | Path, *, read_only: bool = False) -> CallStore:
+        """Open `calls.sqlite`, given itself or by its run directory.
 
         Reading only takes no lock and writes nothing: it works beside a writer and in a directory that cannot
         be written.
@@ -76,18 +69,16 @@ class CallStore(Lookup):
                 there, or its file is of something else.
             StoreError: If the file is damaged or the disk is full.
         """
-        file, exists = database_file(Path(path))
+        file = database_file(Path(path))
         if read_only:
             return cls(connect_readonly(file), file, read_only=True)
-        if not create and not exists:
-            raise RunDirectoryError(f"there are no recorded calls in {file.parent}.")
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise RunDirectoryError(
                 f"cannot make {file.parent}: {error.strerror or error}. Choose another --out."
             ) from None
-        lock = WriterLock.acquire(file.with_name(file.name + ".lock"), wait_s=wait_s)
+        lock = WriterLock.acquire(file.with_name(file.name + ".lock"))
         try:
             return cls(connect_writer(file), file, lock=lock)
         except BaseException:
@@ -135,7 +126,7 @@ class CallStore(Lookup):
     def encoded(
         self, at_once: int = CHUNK
     ) -> Iterator[list[tuple[bytes, float, bytes, bytes, int]]]:
-        """Yield every committed call as it lies in the file, in lists, in the order of recording."""
+        """Yield every committed call as the file stores it, in lists, in the order of recording."""
         last = 0
         sql = f"SELECT {', '.join(CALL)}, id FROM calls WHERE id > ? ORDER BY id LIMIT {at_once}"
         while rows := self.rows(sql, (last,)):
@@ -148,7 +139,7 @@ class CallStore(Lookup):
         paid: Totals,
         note: tuple[str, str],
     ) -> None:
-        """Commit calls as they lie in another file, with what they cost and a note, all or nothing.
+        """Commit calls as another file stores them, with their cost and a note, all or nothing.
 
         A key that is there already keeps its first answer.
         """

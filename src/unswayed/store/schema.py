@@ -44,13 +44,14 @@ TABLES: Final = (
 )
 
 
-def database_file(path: Path) -> tuple[Path, bool]:
-    """Return the file that is meant by a file or a run directory, and whether it exists."""
+def database_file(path: Path) -> Path:
+    """Return the file that is meant by a file or a run directory."""
     try:
         # directories are named after models, such as `gpt-4.1-mini`: a dot does not make a file
         is_file = path.is_file() or path.suffix == ".sqlite"
         file = path if is_file else path / FILE_NAME
-        return file, file.exists()
+        file.exists()  # raises in a directory that cannot be read
+        return file
     except OSError as error:
         raise RunDirectoryError(
             f"cannot read {path}: {error.strerror or error}. Make it readable or give another "

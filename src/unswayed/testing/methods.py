@@ -17,6 +17,7 @@ from unswayed.methods.estimation import MethodWarning
 from unswayed.methods.fitted_file import from_json, to_json
 from unswayed.methods.names import parse_method, spec_name
 from unswayed.methods.protocol import Method, is_fitted, learned_fields, unlearned, why_not
+from unswayed.methods.tables import margin
 from unswayed.model.decisions import (
     MISSING,
     TIE,
@@ -98,8 +99,7 @@ def keeps_the_verdict_of_a_fair_judge(method: Method, n: int) -> None:
     table = DecisionTable.of(items, pool(model, items, judges.fair))
     own = model.decide_table(table.select(model.asks(n)))
     assert own.scores is not None
-    ranked = np.sort(own.scores, axis=1)
-    sure = ranked[:, -1] - ranked[:, -2] > 0.25  # an estimated correction is not 0 exactly
+    sure = margin(own.scores) > 0.25  # an estimated correction is not 0 exactly
     assert sure.sum() >= 3
     for shown in presentations("cyclic", n):
         seen = model.decide_table(table.select(model.asks(n), through=shown))

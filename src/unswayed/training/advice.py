@@ -1,7 +1,7 @@
 """Advise an objective and give the reason: compare gold with the model's own average.
 
     no gold, too little of it, or gold that is unrelated to the average   distill
-    gold, wrong in part or in a share that cannot be said                 rl-exact
+    gold, wrong in part or in an unknown share                            rl-exact
     gold, hardly ever wrong                                               sft with target.invariance
     answers after reasoning                                               rl with reward inv
 
@@ -171,16 +171,16 @@ def _rule(shares: Mapping[str, Estimate], chance: float) -> tuple[str, dict[str,
         ]  # fmt: skip
     changes = {"reward.consistency": "inv", "target.distill": "0.5"}
     reasons = [f"{agreement[0].upper()}{agreement[1:]}.", CONDITION]
-    unsaid = "rl-exact: how much of the gold is wrong cannot be said"
+    unsaid = "rl-exact: the share of wrong gold is unknown"
     if "wrong_gold" not in shares:
         return "rl-exact", changes, [
-            "rl-exact: how much of the gold is wrong was not estimated.", *reasons,
+            "rl-exact: the share of wrong gold was not estimated.", *reasons,
         ]  # fmt: skip
     wrong, surest = shares["wrong_gold"], shares["surest_contradicted"]
     share = f"of the gold of {wrong.n:,} questions {_range(wrong)} is wrong at random"
     if hardly_wrong(wrong, surest):
         return "sft", {"target.invariance": "1"}, [
-            f"sft: {share}, below the {CLEAN:.0%} up to which it is called clean.",
+            f"sft: {share}, below the limit of {CLEAN:.0%} for clean gold.",
             CLOSE_ITEMS,
             CONDITION,
         ]  # fmt: skip
@@ -195,7 +195,7 @@ def _rule(shares: Mapping[str, Estimate], chance: float) -> tuple[str, dict[str,
             "gold alone cannot tell the two apart."
         )
     else:
-        reason = f"{unsaid}: {wrong.low:.1%} to {wrong.high:.1%}, by {wrong.n:,} questions."
+        reason = f"{unsaid}: {wrong.low:.1%} to {wrong.high:.1%}, from {wrong.n:,} questions."
     return "rl-exact", changes, [reason, *reasons]
 
 

@@ -131,7 +131,7 @@ def merged_card(record: Record, adapter_card: str, gap: float) -> str:
             f"This is {base}, with the LoRA adapter of the card below merged into its weights. For one prompt, "
             f"the label log-probabilities of the two agree within {gap:.1g}.",
             "",
-            "- Name for unswayed: `hf/FOLDER`, where FOLDER is where this file lies.",
+            "- Name for unswayed: `hf/FOLDER`, where FOLDER holds this file.",
             *(
                 f"#{line}" if line.startswith("#") else line
                 for line in body.splitlines()
@@ -143,7 +143,7 @@ def merged_card(record: Record, adapter_card: str, gap: float) -> str:
 
 
 def name_base(folder: Path, record: Record, place: Path) -> None:
-    """Let an adapter name its base by hub id and commit, or a local base by the whole path of its folder."""
+    """Write the base into an adapter: hub id and commit, or the whole path of a local folder."""
     base, file = base_of(record), folder / ADAPTER_CONFIG
     if not file.is_file():
         return

@@ -111,7 +111,7 @@ def _is_archive(path: Path) -> bool:
     try:
         with zipfile.ZipFile(path) as archive:
             return bool(archive.namelist())
-    except (OSError, zipfile.BadZipFile):
+    except (OSError, ValueError, NotImplementedError, zipfile.BadZipFile):
         return False
 
 

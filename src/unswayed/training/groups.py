@@ -29,7 +29,7 @@ class Usable:
     items: tuple[Item, ...]  # those whose gold tells candidates apart, in order
     without_gold: int  # items without a right candidate
     all_right: int  # items whose gold names every candidate: whatever is answered is right
-    identical: int  # items with two candidates of one text: which of them was meant cannot be said
+    identical: int  # items with two candidates of one text: which of them was meant is unknown
 
 
 def usable_items(items: Sequence[Item], data: DataTable, *, needs_gold: bool = True) -> Usable:
@@ -249,8 +249,8 @@ def build_groups(
     )
     if evaluation and not checked:
         raise ItemError(
-            f"no item of data.evaluation can be followed: {len(followed)} may be permuted and tell their "
-            f"candidates apart, none with prompts of at most {limit} tokens. Give other items."
+            f"no item of data.evaluation is usable: {len(followed)} may be permuted and have distinct "
+            f"candidates, none with prompts of at most {limit} tokens. Give other items."
         )
     counts = Counts(
         given=len(items),

@@ -46,7 +46,7 @@ REMEDIES: Final[Mapping[str, str]] = {
     "logits": "lower run.micro_batch",
     "cache": 'sample with vLLM on other GPUs (rollout.engine = "vllm-server")',
     "vllm": 'lower rollout.gpu_memory, or sample on other GPUs (rollout.engine = "vllm-server")',
-    "asking": "use a smaller model, for sharding does not divide it",
+    "asking": "use a smaller model: sharding does not divide this",
 }
 """Terms of an estimate, and what lowers each."""
 

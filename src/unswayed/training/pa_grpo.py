@@ -74,7 +74,7 @@ class GroupObjective:
         )
 
     def check(self, recipe: Recipe, groups: Groups, settings: RewardSettings | None) -> None:
-        """Check the loss of a preset, and score a made-up batch of the first item."""
+        """Check the loss of a preset, and score made-up responses to the first item."""
         loss = recipe.optimiser.loss
         if self.preset is not None and loss != "grpo":
             raise UsageError(
@@ -84,7 +84,8 @@ class GroupObjective:
             )
         scorer = GroupScorer.of(groups, settings or recipe.reward, recipe)
         rows = [row for row in range(groups.n_presentations) for _ in range(recipe.rollout.samples)]
-        scorer.rewards(scorer.features(rows, [groups.symbols[0]] * len(rows)))
+        texts = [*[groups.symbols[0]] * (len(rows) - 1), ""]  # the last names no candidate
+        scorer.rewards(scorer.features(rows, texts))
 
     def loss(self, recipe: Recipe, settings: RewardSettings | None) -> PolicyLoss:
         """Return the recipe's policy gradient with the advantage of the reward."""

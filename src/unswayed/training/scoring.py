@@ -91,7 +91,7 @@ def _own_reward(place: str, item: Item, text: str, candidate: int | None) -> flo
         fault = None if math.isfinite(value) else f"{value} is not a finite number"
     except UnswayedError:
         raise
-    except Exception as error:  # whatever a function of somebody else raises
+    except (Exception, SystemExit) as error:  # whatever a function of somebody else raises
         value, fault = math.nan, f"{type(error).__name__}: {first_line(error)}"
     if fault is not None:
         raise UsageError(f"{place}: {fault}, for item {item.id} and the response {text!r:.200}.")

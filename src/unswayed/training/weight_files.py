@@ -96,7 +96,7 @@ def _shapes(file: Path) -> Mapping[str, Shape]:
         tensors = {name: entry for name, entry in header.items() if name != "__metadata__"}
         shapes = {name: tuple(entry["shape"]) for name, entry in tensors.items()}
         end = max((entry["data_offsets"][1] for entry in tensors.values()), default=0)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         raise ValueError(f"{file.name} is no safetensors file") from None
     whole = LENGTH_BYTES + length + end
     if size != whole:

@@ -165,7 +165,7 @@ def test_many_unparsed_answers_give_warning(tmp_path: Path) -> None:
     made = import_files("jsonl", [lines(tmp_path / "x.jsonl", *rows)], fields=fields)
     assert made.warning == (
         "3 of 6 answers (50%) are unparsed. "
-        "The commonest unread value of 'verdict=v' is 'both' (2 times)."
+        "The most frequent unread value of 'verdict=v' is 'both' (2 times)."
     )
     log = lines(tmp_path / "y.jsonl", *rows[:4], {"id": 9, "v": "A"})
     assert import_files("jsonl", [log], fields=fields).warning == ""  # exactly 20%

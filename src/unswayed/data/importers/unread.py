@@ -47,7 +47,7 @@ class UnreadValues(dict[tuple[str, str], Counter[str]]):
         return "", "", ""
 
     def warning(self, decisions: Sequence[Decision]) -> str:
-        """Return a warning with the commonest unread value if many answers are unparsed, else an empty text."""
+        """Return a warning with the most frequent unread value if many answers are unparsed, else an empty text."""
         n = sum(decision.choice is None for decision in decisions)
         if n <= MANY * len(decisions):
             return ""
@@ -59,5 +59,5 @@ class UnreadValues(dict[tuple[str, str], Counter[str]]):
         )
         for (field, word), count in counts.most_common(1):
             of = f"value of {field!r}" if field else "answer"
-            said += f" The commonest unread {of} is {word!r} ({plural(count, 'time')})."
+            said += f" The most frequent unread {of} is {word!r} ({plural(count, 'time')})."
         return said

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from typing import Final, NamedTuple, Self
 
+from unswayed.base.digests import number_of
 from unswayed.base.errors import UsageError
 from unswayed.model.items.item import Item
 
@@ -13,7 +13,7 @@ MOST_SHARDS: Final = 99_999
 
 
 class Shard(NamedTuple):
-    """One of so many parts; numbers count from 0."""
+    """One part of several; numbers count from 0."""
 
     number: int
     total: int
@@ -43,11 +43,10 @@ class Shard(NamedTuple):
         return f"{self.number:05d}-of-{self.total:05d}"
 
     def holds(self, item: Item) -> bool:
-        """Return True if the item, or the item of a criterion, lies in the shard."""
+        """Return True if the item, or the item of a criterion, is in the shard."""
         return shard_of(item.asked_as, self.total) == self.number
 
 
 def shard_of(item_id: str, count: int) -> int:
     """Return the shard of an item among so many: by its id alone, so that growing data move no item."""
-    marks = hashlib.blake2b(item_id.encode("utf-8", "surrogatepass"), digest_size=8)
-    return int.from_bytes(marks.digest(), "big") % count
+    return number_of(item_id) % count

@@ -28,7 +28,6 @@ MODE: Final = "unswayed_sync"
 MARK: Final = ".p"
 PADDING: Final = "pad"
 """How the uids of rows begin that fill up a batch."""
-MEAN: Final = "seq-mean-token-mean"
 
 ACTOR: Final = "actor_rollout_ref.actor"
 REQUIRED: Final[Mapping[str, Any]] = {
@@ -40,7 +39,7 @@ REQUIRED: Final[Mapping[str, Any]] = {
     "algorithm.filter_groups.enable": False,
     "trainer.v1.trainer_mode": MODE,
     "trainer.v1.sampler.sync_refill_failed_groups": False,
-    f"{ACTOR}.loss_agg_mode": MEAN,
+    f"{ACTOR}.loss_agg_mode": "seq-mean-token-mean",
 }
 """Values that keep groups whole and average within a response first."""
 BATCHES: Final = ("data.train_batch_size", "data.gen_batch_size")
@@ -76,7 +75,7 @@ def check_config(config: Any) -> None:
 
 
 def register_estimator() -> None:
-    """Make verl know the advantage."""
+    """Register the advantage with verl."""
     from verl.trainer.ppo.core_algos import register_adv_est
 
     register_adv_est(ESTIMATOR)(estimate)
@@ -208,5 +207,5 @@ def trainer_class() -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Return what a tensordict holds beside its tensors."""
+    """Return the data of a tensordict that are not tensors."""
     return getattr(value, "data", value)

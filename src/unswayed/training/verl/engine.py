@@ -31,7 +31,6 @@ from unswayed.training.trainer_arguments import save_steps
 from unswayed.training.verl.driver import (
     ACTOR,
     BATCHES,
-    MEAN,
     REQUIRED,
     check_config,
     register_estimator,
@@ -174,7 +173,7 @@ def logged_steps(place: Path) -> dict[int, dict[str, float]]:
 
 
 def _needs(recipe: Recipe, loss: PolicyLoss) -> list[tuple[bool, str]]:
-    """Return what a recipe has to say for verl, and the fault if it does not."""
+    """Return the conditions of verl on a recipe, each with the fault if it is not met."""
     rollout, optimiser = recipe.rollout, recipe.optimiser
     owned = [
         key
@@ -195,10 +194,9 @@ def _needs(recipe: Recipe, loss: PolicyLoss) -> list[tuple[bool, str]]:
 
 
 def loss_overrides(loss: PolicyLoss) -> dict[str, Any]:
-    """Return the loss as fields of verl's configuration."""
+    """Return the loss as fields of verl's configuration; its mean over tokens is in `REQUIRED`."""
     low, high = loss.clip
     return {
-        f"{ACTOR}.loss_agg_mode": MEAN if loss.aggregate == "response" else loss.aggregate,
         f"{ACTOR}.clip_ratio": low,
         f"{ACTOR}.clip_ratio_low": low,
         f"{ACTOR}.clip_ratio_high": high,
