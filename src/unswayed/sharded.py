@@ -95,8 +95,7 @@ def ask_shard(run: ShardedAudit, shard: Shard) -> ShardAsked:
     folder = ShardFolder(run.directory)
     path = folder.path(shard)
     plan = run.plan("audit", shard, run.measured)
-    if path.exists():
-        folder.check(plan)
+    if folder.is_done(shard, plan):
         return ShardAsked(path)
     items, settings, name = settled(
         run.model, run.data, run.measured, run.asking, run.selection, run.shots

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -138,6 +138,27 @@ def test_spent_budget_leaves_no_file_and_names_enough(
     assert not parquet(0).exists()
 
 
+def test_named_budget_is_of_all_shards(
+    run: Run, pairs: Path, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def in_turn(ask: Callable[[Shard], object], count: int, *_: object, **gpus: object) -> object:
+        return [ask(Shard(number, count)) for number in range(count)]
+
+    monkeypatch.setattr("unswayed.cli.merge.on_ray", in_turn)
+    server.start()
+    Path("prices.toml").write_text(
+        f'as_of = 2026-11-01\n[models."{server.model}"]\ninput = 1000\noutput = 1000\n'
+    )
+    options = ("--prices", "prices.toml", "--shards", "2", "--engine", "ray", "--out", "run")
+    command = ("audit", pairs, "--model", server.model, *options, "--budget")
+    ran = run(*command, "0.5")
+    assert ran.code == 3
+    of_one = float(ran.err.partition("A budget of $")[2].split()[0])
+    enough = ran.said[-1].rpartition(" --budget ")[2]
+    assert float(enough) > 1.5 * of_one
+    assert run(*command, enough).code == 0
+
+
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
@@ -156,7 +177,8 @@ def test_spoilt_file_is_named_and_nothing_is_written(
     ran = run("merge", "run")
     assert ran.code == 2
     assert said in ran.err
-    assert "Remove it and run the command of shard 1/2 again." in ran.err
+    assert ".." not in ran.err
+    assert "Remove 00001-of-00002.parquet and run the command of shard 1/2 again." in ran.err
     assert not Path("run/calls.sqlite").exists()
     parquet(1).unlink()
     assert shard(run, 1).code == 0
@@ -219,6 +241,24 @@ def test_shard_of_edited_plan_is_refused(run: Run, asked: Path) -> None:
     ran = run("merge", "run")
     assert ran.code == 2
     assert "00000-of-00002.parquet is of another run or another shard." in ran.err
+
+
+@pytest.mark.parametrize("command", ["audit", "judge"])
+def test_lost_plan_is_written_again_by_finished_shard(run: Run, pairs: Path, command: str) -> None:
+    options = (command, pairs, "--model", SIMULATED, "--out", "run", "--shard")
+    assert [run(*options, f"{number}/2").code for number in (0, 1)] == [0, 0]
+    plan = Path("run/shards/plan.json")
+    whole = plan.read_bytes()
+    plan.write_bytes(whole[:50])
+    for ran in (run("merge", "run"), run(*options, "0/2")):
+        assert ran.code == 2
+        assert "truncated. Remove it and run the command of any shard again." in ran.err
+    plan.unlink()
+    ran = run(*options, "0/2")
+    assert ran.code == 0
+    assert "00000-of-00002.parquet: there" in ran.out
+    assert plan.read_bytes() == whole
+    assert run("merge", "run").code == 0
 
 
 def test_full_disk_keeps_calls(
@@ -293,5 +333,9 @@ def test_spoilt_verdicts_of_shard_are_refused(run: Run, pairs: Path) -> None:
     ran = run("merge", "run")
     assert ran.code == 2
     assert "run/shards/00000-of-00002.jsonl is not what the shard wrote." in ran.err
+    assert "Remove 00000-of-00002.parquet and run the command of shard 0/2 again." in ran.err
     assert not Path("run/verdicts.jsonl").exists()
+    parquet(0).unlink()
+    assert run(*options, "0/2").code == 0
+    assert run("merge", "run").code == 0
     assert "kind is 'judge' there and 'audit' here" in shard(run, 0).err

@@ -103,6 +103,7 @@ def test_lines_are_answered_in_order() -> None:
         assert ids == [None if k == 80 else body["id"] for k, body in enumerate(bodies)]
         assert {line["choice"] for line in said if "choice" in line} == {0}
         assert "unswayed_serve_choices_total 148\n" in metrics
+        assert "unswayed_serve_upstream_requests_total 1\n" in metrics
         assert "unswayed_serve_failed_total 1\n" in metrics
         assert "unswayed_serve_refused_total 1\n" in metrics
 

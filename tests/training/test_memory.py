@@ -277,6 +277,7 @@ def size_of(model):
     [
         ("llama", False, False, "float32", 16),
         ("qwen3", True, True, "bfloat16", 16),
+        ("qwen3", True, False, "float32", 16),  # the highest ratio
         ("llama", False, True, "float32", 1),  # sampling needs most
     ],
 )

@@ -84,6 +84,20 @@ def test_merging_that_changes_answers_leaves_no_folder(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"base", "adapter"}
 
 
+def test_full_disk_while_merging_leaves_no_folder(tmp_path, monkeypatch):
+    from safetensors import SafetensorError
+    from transformers import PreTrainedModel
+
+    def full(model, folder):
+        raise SafetensorError("I/O error: No space left on device (os error 28)")
+
+    adapter = adapter_of(tmp_path)
+    monkeypatch.setattr(PreTrainedModel, "save_pretrained", full)
+    with pytest.raises(RunDirectoryError, match=r"merged: .*No space left .*Free some space"):
+        raise_from(["train", "merge", str(adapter), "--out", str(tmp_path / "merged")])
+    assert {path.name for path in tmp_path.iterdir()} == {"base", "adapter"}
+
+
 class Hub:
     """The hub's client: what it was told, and whether repositories are private."""
 

@@ -332,6 +332,8 @@ def test_five_steps_are_those_without_sharing(word_model, tmp_path, n, changes):
         embeddings = model.get_input_embeddings()
         embeddings.register_forward_hook(lambda _m, x, _o, t=tokens: t.append(x[0].numel()))
         trainer.train()
+        told = [line.get("rollout/shared_prompts") for line in trainer.state.log_history]
+        assert set(told) - {None} == {float(share == "true")}
         runs[share] = trainer.trace, trainer.model.state_dict(), sum(tokens)
     (shared, weights, computed), (plain, plainly, whole) = runs["true"], runs["false"]
     assert shared == plain  # the same responses and advantages

@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
+from loss_example import loss_example
 from small_models import colour_items, save_word_model, settings_of, small_recipe, trained
 from traced import largest_error, traced_trainer
 
@@ -14,6 +15,7 @@ from unswayed.base.errors import ShapeError, UsageError
 from unswayed.model.items import Task
 from unswayed.training import checks, pa_grpo, rollout_checks
 from unswayed.training.planning import plan_training
+from unswayed.training.policy_loss import PolicyLoss
 from unswayed.training.reward_settings import REWARDS, Reward
 from unswayed.training.sampling import GroupSampler, check_batch
 from unswayed.training.scoring import GroupScorer
@@ -123,6 +125,31 @@ def test_the_grpo_preset_is_what_trl_computes_by_itself(word_model, tmp_path, mo
     for theirs, mine in ours:
         np.testing.assert_allclose(theirs.numpy(), mine, atol=2e-3)
         assert theirs.abs().max() > 0.5
+
+
+@pytest.mark.parametrize("clip", ["0.2", "0.05"])
+def test_loss_of_trl_is_the_formula(word_model, tmp_path, monkeypatch, clip):
+    import torch
+
+    given = {"optimiser_clip": clip, "optimiser_beta": "0.5", "optimiser_entropy": "0.5"}
+    trainer, _, _ = traced_trainer(word_model, tmp_path, 2, **given)
+    loss = PolicyLoss.of(small_recipe(**given), "group")
+    made = loss_example(loss, entropy_over="tokens")
+    values = made.new, made.entropy, None
+    monkeypatch.setattr(trainer, "_get_per_token_logps_and_entropies", lambda *_a, **_k: values)
+    trainer.model.train()
+    trainer.current_gradient_accumulation_steps = 1
+    ids = torch.zeros(made.mask.shape, dtype=torch.long)
+    batch = {
+        "prompt_ids": ids,
+        "prompt_mask": ids + 1,
+        "completion_ids": ids,
+        "completion_mask": made.mask,
+        "advantages": made.advantages,
+        "old_per_token_logps": made.old,
+        "ref_per_token_logps": made.ref,
+    }
+    torch.testing.assert_close(trainer._compute_loss(trainer.model, batch), made.wanted)
 
 
 def test_reordered_groups_and_padded_answers_change_no_advantage(word_model, tmp_path):

@@ -17,6 +17,7 @@ pytest.importorskip("verl", reason="verl is not installed: it has an environment
 import ray
 import torch
 import transfer_queue as tq
+from loss_example import loss_example
 from omegaconf import OmegaConf
 from tensordict import NonTensorStack, TensorDict
 from transfer_queue import KVBatchMeta
@@ -259,6 +260,39 @@ def test_verl_reads_prompts_of_audit_in_whole_groups(word_model, tmp_path):
     assert len({str(uid)[:32] for uid in fetched["uid"]}) == 4
     with pytest.raises(ShapeError, match="must stay whole"):
         stub._fetch_one_gen_batch()
+
+
+def test_loss_of_verl_is_the_formula_in_any_micro_batches(word_model, tmp_path, monkeypatch):
+    from verl.utils.config import omega_conf_to_dataclass
+    from verl.workers.utils import losses
+
+    plan = planned(word_model, optimiser_beta="0.5", optimiser_entropy="0.5")
+    config = engine.configuration(plan, tmp_path).actor_rollout_ref.actor
+    actor, made = omega_conf_to_dataclass(config), loss_example(plan.loss, entropy_over="responses")
+    monkeypatch.setattr(losses, "no_padding_2_padding", lambda values, _data: values)
+    found = torch.zeros(())
+    for part in (slice(0, 2), slice(2, 6)):
+        rows = {
+            "response_mask": made.mask,
+            "old_log_probs": made.old,
+            "ref_log_prob": made.ref,
+            "advantages": made.advantages[:, None] * made.mask,
+        }
+        data = Rows({name: values[part] for name, values in rows.items()})
+        data |= {"dp_size": 1, "batch_num_tokens": 27, "global_batch_size": 6}
+        output = {"log_probs": made.new[part], "entropy": made.entropy[part]}
+        found += losses.ppo_loss(actor, output, data)[0]
+    torch.testing.assert_close(found, made.wanted)
+
+
+class Rows(dict):
+    """Padded rows in place of verl's nested ones."""
+
+    def select(self, *names):
+        return Rows({name: self[name] for name in names})
+
+    def to_padded_tensor(self):
+        return self
 
 
 # --- the result ---------------------------------------------------------------------------------

@@ -162,12 +162,12 @@ def json_text(value: object) -> str:
     return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def read_as(path: Path, kind: type[T]) -> T:
+def read_as(path: Path, kind: type[T], *, remedy: str = "Run the audit again.") -> T:
     """Read a JSON file of a run directory."""
     try:
         return msgspec.json.decode(read_bytes(path), type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise RunDirectoryError(f"cannot read {path}: {error}. Run the audit again.") from None
+        raise RunDirectoryError(f"cannot read {path}: {error}. {remedy}") from None
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -13,13 +13,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
-from unswayed.auditing.run_directory import (
-    json_text,
-    prepare_directory,
-    read_as,
-    write_bytes,
-    write_text,
-)
+from unswayed.auditing.run_directory import json_text, prepare_directory, read_as, write_text
 from unswayed.base.arguments import Settings, options_of
 from unswayed.base.counts import agrees, plural
 from unswayed.base.errors import RunDirectoryError, StoreError, UsageError
@@ -125,7 +119,15 @@ class ShardFolder:
                 f"{self.directory} holds no shards ({FOLDER}/{PLAN_FILE} is missing). Give the "
                 "--out of the commands with --shard."
             )
-        return read_as(self.plan_file, ShardPlan)
+        remedy = "Remove it and run the command of any shard again."
+        return read_as(self.plan_file, ShardPlan, remedy=remedy)
+
+    def is_done(self, shard: Shard, plan: ShardPlan) -> bool:
+        """Return True if the shard's file is there, of this plan; a plan that was lost is settled again."""
+        if not (self.path(shard).exists() and self.plan_file.exists()):
+            return False
+        self.check(plan)
+        return True
 
     def settle(self, plan: ShardPlan) -> None:
         """Write the plan, or check that earlier shards follow the same one."""
@@ -171,9 +173,10 @@ class ShardFolder:
         kinds = (pa.binary(), pa.float64(), pa.binary(), pa.binary(), pa.bool_())
         schema = pa.schema(zip(CALL, kinds, strict=True), {HEAD: msgspec.json.encode(head)})
         path, local = self.path(shard), self.local(shard)
-        if lines is not None:
-            write_bytes(self.path(shard, "jsonl"), lines)
         try:
+            if lines is not None:
+                with whole_file(self.path(shard, "jsonl")) as beside:
+                    beside.write(lines)
             with (
                 whole_file(path) as file,
                 pq.ParquetWriter(file, schema, compression="zstd") as out,
@@ -237,7 +240,7 @@ class ShardFolder:
     def _head(self, shard: Shard, plan: ShardPlan) -> Head:
         """Return the head of a shard's file, once the whole file was read and checked."""
         path = self.path(shard)
-        again = f"Remove it and run the command of shard {shard} again."
+        again = f"Remove {path.name} and run the command of shard {shard} again."
         try:
             with open_parquet(path, feature=MERGING) as table:
                 head = msgspec.json.decode((table.schema_arrow.metadata or {})[HEAD], type=Head)

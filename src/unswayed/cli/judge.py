@@ -178,8 +178,7 @@ def judge_shard(run: ShardedJudge, shard: Shard) -> ShardAsked:
     if isinstance(method, FittedFile):
         named = f"sha256:{hashlib.sha256(msgspec.json.encode(method)).hexdigest()}"
     plan = run.plan("judge", shard, method=named)
-    if path.exists():
-        folder.check(plan)
+    if folder.is_done(shard, plan):
         return ShardAsked(path)
     own: list[Item] = []
 

@@ -134,4 +134,5 @@ def ask_shards(
     if not incomplete:
         return merge(directory=run.directory, json=json)
     note(f"{len(incomplete):,} of {plural(count, 'shard')} are incomplete. One of them:")
-    return tell_shard(incomplete[0])
+    worst = max(incomplete, key=lambda asked: asked.needed_usd or 0)
+    return tell_shard(worst._replace(needed_usd=worst.needed_usd and worst.needed_usd * count))

@@ -128,8 +128,8 @@ class Server:
 
     async def metrics(self, request: web.Request) -> web.Response:
         """Return counters in the text format of Prometheus."""
-        lines = [f"unswayed_serve_{name}_total {count}" for name, count in self.counts.items()]
         gauges = {"open": self.open, **self.gauges()}
+        lines = [f"unswayed_serve_{name}_total {count}" for name, count in self.counts.items()]
         lines += [f"unswayed_serve_{name} {value}" for name, value in gauges.items()]
         return web.Response(text="\n".join([*lines, ""]))
 
@@ -179,6 +179,13 @@ class JudgeServer(Server):
         """Close the judge at the end."""
         yield
         await self.judge.aclose()
+
+    def gauges(self) -> dict[str, float]:
+        """Return the spending, if anything was spent, and bring the counts of calls up to date."""
+        counts = self.judge.counts
+        self.counts["upstream_requests"] = counts.made
+        self.counts["upstream_input_tokens"] = counts.input_tokens
+        return {"spent_usd": round(counts.cost_usd, 9)} if counts.cost_usd else {}
 
     async def verdict(self, request: web.Request) -> web.StreamResponse:
         """Judge the item of a request, or one item in each line of NDJSON."""

@@ -45,11 +45,12 @@ def merge(adapter: Path, out: Path) -> float:
 
     Raises:
         UsageError: If it is no such adapter, its base is missing or another one, or the two differ.
-        RunDirectoryError: If `out` exists.
+        RunDirectoryError: If `out` exists or cannot be written.
     """
     require("peft", extra="train", feature="merging an adapter")
     import torch
     from peft import PeftModel
+    from safetensors import SafetensorError
     from transformers import AutoModelForCausalLM
 
     if out.exists():
@@ -74,17 +75,22 @@ def merge(adapter: Path, out: Path) -> float:
             f"{adapter}: merging moves a label's log-probability by {gap:.2g}, and at most {bound:g} is rounding. "
             "Use the adapter unmerged."
         )
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as aside:
-        whole = RunFolder(Path(aside) / out.name)
-        merged.save_pretrained(whole.path)
-        tokenizer.save_pretrained(whole.path)
-        folder.prompt.write(whole.path)
-        card = (adapter / "README.md").read_text(encoding="utf-8")
-        (whole.path / "README.md").write_text(merged_card(record, card, gap), encoding="utf-8")
-        whole.write_record({**record, "merged": {"adapter": folder.name.rpartition("@")[2]}})
-        whole.check_weights()
-        whole.path.rename(out)
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as aside:
+            whole = RunFolder(Path(aside) / out.name)
+            merged.save_pretrained(whole.path)
+            tokenizer.save_pretrained(whole.path)
+            folder.prompt.write(whole.path)
+            card = (adapter / "README.md").read_text(encoding="utf-8")
+            (whole.path / "README.md").write_text(merged_card(record, card, gap), encoding="utf-8")
+            whole.write_record({**record, "merged": {"adapter": folder.name.rpartition("@")[2]}})
+            whole.check_weights()
+            whole.path.rename(out)
+    except (OSError, SafetensorError) as error:
+        raise RunDirectoryError(
+            f"cannot write {out}: {first_line(error)}. Free some space, or choose another --out."
+        ) from None
     return gap
 
 

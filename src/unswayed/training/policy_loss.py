@@ -27,7 +27,7 @@ class PolicyLoss:
     kl_kind: Literal["k3"] = (
         "k3"  # its estimate for a token: r - log r - 1, r = untrained / trained
     )
-    entropy: float  # weight of the entropy bonus
+    entropy: float  # weight of the entropy bonus; trl's is a mean over the tokens of a micro batch
     aggregate: Aggregate  # how tokens are weighed
     iterations: int  # optimiser steps per batch of responses
 

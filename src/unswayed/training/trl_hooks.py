@@ -108,6 +108,7 @@ class GroupHooks(_Base):  # type: ignore[misc]
         self._group_advantages = rewards.advantages.ravel()
         for name, value in self.scorer.statistics(rewards, choices).items():
             self._metrics["train"][name].append(value)
+        self._metrics["train"]["rollout/shared_prompts"].append(float(self._shares))
         return per_part
 
     def _generate_and_score_completions(self, inputs: Any) -> dict[str, Any]:

@@ -183,7 +183,7 @@ def open_parquet(
         with open_file(path) as file, pq.ParquetFile(file) as table:
             yield table
     except (OSError, ValueError, OverflowError, pa.ArrowException) as error:  # text, dates
-        raise UsageError(f"cannot read {path}: {first_line(error)}.") from None
+        raise UsageError(f"cannot read {path}: {first_line(error).rstrip('.')}.") from None
 
 
 def read_parquet(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
