@@ -140,7 +140,9 @@ def asked(api: str, **question: Any) -> bytes:
         ("deep", "nested"),
         ("list", "not a JSON object"),
         ("no questions", "questions"),
-        ("empty questions", "questions"),
+        ("empty questions", "questions: empty"),
+        ("no options", "empty"),
+        ("no levels", "empty"),
         ("text for a question", "questions"),
         ("options of another form", "c"),
         ("levels of another form", "l"),
@@ -164,6 +166,8 @@ def test_bad_request_is_refused_before_any_call(api: str, name: str, word: str) 
         "list": b"[]",
         "no questions": b'{"model": "stub-1", "state": "s", "input": "s"}',
         "empty questions": raw_of(api, questions={} if own else []),
+        "no options": asked(api, type="choice", **({"criteria": {}} if own else {"choices": []})),
+        "no levels": asked(api, type="score", **({"criteria": []} if own else {"levels": []})),
         "text for a question": raw_of(api, questions={"q": "?"} if own else ["?"]),
         "options of another form": asked(
             api, type="choice", **({"criteria": ["a"]} if own else {"choices": {"a": "b"}})
@@ -476,7 +480,7 @@ def test_budget_stops_with_402(api: str, tmp_path: Path) -> None:
             while not statuses or statuses[-1] == 200:
                 statuses.append((reply := await post(f"v1/{api}", body)).status)
             assert len(statuses) > 5
-            assert_refused(api, reply, 402, "0.005 USD")
+            assert_refused(api, reply, 402, "could exceed the budget of 0.005 USD")
             metrics = (await post("metrics")).raw.decode()
         spent = float(metrics.partition("spent_usd ")[2].split()[0])
         assert spent == pytest.approx(stub.input_tokens / 1e6)

@@ -165,17 +165,17 @@ class SystemOne:
     def read(self, body: Json) -> dict[str, TypedQuestion]:
         """Return the questions of a request."""
         asked = body.get("questions")
-        need(isinstance(asked, dict) and asked, self.invalid, "questions: not an object")
+        need(isinstance(asked, dict) and asked, self.invalid, "questions: empty or not an object")
         need(JOINT not in "".join(asked or ()), self.invalid, "questions: a name contains U+001F")
         return {name: self._question(raw) for name, raw in (asked or {}).items()}
 
     def _question(self, raw: Json) -> TypedQuestion:
         need(isinstance(raw, dict), self.invalid, "questions: a question is not an object")
-        kind, criteria = str(raw.get("type")), raw.get("criteria")
+        kind, criteria, bad = str(raw.get("type")), raw.get("criteria"), self.invalid
         if kind == "choice":
-            need(isinstance(criteria, dict) and criteria, self.invalid, "criteria: not an object")
+            need(isinstance(criteria, dict) and criteria, bad, "criteria: empty or not an object")
         elif kind == "score":
-            need(isinstance(criteria, list) and criteria, self.invalid, "criteria: not a list")
+            need(isinstance(criteria, list) and criteria, bad, "criteria: empty or not a list")
             criteria = dict(enumerate(criteria or ()))
         elif kind != "noul" or not isinstance(criteria, dict) or set(criteria) != SIDES:
             criteria = {}
@@ -307,7 +307,7 @@ class Decisions(SystemOne):
     def read(self, body: Json) -> dict[str, TypedQuestion]:
         """Return the questions of a request."""
         asked = body.get("questions")
-        need(isinstance(asked, list) and asked, self.invalid, "questions: not a list")
+        need(isinstance(asked, list) and asked, self.invalid, "questions: empty or not a list")
         return {str(place): self._question(raw) for place, raw in enumerate(asked or ())}
 
     def _question(self, raw: Json) -> TypedQuestion:
@@ -316,7 +316,7 @@ class Decisions(SystemOne):
         if field := LISTS.get(kind):
             rows = raw.get(field)
             valid = isinstance(rows, list) and rows and all(isinstance(row, dict) for row in rows)
-            need(valid, self.invalid, f"{field}: not a list of objects")
+            need(valid, self.invalid, f"{field}: empty or not a list of objects")
             options = tuple(self._option(kind, *row) for row in enumerate(rows or ()))
             values = {json.dumps(option.value) for option in options}
             need(len(values) == len(options), self.invalid, f"{field}: a value occurs twice")

@@ -299,7 +299,7 @@ class DecisionServer(Server):
         most = self.cost(len(raw) * questions)
         budget = self.serving.budget
         left = budget is None or self.spent + self.held + most <= budget
-        need(left, 402, f"the budget of {budget} USD is spent")
+        need(left, 402, f"the request could exceed the budget of {budget} USD")
         kept = CIMultiDict((k, v) for k, v in request.headers.items() if k.lower() not in REPLACED)
         if self.token:
             kept.pop("Authorization", None)
