@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -92,7 +92,7 @@ def answers_of(plan: AuditPlan) -> tuple[SingleCalls, ...]:
             orders=tuple(shown.order for shown in part.shown),
             labels=tuple(shown.labels for shown in part.shown),
             item_ids=part.item_ids,
-            choices=tuple(tuple(row) for row in part.choices.tolist()),
+            choices=_shared(map(tuple, part.choices.tolist())),
             gold=_named(part),
             gold_kind=tuple(part.gold_kind.tolist()),
             permutable=tuple(part.permutable.tolist()),
@@ -103,13 +103,18 @@ def answers_of(plan: AuditPlan) -> tuple[SingleCalls, ...]:
 
 
 def _named(outcomes: Outcomes) -> tuple[tuple[int, ...], ...]:
-    """Return the right candidates of each item; one tuple for all items that have the same."""
-    sets: dict[tuple[int, ...], tuple[int, ...]] = {}
+    """Return the right candidates of each item."""
     rows, candidates = np.nonzero(outcomes.gold)
     ends = np.searchsorted(rows, np.arange(len(outcomes) + 1)).tolist()
     right = candidates.tolist()
     named = (tuple(right[first:last]) for first, last in itertools.pairwise(ends))
-    return tuple(sets.setdefault(own, own) for own in named)
+    return _shared(named)
+
+
+def _shared(rows: Iterable[tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
+    """Return the rows, equal ones as one object."""
+    distinct: dict[tuple[int, ...], tuple[int, ...]] = {}
+    return tuple(distinct.setdefault(row, row) for row in rows)
 
 
 def load_answers(directory: Path) -> tuple[SingleCalls, ...]:

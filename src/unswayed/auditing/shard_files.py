@@ -201,6 +201,8 @@ class ShardFolder:
                 shards, or if shards asked for log-probabilities differently; nothing is written then.
         """
         require("pyarrow", extra="parquet", feature=MERGING)
+        import pyarrow
+
         shards = [Shard(number, plan.shards) for number in range(plan.shards)]
         there = [shard for shard in shards if self.path(shard).exists()]
         missing = tuple(sorted({*shards} - {*there}))
@@ -230,6 +232,7 @@ class ShardFolder:
                 name = f"shard {shard.name}"
                 if store.noted(name) != head.id:
                     store.adopt(_rows(self.path(shard)), head.paid, (name, head.id))
+        pyarrow.default_memory_pool().release_unused()  # the audit needs the memory
         paid = zip(*(head.paid for head in heads.values()), strict=True)
         unknown = sum(head.unknown_usage for head in heads.values())
         return Gathered(self, plan, Totals(*map(sum, paid)), unknown, missing)
@@ -319,7 +322,7 @@ def _rows(path: Path) -> Iterator[list[tuple[bytes, float, bytes, bytes, int]]]:
     """Yield the calls of a file, in lists."""
     with open_parquet(path, feature=MERGING) as table:
         for batch in batches_of(table, path):
-            yield list(zip(*batch.to_pydict().values(), strict=True))
+            yield list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
 
 
 def given(*settings: Settings) -> dict[str, Any]:

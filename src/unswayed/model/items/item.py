@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -288,6 +289,8 @@ def decode_item(line: bytes | str | msgspec.Raw) -> Item:
     try:
         item = _DECODER.decode(line)
         check_item(item)
+        if item.group is not None:  # one text for all items of a group
+            msgspec.structs.force_setattr(item, "group", sys.intern(item.group))
     except (msgspec.ValidationError, BadFieldError):
         return _from_object(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -199,7 +199,7 @@ def batches_of(table: Any, path: str | Path, columns: list[str] | None = None) -
     groups = [metadata.row_group(place).total_byte_size for place in range(table.num_row_groups)]
     most = min(ROWS, max(16, LARGEST_ARRAY // max([1, *groups])))
     packed, size = Path(path).stat().st_size, 0
-    for batch in table.iter_batches(most, columns=columns):
+    for batch in table.iter_batches(most, columns=columns, use_threads=False):
         size += batch.nbytes
         if expands(packed, max(size, sum(groups))):
             raise UsageError(
