@@ -15,6 +15,9 @@ from local_asking import chat, opened, query
 from unswayed.model.items import Item, Message
 from unswayed.store import CallStore
 
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
 ITEMS = 30
 SLOW = """
 import sys, time
