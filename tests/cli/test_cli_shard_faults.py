@@ -118,7 +118,7 @@ def test_failed_calls_leave_no_file_and_same_command_goes_on(
     ran = shard(run, 0, total=1, model=server.model)
     assert ran.code == 3
     assert any("2 of 60 calls failed" in line for line in ran.said)
-    assert ran.said[-1].startswith("unswayed: to resume: unswayed ")
+    assert ran.said[-1].startswith("unswayed: to resume: unswayed")
     assert not parquet(0, 1).exists()
     server.start()
     assert shard(run, 0, total=1, model=server.model).code == 0
