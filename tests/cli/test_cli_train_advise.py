@@ -272,7 +272,7 @@ def test_calls_that_fail_are_code_3_and_the_rest_is_kept(
     monkeypatch.setattr(
         HuggingFaceBackend,
         "_score",
-        lambda self, jobs, shared: [None, *score(self, jobs, shared)[1:]],
+        lambda *asked: ([None, *part[1:]] for part in score(*asked)),
     )
     ran = advised(run, files["none"], "--out", "trained", "--json")
     assert (ran.code, ran.out) == (3, "")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from unswayed.backends.model_folders import OPEN
 from unswayed.backends.own_prompts import OwnPrompt
 from unswayed.training.chats import ChatTokens
 from unswayed.training.groups import Groups
@@ -61,6 +62,7 @@ class Plan:
         """Return the plan as plain values, for `--dry-run`."""
         return {
             **self.record,
+            "model": self.record["model"].removesuffix(OPEN),
             "layouts": list(self.groups.moving),
             "steps_per_epoch": self.steps_per_epoch,
             "steps": self.steps,
