@@ -109,7 +109,7 @@ def test_spellings_of_a_label_are_summed_as_in_an_audit(word_model):
     ]
     inputs = collate(examples, pad=0)
     log_p = label_log_probs(model, inputs, takes={"input_ids", "attention_mask", "position_ids"})
-    asked = LabelScorer(model, pad=0).score(prompts, labels)
+    (asked,) = LabelScorer(model, pad=0).score(prompts, labels)
     for row, wanted in zip(log_p.detach().numpy(), asked, strict=True):
         np.testing.assert_allclose(row[: len(wanted)], wanted, atol=1e-5)
     log_p[:, :2].sum().backward()
@@ -132,7 +132,8 @@ def test_positions_are_told_to_models_that_ask_for_them(kind):
     examples = [Example([LabelPrompt(ids, labels[0])], np.ones(2, dtype=bool)) for ids in prompts]
     with torch.no_grad():
         log_p = label_log_probs(model, collate(examples, pad=0), takes=takes)
-    np.testing.assert_allclose(log_p, LabelScorer(model, pad=0).score(prompts, labels), atol=1e-5)
+    (asked,) = LabelScorer(model, pad=0).score(prompts, labels)
+    np.testing.assert_allclose(log_p, asked, atol=1e-5)
 
 
 # --- the loss and its gradient ----------------------------------------------------------------
