@@ -27,11 +27,14 @@ def stopped_and_resumed(word_model, tmp_path_factory):
     def run(out, **options):
         return trained("pa-grpo", colour_items(10), model=str(word_model), out=out, **options)
 
-    @functools.cache
+    wholes = {}
+
     def result_of_whole(recipe):
-        out = tmp_path_factory.mktemp("whole")
-        run(out, recipe=recipe)
-        return result_of(out)
+        if repr(recipe) not in wholes:
+            out = tmp_path_factory.mktemp("whole")
+            run(out, recipe=recipe)
+            wholes[repr(recipe)] = result_of(out)
+        return wholes[repr(recipe)]
 
     def check(out, press=None, disturb=None, **changes):
         recipe = small_recipe(optimiser_steps="6", **changes)
