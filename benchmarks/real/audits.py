@@ -150,15 +150,21 @@ def rows(metrics: Mapping[str, Any]) -> Iterator[list[str]]:
         ]
 
 
-def main() -> None:
-    """Run the audits that are missing and print the table."""
+def arguments(told: str | None) -> argparse.ArgumentParser:
+    """Return a parser of the folders and of --write."""
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+        description=told, formatter_class=argparse.RawTextHelpFormatter
     )
     for name in ("models", "data", "runs"):
         parser.add_argument(f"--{name}", type=Path, required=True, metavar="FOLDER")
-    parser.add_argument("--sets", nargs="+", default=list(SETS), choices=SETS, metavar="SET")
     add_write(parser, "real-models")
+    return parser
+
+
+def main() -> None:
+    """Run the audits that are missing and print the table."""
+    parser = arguments(__doc__)
+    parser.add_argument("--sets", nargs="+", default=list(SETS), choices=SETS, metavar="SET")
     given = parser.parse_args()
     tables: dict[str, Table] = {}
     for name in given.sets:

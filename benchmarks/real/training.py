@@ -25,10 +25,10 @@ from typing import Any, NamedTuple
 HERE = Path(__file__).resolve().parent
 sys.path += [str(HERE), str(HERE.parent)]
 
-from audits import audit, in_hash_order, percent, rows_of  # noqa: E402
+from audits import arguments, audit, in_hash_order, percent, rows_of  # noqa: E402
 
 import unswayed as us  # noqa: E402
-from evidence_table import Table, add_write  # noqa: E402
+from evidence_table import Table  # noqa: E402
 from unswayed.auditing.evaluation import score_method  # noqa: E402
 from unswayed.metrics.measure import difference  # noqa: E402
 
@@ -160,13 +160,7 @@ def cells(result: us.AuditResult, method: str, less: Sequence[Any], told: str = 
 
 def main() -> None:
     """Train and audit what is missing and print the tables."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    for name in ("models", "data", "runs"):
-        parser.add_argument(f"--{name}", type=Path, required=True, metavar="FOLDER")
-    add_write(parser, "real-models")
-    given = parser.parse_args()
+    given = arguments(__doc__).parse_args()
     folders = {run: train(run, given) for run in RUNS}
     trainings = Table(("model", "command", "items", "seed", "steps", "CPU minutes"))
     for run, (folder, seconds) in folders.items():

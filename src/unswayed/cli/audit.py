@@ -99,10 +99,8 @@ def audit(
     if dry_run and decisions is None:
         items, settings, name = settled(model, data, measured, asking, selection, shots)
         directory = out or default_directory(items.name, name, settings.prompts)
-        if tasks.shards:
-            part = None
-        if part:
-            directory = ShardFolder(directory).local(part)
+        part = None if tasks.shards else part
+        directory = ShardFolder(directory).local(part) if part else directory
         price = price_calls(items, settings, name, reach, directory=directory, shard=part)
         show_price(price, json=json)
         return 0
