@@ -201,9 +201,9 @@ def test_foreign_file_is_refused_and_other_names_are_ignored(run: Run, asked: Pa
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--labels", "X,Y"), "--labels is None there and 'X,Y' here"),
-        (("--methods", "vote"), "--methods is None there and ['vote'] here"),
-        (("--limit", "5"), "--limit is None there and 5 here"),
+        (("--labels", "X,Y"), "--labels is not set there and 'X,Y' here"),
+        (("--methods", "vote"), "--methods is not set there and ['vote'] here"),
+        (("--limit", "5"), "--limit is not set there and 5 here"),
     ],
 )
 def test_shard_of_other_command_is_refused(

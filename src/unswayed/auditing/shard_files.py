@@ -138,9 +138,13 @@ class ShardFolder:
 
     def check(self, plan: ShardPlan) -> None:
         """Check the known part of a plan against the plan of earlier shards."""
+
+        def shown(settings: Mapping[str, Any], name: str) -> str:
+            return "not set" if settings.get(name) is None else repr(settings[name])
+
         before, now = self.plan().common, plan.common
         differ = [
-            f"{name} is {before.get(name)!r} there and {now.get(name)!r} here"
+            f"{name} is {shown(before, name)} there and {shown(now, name)} here"
             for name in sorted(before.keys() | now.keys())
             if before.get(name) != now.get(name) and now.get(name) != ""
         ]
