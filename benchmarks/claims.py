@@ -24,6 +24,7 @@ PARTS = {
     "duplicates": "claim_rates.duplicates",
     "learned": "claim_rates.learned",
     "escalation": "claim_rates.escalation",
+    "selection": "claim_rates.selection",
     "headlines": "claim_rates.headlines",
     "groups": "claim_rates.groups",
     "lists": "claim_rates.lists",

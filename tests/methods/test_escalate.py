@@ -6,6 +6,7 @@ import itertools
 import math
 import warnings
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from simulated_judges import table_of
 import unswayed as us
 from claim_rates import escalation
 from unswayed.base.errors import UsageError
+from unswayed.methods.bounds import upper_end
 from unswayed.methods.escalate import GRID, Escalate, Escalation, first_order
 from unswayed.methods.estimation import MethodWarning
 from unswayed.methods.over_orders import Average
@@ -137,11 +139,12 @@ def test_only_answers_before_the_stop_are_needed() -> None:
 
 def test_the_bound_of_the_smallest_gap_is_clopper_pearson() -> None:
     method = Escalate(share=0.05)
+    high = partial(upper_end, "high", risk=0.1)
     table = judged(400, 2, seed=3)
     (stop,) = method.fit_tables({2: table}).stops or ()
     assert stop.gap is not None
-    assert method._bound(stop.changed, stop.count) <= 0.05
-    assert method._bound(3, 200) == pytest.approx(beta.ppf(0.9, 4, 197))
+    assert high(stop.changed, stop.count) <= 0.05
+    assert high(3, 200) == pytest.approx(beta.ppf(0.9, 4, 197))
     assert stop.count == 200
     assert stop.units == 400
     assert 1 < stop.calls < 1.5

@@ -17,6 +17,7 @@ from unswayed.base.counts import plural
 from unswayed.methods import BASE, Method
 from unswayed.methods.threshold import ThresholdView, threshold_view
 from unswayed.metrics import METRICS, Options, Row, flips, measure, measure_groups, self_check
+from unswayed.metrics.abstention import risk_curve
 from unswayed.metrics.accuracy import ACCURACY
 from unswayed.metrics.consistency import CONSISTENCY
 from unswayed.metrics.improvements import Improvements, improved_regressed
@@ -73,6 +74,12 @@ def evaluate(plan: AuditPlan, source: DecisionSource) -> Metrics:
         else UNSET,
         order_curve=_order_curve(plan, source, options),
         call_curve=_call_curve(plan, source, options),
+        risk_curve={
+            name: curve
+            for name, method in plan.methods.items()
+            if method.abstains and (curve := risk_curve(scored[name].outcomes))
+        }
+        or UNSET,
         improvements=_improvements(plan, scored),
         level_choices=_level_choices(plan),
         without_reasked=_without_reasked(plan, scored, options),

@@ -76,8 +76,9 @@ def check_calibration(
         raise UsageError(f"{spec_name(method)} learns nothing; use it as it is, without a file.")
     prompts = prompts_for(backend, prompts)
     gives = evidence_of(items[0], prompts, logprobs=backend.gives_logprobs)
+    gold = any(task_of(items.task).gold(item) for item in items)
     for n, item in sorted({item.n: item for item in items}.items()):
-        reason = why_not(method, task=items.task, n=n, gives=gives, fitting=True)
+        reason = why_not(method, task=items.task, n=n, gives=gives, gold=gold, fitting=True)
         if reason is None:
             reason = backend.refusal(item, method.estimation_asks(n), prompts)
         if reason is not None:
@@ -92,7 +93,7 @@ async def calibrate(
     progress: Progress | None = None,
     stop: asyncio.Event | None = None,
 ) -> Calibration:
-    """Ask what the method needs to know about these items, and fit it; gold is never looked at."""
+    """Ask what the method needs to know about these items, and fit it; gold is read only by a method that needs it."""
     prompts, items = caller.settings.prompts, expanded(items)
     check_calibration(method, items, caller.backend, prompts)
     seen = [blind(item) for item in items if item.permutable]
@@ -111,7 +112,7 @@ async def calibrate(
         )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", MethodWarning)
-        fitted = method.fit(seen, decisions)
+        fitted = method.fit(items.items if method.needs_gold else seen, decisions)
     told = [entry.message for entry in caught if isinstance(entry.message, MethodWarning)]
     counted = items.counted[1]
     sentences = [counted] if counted else []

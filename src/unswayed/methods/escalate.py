@@ -22,10 +22,10 @@ from typing import ClassVar, Final, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincinv
 
 from unswayed.base.digests import number_of
 from unswayed.base.errors import UsageError
+from unswayed.methods.bounds import fewest, upper_end
 from unswayed.methods.checks import UnsoundError, check_numbers
 from unswayed.methods.estimation import Tables, not_fitted, warn_if_few, warn_of, warn_uncorrected
 from unswayed.methods.protocol import About, Learned, Method, learned
@@ -129,9 +129,7 @@ class Escalate(Method):
     @property
     def questions_needed(self) -> int:
         """Fewest questions in the second half with which no change at all proves the bound."""
-        if self.guarantee == "mean":
-            return math.ceil(1 / self.share - 1 - TOLERANCE)
-        return math.ceil(math.log(self.risk) / math.log1p(-self.share))
+        return fewest(self.guarantee, self.share, self.risk)
 
     def asks(self, n: int) -> tuple[Ask, ...]:
         """Every order of the set."""
@@ -173,23 +171,20 @@ class Escalate(Method):
         return replace(self, stops=tuple(stop for stop in fitted.values() if stop))
 
     def _stop(self, table: DecisionTable) -> Escalation | None:
-        logs = _centred_logs(table)
-        complete: BoolArray = np.asarray(~np.isnan(logs).any(axis=(1, 2)))
-        _, first = np.unique(table.subjects.units[complete], return_index=True)  # one of each unit
-        some = np.flatnonzero(complete)[first].tolist()
-        rows = np.array(sorted(some, key=lambda row: number_of(table.items[row].id)))
+        logs = centred_logs(table)
+        rows = distinct_rows(logs, table)
         if len(rows) < 2 * FEWEST:
             return None
         offsets: FloatArray = logs[rows[::2]].mean(axis=(0, 1)) * (self.offsets == "fitted")
         proving = table.rows(rows[1::2])
-        means, gaps = _running(_in_turn(_corrected(proving, offsets), _turns(proving)))
+        means, gaps = _running(_in_turn(corrected_logs(proving, offsets), _turns(proving)))
         asked = means.shape[1]
-        verdicts = np.stack([_choices(means[:, k], proving) for k in range(asked)], axis=1)
+        verdicts = np.stack([leaders(means[:, k], proving) for k in range(asked)], axis=1)
         gap, changed, calls = None, 0, float(asked)
         for threshold in reversed(GRID):
             last = _last(gaps, threshold)
             differ = int((np.take_along_axis(verdicts, last[:, None], 1) != verdicts[:, -1:]).sum())
-            if self._bound(differ, len(proving)) > self.share:
+            if upper_end(self.guarantee, differ, len(proving), self.risk) > self.share:
                 break
             gap, changed, calls = threshold, differ, float(last.mean() + 1)
         return Escalation(
@@ -201,13 +196,6 @@ class Escalate(Method):
             calls=calls,
             units=len(rows),
         )
-
-    def _bound(self, changed: int, count: int) -> float:
-        if self.guarantee == "mean":
-            return (changed + 1) / (count + 1)
-        if changed >= count:
-            return 1.0
-        return float(betaincinv(changed + 1, count - changed, 1 - self.risk))
 
     def settings(self) -> tuple[Self, ...]:
         """Return the method at several gaps, the last one asking every order."""
@@ -225,7 +213,7 @@ class Escalate(Method):
             result[f"share of changed verdicts {of}"] = Estimate(
                 value=stop.changed / stop.count,
                 low=0.0,
-                high=self._bound(stop.changed, stop.count),
+                high=upper_end(self.guarantee, stop.changed, stop.count, self.risk),
                 n=stop.count,
             )
         return result
@@ -244,7 +232,7 @@ class Escalate(Method):
         fitted = math.inf if stop is None or stop.gap is None else stop.gap
         gap = fitted if self.gap is None else self.gap
         turns = _turns(table)
-        z = _in_turn(_corrected(table, offsets), turns)
+        z = _in_turn(corrected_logs(table, offsets), turns)
         means, gaps = _running(z)
         unknown: BoolArray = np.asarray(np.isnan(z).any(axis=2))
         last = np.where(unknown.any(axis=1), unknown.argmax(axis=1), z.shape[1] - 1)
@@ -252,7 +240,7 @@ class Escalate(Method):
         last[~table.subjects.permutable] = 0
         rows = np.arange(len(table))
         scores = softmax(means[rows, last])
-        choices = _choices(means[rows, last], table)
+        choices = leaders(means[rows, last], table)
         choices[np.take_along_axis(table.choices, turns, axis=1)[rows, last] == MISSING] = MISSING
         read: BoolArray = np.arange(z.shape[1]) <= last[:, None]
         cells: BoolArray = np.zeros_like(read)
@@ -276,16 +264,24 @@ def _turns(table: DecisionTable) -> NDArray[np.intp]:
     return turns
 
 
-def _centred_logs(table: DecisionTable) -> FloatArray:
+def distinct_rows(logs: FloatArray, table: DecisionTable) -> NDArray[np.intp]:
+    """Rows with all `centred_logs`, one of each unit, by a hash of their ids."""
+    complete: BoolArray = np.asarray(~np.isnan(logs).any(axis=(1, 2)))
+    _, first = np.unique(table.subjects.units[complete], return_index=True)
+    some = np.flatnonzero(complete)[first].tolist()
+    return np.array(sorted(some, key=lambda row: number_of(table.items[row].id)), dtype=np.intp)
+
+
+def centred_logs(table: DecisionTable) -> FloatArray:
     """log p by label, less its mean over the labels, shape (I, K, n); NaN where unknown."""
     logs = np.stack([log_probs_by_label(table, k) for k in range(len(table.asks))], axis=1)
     result: FloatArray = logs - logs.mean(axis=2, keepdims=True)
     return result
 
 
-def _corrected(table: DecisionTable, offsets: FloatArray) -> FloatArray:
+def corrected_logs(table: DecisionTable, offsets: FloatArray) -> FloatArray:
     """Centred log p less the offset of the label, by candidate, shape (I, K, n)."""
-    z = _centred_logs(table) - offsets
+    z = centred_logs(table) - offsets
     labels = [list(labels_by_candidate(table, k)) for k in range(len(table.asks))]
     return np.stack([z[:, k, own] for k, own in enumerate(labels)], axis=1)
 
@@ -308,6 +304,6 @@ def _last(gaps: FloatArray, threshold: float) -> NDArray[np.intp]:
     return last
 
 
-def _choices(means: FloatArray, table: DecisionTable) -> IntArray:
+def leaders(means: FloatArray, table: DecisionTable) -> IntArray:
     """Return the leader of each row of means, shape (I, n), by the tie rule; UNPARSED for NaN."""
     return argmax_by_tie_rule(softmax(means), table, tolerance=TOLERANCE)

@@ -216,7 +216,11 @@ def row_of(sample: Sample) -> Row:
     return Row(
         {name: value.estimates for name, value in sample.values.items()},
         Beside(
-            incomplete=sum(t.count(t.permutable & ~t.complete) for t in tallies if t.n_views > 1),
+            incomplete=sum(
+                t.count(t.permutable & (t.choices == MISSING).any(axis=1))
+                for t in tallies
+                if t.n_views > 1
+            ),
             set_size=sizes[0] if len(sizes) == 1 else tuple(sizes),
             counts=_counts(tallies),
             strata={part.strata[0].n: row_of(part) for part in sample.parts}
