@@ -30,8 +30,7 @@ from unswayed.training.rewards import (
     score,
 )
 
-LARGEST: Final = 1e6
-"""Largest reward of one's own: deviations of a group square it."""
+LARGEST: Final = 1e6  # reward of a file; the deviation of a group squares it
 
 
 class Features(NamedTuple):
