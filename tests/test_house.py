@@ -113,24 +113,24 @@ def test_function_fits_a_screen(path: Path) -> None:
 
 BUDGETS: Final = {
     ".": 1287,
-    "auditing": 4896,
+    "auditing": 4915,
     "backends": 7824,
     "base": 1116,
-    "calls": 3058,
+    "calls": 3070,
     "cli": 2950,
     "data": 6290,
-    "ext": 126,
+    "ext": 128,
     "integrations": 458,
-    "methods": 5059,
-    "metrics": 4496,
-    "model": 8015,
+    "methods": 5422,
+    "metrics": 4617,
+    "model": 8024,
     "prompts": 1700,
-    "report": 3800,
-    "serving": 728,
+    "report": 3826,
+    "serving": 732,
     "store": 1295,
     "testing": 1340,
     "tiny": 1200,
-    "training": 9217,
+    "training": 9221,
 }
 """Lines of Python by room. Who raises one names, in that commit, the feature that needs it."""
 

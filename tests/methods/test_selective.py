@@ -251,7 +251,7 @@ def test_order_of_estimation_items_does_not_matter(order: list[int]) -> None:
     assert selected(Selective(), table.rows(np.array(order))) == own
 
 
-def test_an_item_that_keeps_its_order_is_not_decided_from_one_call() -> None:
+def test_one_call_of_a_fixed_item_does_not_decide_for_several() -> None:
     table = pairs(np.linspace(4, 1, 3), np.ones(3, bool))
     fixed = [msgspec.structs.replace(item, permutable=False) for item in table.items]
     own = Selection(2, (0.0, 0.0), 0.1, 0, 30, 30, units=30)

@@ -10,7 +10,7 @@ questions to all: Clopper-Pearson at confidence 1 - `risk`, stopping at the firs
 (fixed-sequence testing; Trust or Escalate, arXiv 2407.18370). With `guarantee=mean`, the most questions
 with (errors + 1)/(questions + 1) <= error (SCOPE, arXiv 2602.13110). For one order, offsets come from
 the questions without gold, or from every third if these are few, and each other question is read in one
-order that follows from a hash of its id, so that the order of gold in the data cannot help.
+order that follows from a hash of its texts, so that the order of gold in the data cannot help.
 Calls: fit the size of the set (one order: n) per estimation item, judge the size of the set. Ties: the
 tie rule; questions with equal gaps are decided together.
 """
@@ -186,7 +186,7 @@ class Selective(Method):
         own = table.rows(proven)
         z = corrected_logs(own, offsets)
         if single:
-            turns = [first_order(item.id, len(table.asks)) for item in own.items]
+            turns = [first_order(item, len(table.asks)) for item in own.items]
             means = z[np.arange(len(own)), np.array(turns, dtype=np.intp)]
         else:
             means = z.mean(axis=1)

@@ -1,6 +1,6 @@
 """Coverage of a method that abstains, and its errors if it decided more or fewer.
 
-An abstention is no answer: every other metric is about the verdicts that are given. Answers are ranked by
+Every other metric is about the verdicts that are given. Answers are ranked by
 the gap of log p between the likeliest candidate and the next, withheld ones included. The curve
 gives the share of errors among the surest of them; AURC is the mean of this share over all numbers
 of answers (Geifman et al. 2019, arXiv 1805.08206).
@@ -30,13 +30,6 @@ class RiskPoint(Struct, frozen=True, kw_only=True):
     error: float  # share of errors among them
 
 
-def _coverage(outcomes: Outcomes) -> FloatArray:
-    """Count verdicts, given or withheld, and those given; shape (I, 2)."""
-    given = outcomes.answered.sum(axis=1)
-    withheld = (outcomes.choices == ABSTAINED).sum(axis=1)
-    return np.column_stack([given + withheld, given]).astype(float)
-
-
 def _ranked(outcomes: Outcomes) -> tuple[FloatArray, BoolArray, NDArray[np.intp]]:
     """Gaps, largest first, whether the likeliest candidate is wrong, and the item of each answer; (C,)."""
     assert outcomes.probs is not None  # a need of what calls this
@@ -52,9 +45,12 @@ def _ranked(outcomes: Outcomes) -> tuple[FloatArray, BoolArray, NDArray[np.intp]
 
 
 def _counted(outcomes: Outcomes) -> FloatArray:
+    """1 for an item that has a place in the curve, shape (I, 1)."""
     counted = np.zeros((len(outcomes), 1))
-    if outcomes.probs is not None:
-        counted[_ranked(outcomes)[2]] = 1.0
+    if outcomes.probs is None:
+        return counted
+    _, _, item = _ranked(outcomes)
+    counted[item] = 1.0
     return counted
 
 
@@ -89,7 +85,9 @@ def risk_curve(strata: Sequence[Outcomes]) -> tuple[RiskPoint, ...]:
 COVERAGE = Metric(
     title="Coverage",
     meaning="share of verdicts that are given, not withheld",
-    statistics=_coverage,
+    statistics=lambda own: np.column_stack(
+        [((own.choices == ABSTAINED) | own.answered).sum(axis=1), own.answered.sum(axis=1)]
+    ).astype(float),
     undefined="no call was answered",
     needs=(Need.ABSTAINS,),
     better=1,

@@ -51,7 +51,7 @@ class Outcomes:
         tied: Which candidates are tied where the choice is TIE; shape (I, V, n). None: all of them.
         tie_is_class: A gold tie is a third class that a TIE answers rightly. By default items with
             a gold tie are left out of what needs gold.
-        abstains: The method may withhold verdicts: ABSTAINED is no answer, right or wrong.
+        abstains: The method may withhold verdicts (ABSTAINED), which are neither right nor wrong.
         yardstick: There is no gold: verdicts of the average over the full pool stand in its place.
         human: The score that people gave the item, NaN where unknown; shape (I,). None if there
             are none.
