@@ -114,10 +114,10 @@ def test_function_fits_a_screen(path: Path) -> None:
 BUDGETS: Final = {
     ".": 1287,
     "auditing": 4896,
-    "backends": 7824,
+    "backends": 8058,
     "base": 1116,
     "calls": 3058,
-    "cli": 2950,
+    "cli": 3026,
     "data": 6290,
     "ext": 126,
     "integrations": 458,
@@ -130,7 +130,7 @@ BUDGETS: Final = {
     "store": 1295,
     "testing": 1340,
     "tiny": 1200,
-    "training": 9217,
+    "training": 9533,
 }
 """Lines of Python by room. Who raises one names, in that commit, the feature that needs it."""
 
