@@ -173,6 +173,16 @@ def test_file_names_do_not_recur() -> None:
     assert {name: n for name, n in homes.items() if n > 3 and name not in usual} == {}
 
 
+def test_test_files_of_one_name_lie_in_one_folder() -> None:
+    """Folders of tests are no packages: two files of one name are one module to pytest, and to each other."""
+    homes = Counter(path.name for path in (ROOT / "tests").rglob("*.py") if not packaged(path))
+    assert {name: n for name, n in homes.items() if n > 1 and name != "conftest.py"} == {}
+
+
+def packaged(path: Path) -> bool:
+    return path.with_name("__init__.py").exists() or "stub_of_vllm" in path.parts
+
+
 def test_public_class_names_mean_one_thing() -> None:
     homes: dict[str, list[str]] = defaultdict(list)
     for path in FILES:
