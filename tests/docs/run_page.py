@@ -57,8 +57,8 @@ def check_output(shown: str, printed: str, place: str) -> None:
         assert found, f"{place}: was not printed:\n{part}\nbut:\n{printed}"
 
 
-def run_page(page: Path, folder: Path) -> Outcome:
-    """Run every block of a page.
+def run_page(page: Path, folder: Path, commands: Path = Path(sys.executable).parent) -> Outcome:
+    """Run every block of a page; the folder `commands` has its `unswayed`.
 
     Raises:
         AssertionError: With place and output, at a failing command, at output that was not printed, or at a
@@ -67,7 +67,7 @@ def run_page(page: Path, folder: Path) -> Outcome:
     text = page.read_text(encoding="utf-8")
     if (given := Path(__file__).parent / "given" / f"{page.stem}.py").exists():
         subprocess.run([sys.executable, given], cwd=folder, check=True)
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    path = os.pathsep.join([str(commands), str(Path(sys.executable).parent), os.environ["PATH"]])
     surroundings = {**os.environ, "COLUMNS": "100", "PATH": path}
     printed, ran = "", 0
     skipped: list[str] = []
