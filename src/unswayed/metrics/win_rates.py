@@ -84,7 +84,7 @@ def _common(compared: Comparisons, model: NDArray[np.intp], base: int) -> BoolAr
     asked = np.zeros((len(compared.models), compared.questions), dtype=np.bool_)
     asked[model, compared.question] = True
     asked[base] = True
-    common: BoolArray = asked.all(axis=0)
+    common: BoolArray = np.array(asked.all(axis=0), dtype=np.bool_)
     if (shared := int(common.sum())) < 2:
         raise ItemError(
             f"the models share {plural(shared, 'question')}, so their scores differ by the questions. Judge "
@@ -160,7 +160,7 @@ def between(compared: Comparisons) -> WinRates:
     from scipy.special import expit
 
     m, read = len(compared.models), ~np.isnan(compared.wins)
-    first, second, wins = (part[read] for part in (compared.first, compared.second, compared.wins))
+    first, second, wins = compared.first[read], compared.second[read], compared.wins[read]
     pairs, pair = np.unique(first * m + second, return_inverse=True)
     design = np.zeros((len(pairs), m + 1))
     for places, sign in ((pairs // m, 1.0), (pairs % m, -1.0), (m, 1.0)):
