@@ -259,3 +259,18 @@ def test_figures_without_value_are_dashes() -> None:
     assert stability.shown(stability.moved(share, -0.5), signed=True) == "−25.0 (−37.5 to +0.0)"
     assert stability.shown(Estimate(value=0.5), signed=True) == "+50"
     assert stability.shown(stability.moved(Estimate(value=None), 1.0)) == "–"
+
+
+def test_run_directory_becomes_a_row(tmp_path: Path) -> None:
+    import stability
+    from unswayed.api import audit
+
+    methods, folder = ("direct",), tmp_path / "mine"
+    made = audit("tiny/judge", "tiny-judge", limit=30, methods=methods, protocol="all", out=folder)
+    (row,) = stability.runs(tmp_path)
+    kept = made.record.metrics.protocols
+    assert (row.judge, row.data, row.items, row.counts) == ("mine", "tiny-judge", 30, ("60", "0", "0"))  # fmt: skip
+    for own, name in ((row.flips, "coupled"), (row.order, "order"), (row.label, "label")):
+        assert own is not None
+        assert own.value == pytest.approx(1 - (kept[name]["consistency"].value or 0))
+    assert row.noise is None
