@@ -17,6 +17,7 @@ from unswayed.calls import Caller, Progress, Question, RunCounts
 from unswayed.methods import Method
 from unswayed.methods.estimation import ROUNDED_TO_ZERO, MethodWarning
 from unswayed.methods.names import spec_name
+from unswayed.methods.priors import with_labels
 from unswayed.methods.protocol import is_fitted, why_not
 from unswayed.model.decisions import Decision, Evidence
 from unswayed.model.items import Item, ItemSet, blind, expanded
@@ -119,11 +120,12 @@ async def calibrate(
     if not any(warning.all_equal for warning in told):
         sentences += _all_equal(decisions)
     messages = tuple(dict.fromkeys(sentences))
+    label_set = label_set_of(max(item.n for item in items.items), prompts)
     return Calibration(
         method=fitted,
-        label_set=label_set_of(max(item.n for item in items.items), prompts),
+        label_set=label_set,
         item_ids=tuple(dict.fromkeys(d.item_id for d in decisions if d.substitute is None)),
-        diagnostics=_diagnostics(fitted, seen, decisions, messages),
+        diagnostics=_diagnostics(fitted, label_set, seen, decisions, messages),
         counts=counts,
         warnings=messages,
     )
@@ -144,7 +146,11 @@ def _all_equal(decisions: Sequence[Decision]) -> list[str]:
 
 
 def _diagnostics(
-    fitted: Method, items: Sequence[Item], decisions: Sequence[Decision], messages: Sequence[str]
+    fitted: Method,
+    label_set: Sequence[str],
+    items: Sequence[Item],
+    decisions: Sequence[Decision],
+    messages: Sequence[str],
 ) -> dict[str, Any]:
     masses = [decision.label_mass for decision in decisions if decision.label_mass is not None]
     return {
@@ -158,6 +164,9 @@ def _diagnostics(
             for decision in decisions
         ),
         "label_mass": sum(masses) / len(masses) if masses else None,
-        "estimates": msgspec.to_builtins(fitted.estimates()),
+        "estimates": {
+            with_labels(name, label_set): msgspec.to_builtins(estimate)
+            for name, estimate in fitted.estimates().items()
+        },
         "warnings": list(messages),
     }

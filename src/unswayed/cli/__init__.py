@@ -31,6 +31,7 @@ COMMANDS = {
     "heads fit": "unswayed.cli.heads:fit",
     "heads show": "unswayed.cli.heads:show",
     "report": "unswayed.cli.report:report",
+    "rank": "unswayed.cli.rank:rank",
     "gate": "unswayed.cli.gate:gate",
     "export": "unswayed.cli.export:export",
     "check-table": "unswayed.cli.check_table:check_table",

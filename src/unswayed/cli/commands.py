@@ -20,6 +20,7 @@ EXAMPLES: Final = {
     "heads fit": "unswayed heads fit items.jsonl --model hf/PATH --out heads.safetensors",
     "heads show": "unswayed heads show heads.safetensors",
     "report": "unswayed report RUN OTHER-RUN --out both.html",
+    "rank": "unswayed rank RUN --baseline gpt-4.1",
     "gate": "unswayed gate RUN --fail-if 'flip_rate>0.1'",
     "export": "unswayed export tiny-judge --what items --out items.jsonl",
     "check-table": "unswayed check-table paper.md",

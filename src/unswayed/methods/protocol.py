@@ -206,7 +206,7 @@ class Method(ABC):
                     raise MethodError(f"{item.id}: {error}") from None
             if item.permutable and left.setdefault(item.n, MOST_ITEMS):
                 left[item.n] -= 1
-                planned.extend((item, ask) for ask in asks[item.n])
+                planned.extend((item, ask) for ask in askable(item, asks[item.n]))
         return planned
 
     def estimation_tables(
