@@ -284,8 +284,5 @@ def test_agreement_of_both_orders_bounds_no_errors() -> None:
 
 
 def test_the_bound_holds_on_new_items() -> None:
-    rates = list(itertools.islice(selection.rates(20), 4))
-    assert all(
-        rate.count <= 5 for rate in rates if rate.at_most == 0.1 and rate.count == int(rate.count)
-    )
-    assert all(rate.share <= 0.1 for rate in rates if rate.statement == "verdicts that err")
+    rates = list(itertools.islice(selection.rates(20), 3))
+    assert all(rate.count <= 5 for rate in rates)
