@@ -113,7 +113,7 @@ def test_function_fits_a_screen(path: Path) -> None:
 
 BUDGETS: Final = {
     ".": 1287,
-    "auditing": 4896,
+    "auditing": 4921,
     "backends": 7824,
     "base": 1116,
     "calls": 3067,
@@ -125,7 +125,7 @@ BUDGETS: Final = {
     "metrics": 4496,
     "model": 8015,
     "prompts": 1700,
-    "report": 3800,
+    "report": 3821,
     "serving": 732,
     "store": 1295,
     "testing": 1340,
