@@ -80,7 +80,7 @@ def test_the_estimation_curve_is_shown_point_by_point() -> None:
     assert "<summary>Fewer or more estimation items, b</summary>" in page
 
 
-def test_calls_changed_verdicts_and_accuracy_are_shown_point_by_point() -> None:
+def test_the_call_curve_is_shown_point_by_point() -> None:
     points = [
         {
             "calls_per_item": calls,
