@@ -53,6 +53,11 @@ class MeasureKeywords(TypedDict, total=False):
     batch: str | Path | None
     margin: float
 
+class RankKeywords(TypedDict, total=False):
+    baseline: str | None
+    model: str | None
+    seed: int
+
 class AuditKeywords(MeasureKeywords, AskKeywords, DataKeywords, BackendKeywords): ...
 class CalibrateKeywords(AskKeywords, DataKeywords, BackendKeywords): ...
 class JudgeKeywords(AskKeywords, BackendKeywords): ...

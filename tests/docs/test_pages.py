@@ -7,6 +7,7 @@ from pathlib import Path
 import prose
 import pytest
 import run_page
+import warm
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -58,6 +59,7 @@ BUDGETS = {  # words outside code, tables, comments and generated blocks
     "evidence/study.md": 1_500,
     "evidence/published.md": 600,
     "evidence/real-models.md": 525,
+    "evidence/stability.md": 600,
     "evidence/reproducing.md": 800,
     "evidence/beyond.md": 1_700,
 }
@@ -109,7 +111,12 @@ SERVED = [DOCS / "decisions.md"]  # needs a server: tests/serving/test_serve_com
     "page", [ROOT / "README.md", *(page for page in USER_PAGES if page not in SERVED)], ids=path_of
 )
 def test_commands_of_page_run_in_a_shell(page: Path, tmp_path: Path) -> None:
-    run_page.run_page(page, tmp_path)
+    commands = []
+    if page.parent != ROOT:  # the README is for the command that is installed
+        commands.append(
+            warm.folder_of_command(warm.TRAINING if page.stem == "train" else warm.AUDIT)
+        )
+    run_page.run_page(page, tmp_path, *commands)
 
 
 def test_few_blocks_are_skipped() -> None:

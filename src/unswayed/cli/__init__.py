@@ -29,6 +29,7 @@ COMMANDS = {
     "train advise": "unswayed.cli.advise:advise",
     "train merge": "unswayed.cli.train_merge:merge",
     "report": "unswayed.cli.report:report",
+    "rank": "unswayed.cli.rank:rank",
     "gate": "unswayed.cli.gate:gate",
     "export": "unswayed.cli.export:export",
     "check-table": "unswayed.cli.check_table:check_table",

@@ -18,6 +18,7 @@ EXAMPLES: Final = {
     "train advise": "unswayed train advise items.jsonl --model PATH",
     "train merge": "unswayed train merge trained --out merged",
     "report": "unswayed report RUN OTHER-RUN --out both.html",
+    "rank": "unswayed rank RUN --baseline gpt-4.1",
     "gate": "unswayed gate RUN --fail-if 'flip_rate>0.1'",
     "export": "unswayed export tiny-judge --what items --out items.jsonl",
     "check-table": "unswayed check-table paper.md",

@@ -1,0 +1,64 @@
+"""Recorded verdicts on pairs of answers as comparisons of the models that wrote them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from unswayed.base.counts import agrees, plural
+from unswayed.base.errors import ItemError
+from unswayed.metrics.win_rates import Comparisons
+from unswayed.model.decisions import TIE, Recording
+from unswayed.model.items import Item, text_of
+
+_NAMES = (
+    'Give each pair "candidates_by": the names of the two models, in the order of its candidates'
+)
+
+
+def question_of(item: Item) -> str:
+    """Return the question that pairs of all models share: the unit, else the prompt, else the id without models."""
+    names = ";".join(("", *(item.candidates_by or ())))
+    return item.unit or text_of(item.prompt) or item.id.removesuffix(names)
+
+
+def compared_models(
+    recording: Recording, items: Iterable[Item]
+) -> tuple[Comparisons, tuple[str, ...]]:
+    """Return the first answer to each question in each order, letters moving with the answers.
+
+    Returns:
+        The comparisons, and what was left out, in sentences.
+
+    Raises:
+        ItemError: If no decision is about a pair whose items name two models.
+    """
+    by_id = {item.id: item for item in items}
+    own = [by_id.get(name) for name in recording.item_ids]
+    pairs = [item.candidates_by if item is not None and item.n == 2 else None for item in own]
+    pairs = [pair if pair is not None and pair[0] != pair[1] else None for pair in pairs]
+    models = tuple(sorted({name for pair in pairs for name in pair or ()}))
+    if not models:
+        raise ItemError(f"no item is a pair that names two models. {_NAMES} (docs/your-data.md).")
+    pair_of = np.array([[models.index(name) for name in pair or models[:1] * 2] for pair in pairs])
+    codes: dict[str | None, int] = {}
+    names = (None if item is None else question_of(item) for item in own)
+    question = np.array([codes.setdefault(name, len(codes)) for name in names])
+    plain = [
+        kind.substitute is None and kind.sample == 0 and len(kind.order) == 2
+        for kind in recording.kinds
+    ]
+    coupled = [
+        use and kind.presentation.labels == (0, 1)
+        for use, kind in zip(plain, recording.kinds, strict=True)
+    ]
+    used = np.array(coupled if any(coupled) else plain)[recording.kind]
+    rows = used & np.array([pair is not None for pair in pairs])[recording.item]
+    item, choice = recording.item[rows], recording.choices[rows]
+    first, second = np.array([kind.order[:2] for kind in recording.kinds])[recording.kind[rows]].T
+    wins = np.select([choice == first, choice == second, choice == TIE], [1.0, 0.0, 0.5], np.nan)
+    whole = Comparisons(models, question[item], pair_of[item, first], pair_of[item, second], wins)
+    left = pairs.count(None)
+    told = f"{plural(left, 'item')} that {agrees(left, 'names', 'name')} no two models left out. {_NAMES}."
+    return whole.rows(np.ones(len(wins), dtype=np.bool_)), (told,) if left else ()
