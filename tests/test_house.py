@@ -114,10 +114,10 @@ def test_function_fits_a_screen(path: Path) -> None:
 BUDGETS: Final = {
     ".": 1400,
     "auditing": 4991,
-    "backends": 7824,
+    "backends": 8058,
     "base": 1116,
     "calls": 3067,
-    "cli": 2989,
+    "cli": 3067,
     "data": 6290,
     "ext": 126,
     "integrations": 458,
@@ -130,7 +130,7 @@ BUDGETS: Final = {
     "store": 1295,
     "testing": 1340,
     "tiny": 1200,
-    "training": 9221,
+    "training": 9538,
 }
 """Lines of Python by room. Who raises one names, in that commit, the feature that needs it."""
 
