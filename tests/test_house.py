@@ -113,11 +113,11 @@ def test_function_fits_a_screen(path: Path) -> None:
 
 BUDGETS: Final = {
     ".": 1400,
-    "auditing": 4966,
-    "backends": 7824,
+    "auditing": 4991,
+    "backends": 8058,
     "base": 1116,
     "calls": 3067,
-    "cli": 2989,
+    "cli": 3067,
     "data": 6290,
     "ext": 126,
     "integrations": 458,
@@ -125,12 +125,12 @@ BUDGETS: Final = {
     "metrics": 4886,
     "model": 8026,
     "prompts": 1700,
-    "report": 3865,
+    "report": 3888,
     "serving": 732,
     "store": 1295,
     "testing": 1340,
     "tiny": 1200,
-    "training": 9221,
+    "training": 9538,
 }
 """Lines of Python by room. Who raises one names, in that commit, the feature that needs it."""
 
