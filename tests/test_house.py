@@ -113,7 +113,7 @@ def test_function_fits_a_screen(path: Path) -> None:
 
 BUDGETS: Final = {
     ".": 1400,
-    "auditing": 4985,
+    "auditing": 5010,
     "backends": 8058,
     "base": 1116,
     "calls": 3070,
@@ -125,7 +125,7 @@ BUDGETS: Final = {
     "metrics": 5007,
     "model": 8037,
     "prompts": 1700,
-    "report": 3893,
+    "report": 3924,
     "serving": 732,
     "store": 1295,
     "testing": 1340,
