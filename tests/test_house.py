@@ -113,7 +113,7 @@ def test_function_fits_a_screen(path: Path) -> None:
 
 BUDGETS: Final = {
     ".": 1400,
-    "auditing": 4966,
+    "auditing": 4991,
     "backends": 8057,
     "base": 1116,
     "calls": 3067,
@@ -125,7 +125,7 @@ BUDGETS: Final = {
     "metrics": 4886,
     "model": 8026,
     "prompts": 1700,
-    "report": 3865,
+    "report": 3888,
     "serving": 732,
     "store": 1295,
     "testing": 1340,

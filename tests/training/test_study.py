@@ -6,22 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from studied import modules, pool_of, setting_of, untrained
+from studied import pool_of, setting_of
 
 from unswayed.model.items import Task
 from unswayed.model.presentation import presentations
 from unswayed.tiny.backend import WEIGHTS
 from unswayed.tiny.items import NOUNS, WORDS, worth
-
-
-@pytest.fixture(scope="module")
-def study():
-    return modules()
-
-
-@pytest.fixture(scope="module")
-def base():
-    return untrained()
 
 
 @pytest.fixture(scope="module")
