@@ -255,5 +255,7 @@ def test_an_audit_counts_fitting_calls_beyond_the_stop() -> None:
     curve = metrics["call_curve"]["escalate:gap=0.3"]
     calls = [point["calls_per_item"] for point in curve]
     assert calls == sorted(calls)
-    assert (calls[0], calls[-1], curve[-1]["changed"]) == (1, 2, 0)
-    assert curve[0]["changed"] > 0
+    changed = [point["changed"] for point in curve]
+    assert (calls[0], calls[-1], changed[-1]["value"], changed[-1]["low"]) == (1, 2, 0, 0)
+    assert changed[-1]["high"] == pytest.approx(1 - 0.025 ** (1 / 100))
+    assert 0 < changed[0]["low"] < changed[0]["value"] < changed[0]["high"]

@@ -28,6 +28,8 @@ COMMANDS = {
     "train": "unswayed.cli.train:train",
     "train advise": "unswayed.cli.advise:advise",
     "train merge": "unswayed.cli.train_merge:merge",
+    "heads fit": "unswayed.cli.heads:fit",
+    "heads show": "unswayed.cli.heads:show",
     "report": "unswayed.cli.report:report",
     "rank": "unswayed.cli.rank:rank",
     "gate": "unswayed.cli.gate:gate",

@@ -17,6 +17,8 @@ EXAMPLES: Final = {
     "train": "unswayed train distill items.jsonl --recipe RECIPE --out trained",
     "train advise": "unswayed train advise items.jsonl --model PATH",
     "train merge": "unswayed train merge trained --out merged",
+    "heads fit": "unswayed heads fit items.jsonl --model hf/PATH --out heads.safetensors",
+    "heads show": "unswayed heads show heads.safetensors",
     "report": "unswayed report RUN OTHER-RUN --out both.html",
     "rank": "unswayed rank RUN --baseline gpt-4.1",
     "gate": "unswayed gate RUN --fail-if 'flip_rate>0.1'",

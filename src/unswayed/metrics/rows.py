@@ -32,7 +32,7 @@ class Beside(Struct, frozen=True, kw_only=True, omit_defaults=True):
     calls_per_item_amortised: float | None = None
     estimation_calls: int | None = None  # distinct calls that fitting needs
     # share of items whose verdict differs from that of every call, in a row of the call curve
-    changed: float | None = None
+    changed: Estimate | None = None
     incomplete: int | None = None  # items that lack a presentation
     # presentations per item, by stratum where they differ
     set_size: int | tuple[int, ...] | None = None
