@@ -114,7 +114,7 @@ def test_function_fits_a_screen(path: Path) -> None:
 BUDGETS: Final = {
     ".": 1400,
     "auditing": 5048,
-    "backends": 8058,
+    "backends": 8057,
     "base": 1116,
     "calls": 3067,
     "cli": 3067,
@@ -130,7 +130,7 @@ BUDGETS: Final = {
     "store": 1295,
     "testing": 1340,
     "tiny": 1200,
-    "training": 9538,
+    "training": 9542,
 }
 """Lines of Python by room. Who raises one names, in that commit, the feature that needs it."""
 

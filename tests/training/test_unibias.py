@@ -203,9 +203,9 @@ def test_projections_that_are_not_plain_keep_a_hook() -> None:
     for layer in model.model.layers:
         for block, name in ((layer.self_attn, "o_proj"), (layer.mlp, "down_proj")):
             setattr(block, name, Wrapped(getattr(block, name)))
-    before = model.model.layers[0].self_attn.o_proj.weight.clone()
+    before = model.model.layers[0].self_attn.o_proj.inner.weight.clone()
     HeadSites(model).apply(scales)
-    assert torch.equal(model.model.layers[0].self_attn.o_proj.weight, before)
+    assert torch.equal(model.model.layers[0].self_attn.o_proj.inner.weight, before)
     assert abs(logits(model, [[5, 6, 7]]) - folded).max() <= 1e-6
 
 
@@ -213,10 +213,6 @@ class Wrapped(torch.nn.Module):  # type: ignore[misc]
     def __init__(self, inner: Any) -> None:
         super().__init__()
         self.inner, self.in_features = inner, inner.in_features
-
-    @property
-    def weight(self) -> Any:
-        return self.inner.weight
 
     def forward(self, inputs: Any) -> Any:
         return self.inner(inputs)
@@ -292,6 +288,19 @@ def test_empty_search_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unibias, "STAGES", ())
     said = r"^tiny/judge: UniBias found nothing to mask, so no file was written\."
     with pytest.raises(UsageError, match=said):
+        fitted("tiny/judge")
+
+
+def test_quantised_weights_are_not_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    load = unibias.load_model
+
+    def quantised(*given: Any, **named: Any) -> Any:
+        loaded = load(*given, **named)
+        loaded.model.config.quantization_config = {"bits": 4}
+        return loaded
+
+    monkeypatch.setattr(unibias, "load_model", quantised)
+    with pytest.raises(UsageError, match="Fit heads on the full weights"):
         fitted("tiny/judge")
 
 

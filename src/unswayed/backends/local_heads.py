@@ -85,9 +85,8 @@ class HeadSites:
 
         full = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
         for module, row in self._scaled(scales):
-            weight = module.weight
-            plain = isinstance(module, torch.nn.Linear | Conv1D) and not weight.is_meta
-            if not plain or weight.dtype not in full:
+            weight = module.weight if isinstance(module, torch.nn.Linear | Conv1D) else None
+            if weight is None or weight.is_meta or weight.dtype not in full:
                 _hook(module, row)
                 continue
             factor = torch.from_numpy(row).to(weight)

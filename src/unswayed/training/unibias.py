@@ -262,6 +262,10 @@ def fit_heads(
             f"{items.name}: the search needs {LEAST_ITEMS} items that may be permuted, with one number of candidates."
         )
     loaded = load_model(folder, reach.valid(), name=backend.model)
+    if getattr(loaded.model.config, "quantization_config", None) is not None:
+        raise UsageError(
+            f"{model}: quantised weights cannot be read. Fit heads on the full weights."
+        )
     views = presentations("cyclic", chosen[0].n)
     drafter = Drafter.of(backend, Memory(), RunSettings(prompts=prompts))
     asked = [Question(blind(item), Ask(view)) for item in chosen for view in views]
