@@ -29,6 +29,7 @@ PARTS = {
     "groups": "claim_rates.groups",
     "lists": "claim_rates.lists",
     "places": "claim_rates.places",
+    "board": "claim_rates.board",
     "printed": "claim_rates.printed",
     "correlations": "claim_rates.correlations",
     "keyed": "claim_rates.keyed",

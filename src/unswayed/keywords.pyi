@@ -42,6 +42,7 @@ class DataKeywords(TypedDict, total=False):
 class MeasureKeywords(TypedDict, total=False):
     methods: str | Sequence[object]
     orders: str | None
+    design: Literal["both", "balanced"]
     protocol: str | None
     probs: str
     estimation_items: int | None

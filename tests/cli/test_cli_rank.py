@@ -79,6 +79,47 @@ def test_run_directory_needs_no_items(run: Run, files: tuple[Path, Path]) -> Non
     assert json.loads(Path("run/run.json").read_text())["calls"]["planned"] == 72
 
 
+def test_balanced_design_asks_once_on_sides_common_to_models(
+    run: Run, files: tuple[Path, Path]
+) -> None:
+    balanced = ("--model", "simulated/judge?slot=2", "--design", "balanced", "--out", "run")
+    assert run("audit", files[0], *balanced).code == 0
+    assert json.loads(Path("run/run.json").read_text())["calls"]["planned"] == 36
+    ranking = us.rank("run")
+    assert ranking.comparisons == 36
+    assert [own.shown_first for own in ranking.models] == [0.5] * 4
+    assert run("export", "run", "--what", "items", "--out", "shown.jsonl").code == 0
+    first = {(item.candidates_by or ("",))[0] == "base" for item in us.load_data("shown.jsonl")[:3]}
+    assert len(first) == 1  # one question
+
+
+def test_balanced_design_moves_gold_along(files: tuple[Path, Path]) -> None:
+    rows = [{**row, "gold": 0} for row in items()]
+    audited = us.audit("simulated/judge", rows, design="balanced")
+    shown = audited.record.plan.items
+    assert {item.gold for item in shown} == {0, 1}
+    for item in shown:
+        assert isinstance(item.gold, int)
+        assert item.candidates[item.gold].split()[0] in MODELS
+
+
+@pytest.mark.parametrize(
+    "more", [("--orders", "swap"), ("--methods", "vote"), ("--protocol", "label")]
+)
+def test_balanced_design_excludes_other_orders(
+    run: Run, files: tuple[Path, Path], more: tuple[str, str]
+) -> None:
+    ran = run("audit", files[0], "--model", "simulated/judge", "--design", "balanced", *more)
+    assert ran.code == 2
+    assert "--design balanced asks once. Leave out --orders, --methods and --protocol." in ran.err
+
+
+def test_balanced_design_needs_names(run: Run, pairs: Path) -> None:
+    ran = run("audit", pairs, "--model", "simulated/judge", "--design", "balanced")
+    assert ran.code == 2
+    assert "--design balanced needs pairs of two models" in ran.err
+
+
 def test_recorded_run_takes_the_items_it_was_audited_with(
     run: Run, files: tuple[Path, Path]
 ) -> None:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
+import msgspec
 import numpy as np
 
+from unswayed.auditing.settings import AuditSettings
 from unswayed.base.counts import agrees, plural
+from unswayed.base.digests import drawn
 from unswayed.base.errors import ItemError
 from unswayed.metrics.win_rates import Comparisons
 from unswayed.model.decisions import TIE, Recording
-from unswayed.model.items import Item, text_of
+from unswayed.model.items import Item, ItemSet, text_of
 
 _NAMES = (
     'Give each pair "candidates_by": the names of the two models, in the order of its candidates'
@@ -21,6 +25,46 @@ def question_of(item: Item) -> str:
     """Return the question that pairs of all models share: the unit, else the prompt, else the id without models."""
     names = ";".join(("", *(item.candidates_by or ())))
     return item.unit or text_of(item.prompt) or item.id.removesuffix(names)
+
+
+def designed(items: ItemSet, settings: AuditSettings) -> ItemSet:
+    """Return the items as a design shows them: balanced, each pair with its candidates in the order to ask.
+
+    The model in all pairs, else the first name of a pair, is shown first in half of the questions, which
+    is the same half for all models.
+
+    Raises:
+        ItemError: If the design is balanced and an item is not a pair that names two models.
+    """
+    if settings.design == "both":
+        return items
+    for item in items:
+        if item.n != 2 or len({*(item.candidates_by or ())}) != 2:
+            raise ItemError(f"{item.id}: --design balanced needs pairs of two models. {_NAMES}.")
+    pairs = {item.id: item.candidates_by or () for item in items}
+    common = set.intersection(*map(set, pairs.values()))
+    questions = {question_of(item) for item in items}
+    half = drawn(questions, len(questions) // 2, seed=settings.seed)
+    shown = [
+        item
+        if (pairs[item.id][0] == min(common or pairs[item.id])) == (question_of(item) in half)
+        else _swapped(item)
+        for item in items
+    ]
+    whole = ItemSet.of(shown, name=items.name, bad_lines=items.bad_lines, origin=items.origin)
+    return replace(whole, read_as=items.read_as)
+
+
+def _swapped(item: Item) -> Item:
+    gold = item.gold
+    if isinstance(gold, int):
+        gold = 1 - gold
+    elif isinstance(gold, tuple):
+        gold = tuple(1 - candidate for candidate in gold)
+    authors = item.candidates_by and item.candidates_by[::-1]
+    return msgspec.structs.replace(
+        item, candidates=item.candidates[::-1], candidates_by=authors, gold=gold
+    )
 
 
 def compared_models(
