@@ -25,6 +25,7 @@ PARTS = {
     "learned": "claim_rates.learned",
     "escalation": "claim_rates.escalation",
     "selection": "claim_rates.selection",
+    "surest": "claim_rates.surest",
     "headlines": "claim_rates.headlines",
     "groups": "claim_rates.groups",
     "lists": "claim_rates.lists",

@@ -113,7 +113,7 @@ def test_function_fits_a_screen(path: Path) -> None:
 
 BUDGETS: Final = {
     ".": 1400,
-    "auditing": 5067,
+    "auditing": 5072,
     "backends": 8057,
     "base": 1116,
     "calls": 3070,
@@ -122,7 +122,7 @@ BUDGETS: Final = {
     "ext": 128,
     "integrations": 458,
     "methods": 5422,
-    "metrics": 5007,
+    "metrics": 5038,
     "model": 8037,
     "prompts": 1700,
     "report": 3924,

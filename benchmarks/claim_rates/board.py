@@ -80,6 +80,12 @@ BOARDS: Final = (
     ),
     *(Board(APART, design, 1.5, 100, pairs=True) for design in ("both", "sparse")),
     *(
+        Board(APART, design, place, questions, pairs=pairs)
+        for place, questions in ((1.5, 5), (7.0, 10))
+        for pairs in (False, True)
+        for design in ("both", "balanced")
+    ),
+    *(
         Board(ALIKE, design, 1.5, 60, pairs=pairs)
         for pairs in (False, True)
         for design in ("both", "balanced")

@@ -135,6 +135,12 @@ def test_audit_in_memory_is_ranked_alike(files: tuple[Path, Path]) -> None:
     assert str(ranking).startswith("Position effect: +33.3 points")
 
 
+def test_repetitions_alone_are_named_as_such(run: Run, tmp_path: Path) -> None:
+    samples = [{**row, "sample": 1} for row in decisions(items())]
+    i, d = write_lines(tmp_path / "i.jsonl", items()), write_lines(tmp_path / "d.jsonl", samples)
+    assert "only repeated samples are recorded" in run("rank", d, "--items", i).err
+
+
 def test_own_log_with_names_is_ranked(run: Run, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)
     log = [

@@ -161,6 +161,18 @@ def test_judge_that_takes_the_first_orders_no_models() -> None:
     assert {own.score.value for own in ranking.models} == {0.5}
 
 
+@pytest.mark.parametrize("sides", ["both", "one"])
+def test_verdicts_that_follow_the_side_leave_scores_open(sides: str) -> None:
+    # 10 questions, 99 of 100 verdicts for the first: truth is within 2 points of 50, evidence of it is not
+    for seed in range(3):
+        board = drawn_board([0.0, -2.0, 1.0, 3.0], 10, 9.0, seed=seed, sides=sides)
+        for own in rank_models(board).models:
+            assert own.score.low is not None
+            assert own.score.high is not None
+            # none of 10 questions differs on a side: at most 1 - .025^.1 = 31% do, half of it in the mean
+            assert own.score.low < 0.5 - 0.15 < 0.5 + 0.15 < own.score.high
+
+
 def test_unread_replies_are_counted_and_left_out() -> None:
     rows: list[Row] = [*WORKED_ROWS, (0, "a", "b", float("nan"))]
     ranking = rank_models(comparisons(*rows))

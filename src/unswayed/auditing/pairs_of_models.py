@@ -85,6 +85,11 @@ def compared_models(
     models = tuple(sorted({name for pair in pairs for name in pair or ()}))
     if not models:
         raise ItemError(f"no item is a pair that names two models. {_NAMES} (docs/your-data.md).")
+    if all(kind.sample > 0 for kind in recording.kinds):
+        raise ItemError(
+            "only repeated samples are recorded (sample 1 and up), but a ranking takes single answers (sample 0). "
+            "If this is one repetition of several, import it together with the first."
+        )
     pair_of = np.array([[models.index(name) for name in pair or models[:1] * 2] for pair in pairs])
     codes: dict[str | None, int] = {}
     names = (None if item is None else question_of(item) for item in own)

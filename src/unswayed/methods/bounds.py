@@ -1,7 +1,7 @@
 """Bounds on the share of questions with an event, from a count on questions like them.
 
-`high` is the Clopper-Pearson upper end at confidence 1 - risk; `mean` is (events + 1)/(questions + 1), which
-bounds the mean over estimation sets (conformal risk control, arXiv 2208.02814; SCOPE, arXiv 2602.13110).
+`high` is the Clopper-Pearson upper end at confidence 1 - risk; `mean` is (events + 1)/(questions + 1), which bounds the
+mean over estimation sets if less sure questions have more events (arXiv 2208.02814; SCOPE, arXiv 2602.13110).
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from typing import Final
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from unswayed.base.counts import plural
 from unswayed.base.errors import ItemError, UnknownNameError
@@ -124,13 +125,17 @@ def _ranking(fit: WinRates, baseline: str | None, seed: int) -> Ranking:
             below[better] += 1
     value = np.round(entries.mean(axis=0), 12)
     counts, unread = compared.counts(), compared.counts(np.isnan(compared.wins)).sum(axis=0)
+    read = compared.counts(~np.isnan(compared.wins))
     shown_first = counts[0] / counts.sum(axis=0)
     standings = [
         Standing(
             model=name,
             score=Estimate(value=0.5, n=len(entries), by_construction=True)
             if name == baseline
-            else score_estimate(entries[:, place]),
+            else score_estimate(entries[:, place])
+            if baseline is not None
+            else rare_estimate(fit.sides[:, place], read[:, place], len(entries))
+            or score_estimate(entries[:, place]),
             rank=1 + int((value > value[place]).sum()),
             best_rank=1 + int(above[place]),
             worst_rank=m - int(below[place]),
@@ -191,3 +196,29 @@ def score_estimate(entries: FloatArray) -> Estimate:
     centre, reach = np.log(value / (1.0 - value)), (mean.high - mean.low) / 2 / room
     low, high = (float(1.0 / (1.0 + np.exp(-centre - side))) for side in (-reach, reach))
     return Estimate(value=value, low=low, high=high, n=n)
+
+
+def rare_estimate(sides: FloatArray, read: NDArray[np.intp], questions: int) -> Estimate | None:
+    """Estimate a score between all pairs if few verdicts go against their side of the display; else None.
+
+    A judge that nearly always takes the first gives entries that hardly vary, whatever the models. So each side
+    has the exact interval of a verdict per question, and the distances of their ends are added in squares
+    (Zou and Donner 2008, Statistics in Medicine 27, 1693).
+
+    Args:
+        sides: Win rates shown first and second, shape (2,).
+        read: Verdicts on each side, shape (2,).
+        questions: Their number.
+    """
+    if float((np.minimum(sides, 1.0 - sides) * read).sum()) >= FEW:
+        return None
+    limits = (0.0, 1.0)
+    ends = [
+        exact_interval(float(rate), float(min(count, questions)), limits)
+        for rate, count in zip(sides, read, strict=True)
+    ]
+    low, high = (np.linalg.norm(np.array(ends).T - sides, axis=1) / 2).tolist()
+    value = round(float(sides.mean()), 12)
+    return Estimate(
+        value=value, low=max(0.0, value - low), high=min(1.0, value + high), n=questions
+    )
