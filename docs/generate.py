@@ -29,6 +29,7 @@ from unswayed.metrics import METRICS
 from unswayed.model.decisions import Evidence
 from unswayed.model.tasks import tasks_giving
 from unswayed.prompts import AskOptions
+from unswayed.ranking import RankOptions
 from unswayed.sources import DataOptions
 from unswayed.training.reward_settings import REWARDS
 from unswayed.training.table import OBJECTIVES
@@ -45,6 +46,7 @@ KEYWORDS = {
     "BackendKeywords": BackendSettings,
     "DataKeywords": DataOptions,
     "MeasureKeywords": AuditSettings,
+    "RankKeywords": RankOptions,
 }
 TOGETHER = {
     "AuditKeywords": ("MeasureKeywords", "AskKeywords", "DataKeywords", "BackendKeywords"),

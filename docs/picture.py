@@ -64,23 +64,25 @@ def picture(metrics: Mapping[str, Any], command: str, title: str = "") -> str:
     if mark:
         items += "; † holds for any judge by construction"
     body = [
-        _text(LEFT, 34, "ink", 17, model if title else f"{model} before and after correction", 600),
-        _text(LEFT, 56, "soft", 13, items),
+        text_at(
+            LEFT, 34, "ink", 17, model if title else f"{model} before and after correction", 600
+        ),
+        text_at(LEFT, 56, "soft", 13, items),
         f'<rect class="before" x="{LEFT}" y="70" width="11" height="11" rx="2"/>',
-        _text(LEFT + 17, 80, "soft", 13, "uncorrected, 1 call per item"),
+        text_at(LEFT + 17, 80, "soft", 13, "uncorrected, 1 call per item"),
         f'<rect class="after" x="{LEFT + 250}" y="70" width="11" height="11" rx="2"/>',
-        _text(LEFT + 267, 80, "soft", 13, f"{name}, {calls:.1f} calls per item"),
+        text_at(LEFT + 267, 80, "soft", 13, f"{name}, {calls:.1f} calls per item"),
     ]
     for number, (heading, cell, target) in enumerate(rows):
         y = TOP + number * ROW
-        body.append(_text(LEFT, y + 14, "ink", 14, heading))
+        body.append(text_at(LEFT, y + 14, "ink", 14, heading))
         body.extend(_bar(y + 22, cell(before), "before"))
         body.extend(_bar(y + 44, cell(after), "after", mark if number < 2 else ""))
         if target is not None:
             x = LEFT + WIDTH * target
             body.append(f'<line class="ideal" x1="{x:g}" x2="{x:g}" y1="{y + 19}" y2="{y + 65}"/>')
             words = f"{100 * target:.0f}% if only content counted"
-            body.append(_text(max(x + 6, LEFT + 250), y + 14, "soft", 12, words))
+            body.append(text_at(max(x + 6, LEFT + 250), y + 14, "soft", 12, words))
     height = TOP + len(rows) * ROW + 8
     told = (
         f"{heading}: {_percent(cell(before))}, then {_percent(cell(after))}."
@@ -103,7 +105,8 @@ def _percent(cell: Mapping[str, Any]) -> str:
     return f"{100 * cell['value']:.1f}%"
 
 
-def _text(x: float, y: float, kind: str, size: int, text: str, weight: int = 400) -> str:
+def text_at(x: float, y: float, kind: str, size: int, text: str, weight: int = 400) -> str:
+    """Return SVG text of a class of `STYLE`, in pixels."""
     return (
         f'<text class="{kind}" x="{x:g}" y="{y:g}" font-size="{size}" '
         f'font-weight="{weight}">{html.escape(text)}</text>'
@@ -118,7 +121,7 @@ def _bar(y: float, cell: Mapping[str, Any], kind: str, mark: str = "") -> Iterab
     if low is not None and high is not None:
         x1, x2, middle = LEFT + WIDTH * low, LEFT + WIDTH * high, y + 9
         yield f'<line class="line" x1="{x1:.1f}" x2="{x2:.1f}" y1="{middle}" y2="{middle}"/>'
-    yield _text(LEFT + WIDTH + 10, y + 14, "ink", 14, _percent(cell) + mark, 600)
+    yield text_at(LEFT + WIDTH + 10, y + 14, "ink", 14, _percent(cell) + mark, 600)
 
 
 def main() -> None:

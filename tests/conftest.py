@@ -1,11 +1,15 @@
-"""What every test runs under: one torch thread, no deadlines, the same examples in CI."""
+"""What every test runs under: one torch thread, compiled modules that are kept, no deadlines."""
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # two are many times slower on a busy machine
+# else each command that a test starts, and each worker, compiles the package anew
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 os.environ.pop("COLUMNS", None)  # pytest-xdist hands its terminal's width to the workers
 
 import pytest

@@ -112,25 +112,25 @@ def test_function_fits_a_screen(path: Path) -> None:
 
 
 BUDGETS: Final = {
-    ".": 1287,
-    "auditing": 4896,
-    "backends": 7824,
+    ".": 1400,
+    "auditing": 5067,
+    "backends": 8057,
     "base": 1116,
-    "calls": 3058,
-    "cli": 2950,
+    "calls": 3070,
+    "cli": 3067,
     "data": 6290,
-    "ext": 126,
+    "ext": 128,
     "integrations": 458,
-    "methods": 5059,
-    "metrics": 4496,
-    "model": 8015,
+    "methods": 5422,
+    "metrics": 5007,
+    "model": 8037,
     "prompts": 1700,
-    "report": 3800,
-    "serving": 728,
+    "report": 3924,
+    "serving": 732,
     "store": 1295,
     "testing": 1340,
     "tiny": 1200,
-    "training": 9222,
+    "training": 9547,
 }
 """Lines of Python by room. Who raises one names, in that commit, the feature that needs it."""
 
@@ -171,6 +171,13 @@ def test_file_names_do_not_recur() -> None:
     homes = Counter(path.name for path in FILES)
     usual = {"__init__.py", "table.py", "protocol.py"}
     assert {name: n for name, n in homes.items() if n > 3 and name not in usual} == {}
+
+
+def test_folders_of_tests_have_no_files_of_one_name() -> None:
+    """They are no packages, so two such files would be one module to pytest and to each other."""
+    files = [path for path in (ROOT / "tests").rglob("*.py") if "stub_of_vllm" not in path.parts]
+    homes = Counter(path.name for path in files if not path.with_name("__init__.py").exists())
+    assert {name: n for name, n in homes.items() if n > 1 and name != "conftest.py"} == {}
 
 
 def test_public_class_names_mean_one_thing() -> None:

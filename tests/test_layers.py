@@ -27,6 +27,7 @@ LAYERS = (
         "api",
         "result",
         "audits",
+        "ranking",
         "sharded",
         "sources",
         "__main__",

@@ -34,7 +34,8 @@ def changed(method: Escalate, n: int, size: int, steep: float, seed: int) -> tup
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MethodWarning)
         fitted = method.fit_tables(estimation_answers(method, size, n, seed=seed, steep=steep))
-    table = estimation_answers(method, FRESH, n, seed=10**6 + seed, steep=steep)[n]
+    asked = estimation_answers(method, FRESH, n, seed=10**6 + seed, steep=steep)[n]
+    table = asked.select(method.asks(n))
     early, whole = fitted.decide_table(table), fitted.settings()[-1].decide_table(table)
     return float((early.choices != whole.choices).mean()), float(early.n_calls.mean())
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from unswayed.model.items import Task as Task
     from unswayed.model.items import load_items as load_items
     from unswayed.model.presentation import Presentation as Presentation
+    from unswayed.ranking import rank as rank
     from unswayed.result import AuditResult as AuditResult
     from unswayed.sources import load_data as load_data
 
@@ -54,6 +55,7 @@ _WHERE = {
     "load_items": "unswayed.model.items:load_items",
     "load_method": "unswayed.methods.fitted_file:load_method",
     "methods": "unswayed.methods",
+    "rank": "unswayed.ranking:rank",
 }
 
 __all__ = [
@@ -74,6 +76,7 @@ __all__ = [
     "load_items",
     "load_method",
     "methods",
+    "rank",
 ]
 
 

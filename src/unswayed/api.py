@@ -181,7 +181,7 @@ def calibrate(
 
     Args:
         method: A method that learns, such as "pride" or `PriDe()`.
-        items: As for `audit`; gold is not looked at.
+        items: As for `audit`; gold is read only by a method that needs it.
         model: As for `audit`.
         out: JSON file to write.
         shots: Items with gold to show as examples.

@@ -23,6 +23,7 @@ from unswayed.auditing.audit import (
 )
 from unswayed.auditing.measurement import asked_for
 from unswayed.auditing.opening import check_recorded, open_or_replay, recorded_calls
+from unswayed.auditing.pairs_of_models import designed
 from unswayed.auditing.recorded import audit_decisions
 from unswayed.auditing.records import check_kind, keep_finished
 from unswayed.auditing.rereading import reread, said
@@ -136,9 +137,8 @@ def settled(
         protocol=measured.protocol or ("all" if is_built_in(source) else "coupled"),
         prompts=asking.prompts(examples_of(shots)),
     )
-    # first of all the items: a mistyped set gets its suggestion
-    items = selection.load(DEFAULT_SET if source is None else source)
-    return items, settings, model_for(model, source, typed=typed)
+    items = selection.load(DEFAULT_SET if source is None else source)  # first, for its suggestion
+    return designed(items, settings), settings, model_for(model, source, typed=typed)
 
 
 def _name_of(source: Source | None) -> str | None:

@@ -42,6 +42,7 @@ class DataKeywords(TypedDict, total=False):
 class MeasureKeywords(TypedDict, total=False):
     methods: str | Sequence[object]
     orders: str | None
+    design: Literal["both", "balanced"]
     protocol: str | None
     probs: str
     estimation_items: int | None
@@ -52,6 +53,11 @@ class MeasureKeywords(TypedDict, total=False):
     gold_ties: Literal["exclude", "class"]
     batch: str | Path | None
     margin: float
+
+class RankKeywords(TypedDict, total=False):
+    baseline: str | None
+    model: str | None
+    seed: int
 
 class AuditKeywords(MeasureKeywords, AskKeywords, DataKeywords, BackendKeywords): ...
 class CalibrateKeywords(AskKeywords, DataKeywords, BackendKeywords): ...

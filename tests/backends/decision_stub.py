@@ -215,7 +215,8 @@ class DecisionStub:
         if kind == "noul":
             return {"type": kind, "noul": probs[0]}
         best = max(range(len(probs)), key=probs.__getitem__)
-        sure = max(0.0, (probs[best] - 1 / len(probs)) / (1 - 1 / len(probs)))
+        even = 1 / len(probs)
+        sure = max(0.0, (probs[best] - even) / (1 - even)) if len(probs) > 1 else 1.0
         if kind == "score":
             score = math.fsum(k * p for k, p in enumerate(probs))
             rows = [(str(k) if api == "systemone" else k, p) for k, p in enumerate(probs)]

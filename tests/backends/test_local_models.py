@@ -22,7 +22,7 @@ from unswayed.backends.huggingface import HuggingFaceBackend
 from unswayed.backends.local_chats import ChatWriter, template_arguments
 from unswayed.backends.model_folders import fingerprint_folder, locate
 from unswayed.backends.own_prompts import OwnPrompt
-from unswayed.base.errors import MissingExtraError, UnknownNameError, UsageError
+from unswayed.base.errors import MissingExtraError, UsageError
 from unswayed.model.calls import Failure
 from unswayed.model.items import Message
 
@@ -142,7 +142,7 @@ def test_a_folder_may_bring_its_prompt_template(tmp_path: Path) -> None:
     ("name", "error", "message"),
     [
         ("./no/such/folder", UsageError, "there is no folder"),
-        ("{folder}+heads=x.json", UnknownNameError, "unknown part"),
+        ("{folder}+heads=x.json", UsageError, "x.json cannot be read"),
         ("{empty}", UsageError, "no \\*.safetensors"),
     ],
 )

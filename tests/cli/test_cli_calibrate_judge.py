@@ -47,6 +47,16 @@ def test_a_fitted_file_says_what_was_learned_and_from_what(run: Run, pairs: Path
     assert len(file["estimation_marks"]) == 30
 
 
+@pytest.mark.parametrize("labels", ["X,Y", "B,A"])
+def test_learned_values_are_printed_with_the_own_labels(run: Run, pairs: Path, labels: str) -> None:
+    ran = calibrate(run, "pride", pairs, "--labels", labels)
+    first, second = labels.split(",")
+    assert f"prior of label {first} under {first} {second} " in ran.out
+    assert ran.out.count("prior of label") == 2
+    file = json.loads(Path("fitted.json").read_text())
+    assert f"prior of label {second} under {first} {second}" in file["diagnostics"]["estimates"]
+
+
 def test_calibrating_again_makes_no_call(run: Run, pairs: Path) -> None:
     calibrate(run, "pride", pairs)
     first = Path("fitted.json").read_bytes()

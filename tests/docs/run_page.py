@@ -1,6 +1,6 @@
 """Run the blocks of a documentation page in order, in one folder, as a reader would paste them.
 
-A fence without a language is for `bash -euo pipefail`, `python` for the interpreter (with `>>>`: a doctest). A `json`,
+A fence without a language is for `bash -euo pipefail`, `python` for the interpreter (examples with `>>>` are left to `test_documentation.py`). A `json`,
 `csv`, `tsv`, `toml`, `jinja`, `yaml`, `sh` or `python` block below a paragraph that ends with a file name in backticks and a colon is that file. A `text`
 block is output: each part between lines of `…` must occur, in order, in what the block before it printed.
 `<!-- skip: reason -->` above a block leaves it out, and so does a placeholder: DATA, NEW_DATA, MODEL or RUN; another test checks
@@ -57,8 +57,8 @@ def check_output(shown: str, printed: str, place: str) -> None:
         assert found, f"{place}: was not printed:\n{part}\nbut:\n{printed}"
 
 
-def run_page(page: Path, folder: Path) -> Outcome:
-    """Run every block of a page.
+def run_page(page: Path, folder: Path, commands: Path = Path(sys.executable).parent) -> Outcome:
+    """Run every block of a page; the folder `commands` has its `unswayed`.
 
     Raises:
         AssertionError: With place and output, at a failing command, at output that was not printed, or at a
@@ -67,9 +67,9 @@ def run_page(page: Path, folder: Path) -> Outcome:
     text = page.read_text(encoding="utf-8")
     if (given := Path(__file__).parent / "given" / f"{page.stem}.py").exists():
         subprocess.run([sys.executable, given], cwd=folder, check=True)
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    path = os.pathsep.join([str(commands), str(Path(sys.executable).parent), os.environ["PATH"]])
     surroundings = {**os.environ, "COLUMNS": "100", "PATH": path}
-    printed, ran, examples = "", 0, ""
+    printed, ran = "", 0
     skipped: list[str] = []
     for block in FENCE.finditer(text):
         above, kind, body = block["above"].strip(), block["kind"], block["body"]
@@ -82,13 +82,9 @@ def run_page(page: Path, folder: Path) -> Outcome:
             check_output(body, printed, place)
         elif kind and file:
             (folder / file[1]).write_text(body, encoding="utf-8")
-        elif kind in {"", "python"} and not PLACEHOLDER.search(body):
+        elif kind in {"", "python"} and ">>>" not in body and not PLACEHOLDER.search(body):
             command = ["bash", "-euo", "pipefail", "-c", INSTALL.sub("", body)]
-            if ">>>" in body:  # examples of one page share their names
-                examples += f"{body}\n"
-                (folder / "examples.txt").write_text(examples, encoding="utf-8")
-                command = [sys.executable, "-m", "doctest", "examples.txt"]
-            elif kind:
+            if kind:
                 command = [sys.executable, "-c", body]
             done = subprocess.run(
                 command, cwd=folder, capture_output=True, text=True, env=surroundings, check=False

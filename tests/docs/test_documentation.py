@@ -50,10 +50,6 @@ def test_documented_finish_reasons_match_code() -> None:
     assert listed == {**known, "broken": [], "failed": endings.FAILED.split()}
 
 
-def test_generating_twice_gives_the_same(generate: ModuleType) -> None:
-    assert generate.pages() == generate.pages()
-
-
 @pytest.mark.parametrize("name", sorted(METHODS))
 def test_every_method_has_a_page_with_a_part_written_by_hand(
     generate: ModuleType, name: str

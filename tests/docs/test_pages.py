@@ -7,6 +7,7 @@ from pathlib import Path
 import prose
 import pytest
 import run_page
+import warm
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -52,14 +53,16 @@ BUDGETS = {  # words outside code, tables, comments and generated blocks
         ),
         350,
     ),
-    "evidence/claims.md": 1_095,
+    "evidence/claims.md": 1_108,
     "evidence/reliability.md": 910,
     "evidence/performance.md": 1_200,
     "evidence/study.md": 1_500,
     "evidence/published.md": 600,
     "evidence/real-models.md": 525,
+    "evidence/stability.md": 600,
     "evidence/reproducing.md": 800,
     "evidence/beyond.md": 1_700,
+    "evidence/heads.md": 500,
 }
 OTHER_METHOD = 150
 USER_PAGES = sorted(
@@ -109,7 +112,12 @@ SERVED = [DOCS / "decisions.md"]  # needs a server: tests/serving/test_serve_com
     "page", [ROOT / "README.md", *(page for page in USER_PAGES if page not in SERVED)], ids=path_of
 )
 def test_commands_of_page_run_in_a_shell(page: Path, tmp_path: Path) -> None:
-    run_page.run_page(page, tmp_path)
+    commands = []
+    if page.parent != ROOT:  # the README is for the command that is installed
+        commands.append(
+            warm.folder_of_command(warm.TRAINING if page.stem == "train" else warm.AUDIT)
+        )
+    run_page.run_page(page, tmp_path, *commands)
 
 
 def test_few_blocks_are_skipped() -> None:
@@ -170,43 +178,29 @@ def test_output_is_checked_in_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rule", "text"),
+    ("name", "rule", "text"),
     [
-        ("percent-space", "It is 95 % of all."),
-        ("first-person", "Then we measure."),
-        ("told-from", "The two cannot be told apart."),
-        ("date", "Measured on 2026-11-22."),
-        ("long-sentence", "word " * 41 + "end."),
-        ("what-starts", "# What it does\n"),
-        ("those-of", "Those of the others."),
+        ("page.md", "percent-space", "It is 95 % of all."),
+        ("page.md", "first-person", "Then we measure."),
+        ("page.md", "told-from", "The two cannot be told apart."),
+        ("page.md", "date", "Measured on 2026-11-22."),
+        ("page.md", "long-sentence", "word " * 41 + "end."),
+        ("page.md", "what-starts", "# What it does\n"),
+        ("page.md", "those-of", "Those of the others."),
+        ("a.py", "percent-space", '"""Module."""\n\nLIMIT = 5\n"""At 95 % of all."""\n'),
+        ("a.py", "percent-space", "x = 1  # 2 % of all\n"),
+        ("a.py", "date", '"""Measured on 2026-11-22."""\n'),
+        ("a.py", "cannot-be-had in a message", 'raise ValueError("it cannot be had")\n'),
     ],
 )
 def test_prose_check_finds_what_it_should(
-    rule: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, rule: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(prose, "ROOT", tmp_path)
-    page = tmp_path / "page.md"
-    page.write_text(text, encoding="utf-8")
-    assert {found for found, _ in prose.page_findings(page)} == {rule}
-    page.write_text(f"```\n{text}\n```\n", encoding="utf-8")
-    assert list(prose.page_findings(page)) == []
-
-
-@pytest.mark.parametrize(
-    ("rule", "text"),
-    [
-        ("percent-space", '"""Module."""\n\nLIMIT = 5\n"""At 95 % of all."""\n'),
-        ("percent-space", "x = 1  # 2 % of all\n"),
-        ("date", '"""Measured on 2026-11-22."""\n'),
-        ("cannot-be-had in a message", 'raise ValueError("it cannot be had")\n'),
-    ],
-)
-def test_prose_check_reads_docstrings_comments_and_messages(
-    rule: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(prose, "ROOT", tmp_path)
-    module = tmp_path / "module.py"
-    module.write_text(text, encoding="utf-8")
-    assert {found for found, _ in prose.code_findings(module)} == {rule}
-    module.write_text("x = 100 % 7  # a rest\n", encoding="utf-8")
-    assert list(prose.code_findings(module)) == []
+    findings = prose.page_findings if name == "page.md" else prose.code_findings
+    file = tmp_path / name
+    file.write_text(text, encoding="utf-8")
+    assert {found for found, _ in findings(file)} == {rule}
+    allowed = f"```\n{text}\n```\n" if name == "page.md" else "x = 100 % 7  # a rest\n"
+    file.write_text(allowed, encoding="utf-8")
+    assert list(findings(file)) == []

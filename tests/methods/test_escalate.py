@@ -6,7 +6,10 @@ import itertools
 import math
 import warnings
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -16,18 +19,25 @@ from simulated_judges import table_of
 
 import unswayed as us
 from claim_rates import escalation
+from unswayed.backends.simulated import simulated_items
 from unswayed.base.errors import UsageError
+from unswayed.calls.judge import Judge
+from unswayed.methods.bounds import upper_end
 from unswayed.methods.escalate import GRID, Escalate, Escalation, first_order
 from unswayed.methods.estimation import MethodWarning
 from unswayed.methods.over_orders import Average
 from unswayed.model.decisions import MISSING, UNPARSED, Decision, DecisionTable
 from unswayed.model.items import Item
+from unswayed.model.items.shards import shard_of
+from unswayed.model.presentation import content_order
+
+GIVEN = Escalate(arranged="given")
 
 
 def judged(rows: int, n: int, seed: int = 0, bias: float = 1.0) -> DecisionTable:
     """Answers to every question of the method: content, an offset for each label, noise."""
     rng = np.random.default_rng(seed)
-    shown = [ask.presentation for ask in Escalate().asks(n)]
+    shown = [ask.presentation for ask in GIVEN.asks(n)]
     content = rng.normal(0, 1.5, (rows, n))
     label = bias * np.linspace(1, -1, n)
     logits = np.stack(
@@ -39,7 +49,7 @@ def judged(rows: int, n: int, seed: int = 0, bias: float = 1.0) -> DecisionTable
 
 def fitted(n: int, gap: float | None, offsets: np.ndarray | None = None) -> Escalate:
     own = tuple(np.zeros(n) if offsets is None else offsets)
-    return Escalate(stops=(Escalation(n, own, gap, 0, 100, float(n), units=200),))
+    return replace(GIVEN, stops=(Escalation(n, own, gap, 0, 100, float(n), units=200),))
 
 
 @pytest.mark.parametrize("n", [2, 3, 4])
@@ -54,7 +64,7 @@ def test_a_gap_of_zero_reads_the_first_order_alone() -> None:
     table = judged(50, 3)
     verdicts = fitted(3, 0.0).decide_table(table)
     assert (verdicts.n_calls == 1).all()
-    first = [first_order(item.id, 3) for item in table.items]
+    first = [first_order(item, 3) for item in table.items]
     assert set(first) == {0, 1, 2}
     assert table.probs is not None
     alone = table.probs[np.arange(50), first].argmax(axis=1)
@@ -89,7 +99,7 @@ def test_every_item_stops_as_written_by_hand(seed: int, n: int, gap: float) -> N
     labels = [list(shown.labels_by_candidate()) for shown in table.shown]
     for row, item in enumerate(table.items):
         logs = np.log(table.probs[row] + 1e-10)
-        expected = by_hand(logs, labels, list(offsets), gap, first_order(item.id, n))
+        expected = by_hand(logs, labels, list(offsets), gap, first_order(item, n))
         assert (verdicts.choices[row], verdicts.n_calls[row]) == expected
 
 
@@ -130,18 +140,19 @@ def test_only_answers_before_the_stop_are_needed() -> None:
         choices[:, 1], probs[:, 1] = code, np.nan
         verdicts = method.decide_table(replace(table, choices=choices, probs=probs))
         for row, item in enumerate(table.items):
-            place = (1 - first_order(item.id, 4)) % 4
+            place = (1 - first_order(item, 4)) % 4
             read = place < clean.n_calls[row]
             assert verdicts.choices[row] == (lost if read else clean.choices[row])
 
 
 def test_the_bound_of_the_smallest_gap_is_clopper_pearson() -> None:
-    method = Escalate(share=0.05)
+    method = replace(GIVEN, share=0.03)
+    high = partial(upper_end, "high", risk=0.1)
     table = judged(400, 2, seed=3)
     (stop,) = method.fit_tables({2: table}).stops or ()
     assert stop.gap is not None
-    assert method._bound(stop.changed, stop.count) <= 0.05
-    assert method._bound(3, 200) == pytest.approx(beta.ppf(0.9, 4, 197))
+    assert high(stop.changed, stop.count) <= 0.03
+    assert high(3, 200) == pytest.approx(beta.ppf(0.9, 4, 197))
     assert stop.count == 200
     assert stop.units == 400
     assert 1 < stop.calls < 1.5
@@ -155,7 +166,7 @@ def test_the_bound_of_the_smallest_gap_is_clopper_pearson() -> None:
 def test_too_few_questions_ask_every_order_with_a_warning(
     share: float, guarantee: str, needed: int
 ) -> None:
-    method = Escalate(share=share, guarantee=guarantee)  # type: ignore[arg-type]
+    method = replace(GIVEN, share=share, guarantee=guarantee)  # type: ignore[arg-type]
     assert method.questions_needed == needed
     same = judged(1, 2)
     assert same.probs is not None
@@ -169,11 +180,54 @@ def test_too_few_questions_ask_every_order_with_a_warning(
     assert (fewer.decide_table(sure).n_calls == 2).all()
 
 
+def test_first_orders_are_even_among_all_items_and_in_each_shard() -> None:
+    items = simulated_items(4000, 4)
+    assert abs(np.bincount([first_order(item, 4) for item in items]) - 1000).max() < 120
+    for shard in range(4):
+        own = [first_order(item, 4) for item in items if shard_of(item.id, 4) == shard]
+        assert abs(np.bincount(own, minlength=4) / len(own) - 0.25).max() < 0.06
+    bare = [Item(id=f"r{row}", prompt="", candidates=("", "")) for row in range(1000)]
+    assert abs(sum(first_order(item, 2) for item in bare) - 500) < 60
+
+
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_the_verdict_is_the_same_in_all_orders_given(n: int) -> None:
+    calls = set()
+    with Judge(
+        "simulated/judge?slot=1&label=0.5", method=replace(fitted(n, 1.5), arranged="content")
+    ) as judge:
+        for item in simulated_items(12, n):
+            told = set()
+            for given in itertools.permutations(item.candidates):
+                verdict = judge.answer(item.prompt, given)
+                assert isinstance(verdict.choice, int)
+                assert verdict.scores is not None
+                scores = sorted(zip(given, np.round(verdict.scores, 12), strict=True))
+                told.add((given[verdict.choice], verdict.n_calls, *scores))
+            assert len(told) == 1
+            calls.add(verdict.n_calls)
+    assert {1, n} <= calls
+
+
+def test_items_sorted_by_content_are_fitted_alike_either_way(tmp_path: Path) -> None:
+    """Items given in the order of their content are asked the same either way."""
+    items = [
+        msgspec.structs.replace(item, candidates=tuple(item.candidates[c] for c in content_order(item) or ()))
+        for item in simulated_items(150, 4)
+    ]  # fmt: skip
+    fits = [
+        us.calibrate(method, items, "simulated/judge?label=1", out=tmp_path / "fitted.json").method
+        for method in (Escalate(share=0.1), replace(GIVEN, share=0.1))
+    ]
+    assert fits[0].stops == fits[1].stops
+    assert fits[0].stops[0].gap is not None
+
+
 def test_duplicates_of_a_question_count_once() -> None:
     table = judged(200, 2)
     again = table.rows(np.repeat(np.arange(200), 3))
-    alone = Escalate().fit_tables({2: table}).stops
-    assert Escalate().fit_tables({2: again}).stops == alone
+    alone = GIVEN.fit_tables({2: table}).stops
+    assert GIVEN.fit_tables({2: again}).stops == alone
 
 
 def test_settings_that_cannot_be_are_refused() -> None:
@@ -204,5 +258,7 @@ def test_an_audit_counts_fitting_calls_beyond_the_stop() -> None:
     curve = metrics["call_curve"]["escalate:gap=0.3"]
     calls = [point["calls_per_item"] for point in curve]
     assert calls == sorted(calls)
-    assert (calls[0], calls[-1], curve[-1]["changed"]) == (1, 2, 0)
-    assert curve[0]["changed"] > 0
+    changed = [point["changed"] for point in curve]
+    assert (calls[0], calls[-1], changed[-1]["value"], changed[-1]["low"]) == (1, 2, 0, 0)
+    assert changed[-1]["high"] == pytest.approx(1 - 0.025 ** (1 / 100))
+    assert 0 < changed[0]["low"] < changed[0]["value"] < changed[0]["high"]

@@ -14,7 +14,7 @@ from unswayed.cli import main
 from unswayed.report.data import RunData
 from unswayed.report.findings import Finding, State
 from unswayed.report.page import named, render_report
-from unswayed.report.plots import curve_tables
+from unswayed.report.plots import call_tables, curve_tables
 
 
 def grouped() -> RunData:
@@ -78,6 +78,33 @@ def test_the_estimation_curve_is_shown_point_by_point() -> None:
     assert (point_row.marks, point_row.flow) == ((0.75, 0.8, 0.85), "1.05 calls per item")
     page = render_report([replace(run, name="a"), replace(run, name="b")])
     assert "<summary>Fewer or more estimation items, b</summary>" in page
+
+
+def test_the_call_curve_is_shown_point_by_point() -> None:
+    points = [
+        {
+            "calls_per_item": calls,
+            "changed": est(changed, changed / 2, 2 * changed),
+            "accuracy": est(0.8, 0.75, 0.85),
+        }
+        for calls, changed in ((1.0, 0.08), (1.256, 0.01), (2.0, 0.0))
+    ]
+    run = with_metrics(sample_run(n_items=50), call_curve={"escalate": points})
+    right, changed = call_tables(Finding(run))
+    labels = ["1.00 calls", "1.26 calls", "2.00 calls"]
+    for chart in (right, changed):
+        (block,) = chart.blocks
+        assert block.title == "escalate"
+        assert [row.label for row in block.rows] == labels
+    assert [row.marks for row in right.blocks[0].rows] == [(0.75, 0.8, 0.85)] * 3
+    assert changed.axis.high == 0.2  # the widest interval ends at 16%
+    assert changed.blocks[0].rows[0].marks == pytest.approx((0.2, 0.4, 0.8))
+    page = render_report([run])
+    assert "<summary>Fewer or more calls</summary>" in page
+    without = [{key: point[key] for key in ("calls_per_item", "changed")} for point in points]
+    (alone,) = call_tables(Finding(with_metrics(run, call_curve={"escalate": without})))
+    assert alone.caption == "Changed verdicts"
+    assert "Fewer or more calls" not in render_report([with_metrics(run, call_curve={})])
 
 
 def test_runs_are_told_apart_by_prompt_where_only_that_differs() -> None:

@@ -13,8 +13,11 @@ from aiohttp import web
 from decision_stub import DecisionStub
 from served import APIS, MODEL, Reply, body_of, client_of, decision_server, run, running
 
+from unswayed.backends import BACKENDS, BackendSettings
+from unswayed.backends.client import HttpBackend
 from unswayed.base.errors import UsageError
 from unswayed.serving import server as serving_server
+from unswayed.serving.proxy import DecisionServer, Serving
 from unswayed.serving.server import Server
 
 OF = {"systemone": 422, "decisions": 400}
@@ -242,7 +245,12 @@ def test_other_model_is_404(api: str) -> None:
     async def work() -> None:
         async with client_of(decision_server(stub.url, api)) as post:
             assert_refused(api, await post(f"v1/{api}", raw_of(api, model="x")), 404, MODEL)
-            assert (await post("v1/chat/completions", {})).status == 404
+            assert_refused("decisions", await post("v1/chat/completions", {}), 404, "POST /v1/chat")
+            reply = await post(f"v1/{api}")  # GET
+            assert_refused(api, reply, 405, f"GET /v1/{api} is not served here")
+            assert reply.headers["Allow"] == "POST"
+            metrics = (await post("metrics")).raw.decode()
+            assert "unswayed_serve_refused_total 3\n" in metrics
 
     with DecisionStub() as stub:
         run(work)
@@ -256,11 +264,36 @@ def test_more_options_than_orders_allow_is_400(api: str) -> None:
             assert_refused(api, reply, 400, "at most 4 options")
         async with client_of(decision_server(stub.url, api)) as post:
             reply = await post(f"v1/{api}", body_of(api, [str(k) for k in range(200)]))
-            assert_refused(api, reply, 400, "128")
+            assert_refused(api, reply, 400, "orders cyclic: at most 128 options, got 200")
         assert stub.bodies == []
 
     with DecisionStub() as stub:
         run(work)
+
+
+@both
+def test_one_option_is_answered_with_certainty(api: str) -> None:
+    async def work() -> None:
+        async with client_of(decision_server(stub.url, api)) as post:
+            said = (await post(f"v1/{api}", body_of(api, ["billing"]))).json
+        answer = said["answers"]["q"] if api == "systemone" else said["answers"][0]
+        assert (answer["choice"], answer["confidence"]) == ("billing", 1)
+
+    with DecisionStub() as stub:
+        run(work)
+
+
+@both
+def test_health_without_a_model_names_the_api(api: str) -> None:
+    reach = BackendSettings(base_url="http://127.0.0.1:9/v1", pricing_only=True)
+    backend = BACKENDS.load(api)("", reach)
+    assert isinstance(backend, HttpBackend)
+
+    async def work() -> None:
+        async with client_of(DecisionServer(backend, Serving())) as post:
+            assert (await post("health")).json["model"] == api
+
+    run(work)
 
 
 @both

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -41,6 +43,32 @@ def test_served_verdicts_equal_those_of_judge(method: str) -> None:
         assert "unswayed_serve_requests_total 50\n" in metrics
         flipped = sum(verdict.get("consistent") is False for verdict in wanted)
         assert f"unswayed_serve_flipped_total {flipped}\n" in metrics
+
+    run(work)
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_escalated_verdicts_ignore_the_order_of_the_candidates(tmp_path: Path, named: bool) -> None:
+    file, items, model = tmp_path / "fitted.json", simulated_items(212, 3), f"{MODEL}&noise=1"
+    us.calibrate("escalate:share=0.1", items[:200], model, out=file)
+    server = JudgeServer(us.Judge(model, method=us.load_method(file)))
+
+    async def work() -> None:
+        counts = []
+        async with client_of(server) as post:
+            for item in items[200:]:
+                told = set()
+                body = {**as_body(item), "task": "mcq", "id": item.id if named else ""}
+                for given in itertools.permutations(item.candidates):
+                    verdict = (await post("v1/judge", {**body, "candidates": list(given)})).json
+                    sure = round(verdict["confidence"], 12)
+                    told.add((given[verdict["choice"]], verdict["n_calls"], sure))
+                assert len(told) == 1
+                counts.append(told.pop()[1])
+            metrics = (await post("metrics")).raw.decode()
+        assert len(set(counts)) > 1
+        assert f"unswayed_serve_upstream_requests_total {sum(counts)}\n" in metrics
+        assert f"unswayed_serve_choices_total {6 * len(counts)}\n" in metrics
 
     run(work)
 

@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 from unswayed.backends import BackendSettings, open_backend
+from unswayed.backends.head_scales import HeadScales
+from unswayed.backends.local_heads import HeadSites
 from unswayed.base.errors import UsageError
 from unswayed.model.calls import Failure, Query, Request, Response
 from unswayed.model.items import Item, Message, Task
@@ -67,6 +69,30 @@ def test_the_next_token_is_as_likely_as_in_transformers(name: str, apart: float)
         np.testing.assert_allclose(
             ours.logprobs(prompts), logits.log_softmax(-1).numpy(), atol=apart, rtol=0
         )
+
+
+@pytest.mark.parametrize("with_neurons", [True, False])
+def test_scaled_judge_is_that_of_transformers(with_neurons: bool) -> None:
+    import torch
+    import transformers
+
+    rng = np.random.default_rng(3)
+    heads, neurons = (rng.uniform(-1, 2, (2, n)).astype(np.float32) for n in (4, 128))
+    scales = HeadScales(heads, neurons if with_neurons else None, {})
+    theirs = transformers.LlamaForCausalLM.from_pretrained(WEIGHTS, dtype=torch.float32).eval()
+    HeadSites(theirs).apply(scales)
+    prompts = rng.integers(0, len(VOCABULARY), (40, 20))
+    with torch.inference_mode():
+        logits = theirs(torch.tensor(prompts)).logits[:, -1].double()
+    found = read_model(WEIGHTS, scales).logprobs(prompts)
+    np.testing.assert_allclose(found, logits.log_softmax(-1).numpy(), atol=2e-5, rtol=0)
+    assert abs(found - read_model(WEIGHTS).logprobs(prompts)).max() > 0.1
+
+
+def test_scales_of_another_size_are_refused() -> None:
+    scales = HeadScales(np.ones((3, 4), np.float32), None, {})
+    with pytest.raises(UsageError, match="cannot be read"):
+        read_model(WEIGHTS, scales)
 
 
 def test_the_judge_answers_as_its_folder_in_transformers() -> None:

@@ -8,3 +8,19 @@ from small_models import save_word_model
 def word_model(tmp_path_factory):
     """Path of a 2-layer Llama of 16 dimensions that knows the items' words."""
     return save_word_model(tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture(scope="session")
+def study():
+    """The modules of the study by name."""
+    from studied import modules
+
+    return modules()
+
+
+@pytest.fixture(scope="session")
+def base():
+    """The built-in judge, untrained."""
+    from studied import untrained
+
+    return untrained()

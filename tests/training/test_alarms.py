@@ -65,7 +65,7 @@ def test_lines_without_responses_do_not_restart_the_count(between):
 def test_run_that_cannot_learn_reports_it_once(word_model, tmp_path, monkeypatch, changes, step):
     nothing = Reading(label=None, well_formed=False, reasoning_chars=0)
     monkeypatch.setattr(scoring, "reader", lambda *_, **__: lambda text, symbols: nothing)
-    recipe = small_recipe(optimiser_steps="12", optimiser_items_per_step="8", **changes)
+    recipe = small_recipe(optimiser_steps=str(step + 2), optimiser_items_per_step="8", **changes)
     with pytest.warns(TrainingWarning) as warned:
         trained("pa-grpo", colour_items(10), model=str(word_model), recipe=recipe, out=tmp_path)
     told = [str(entry.message) for entry in warned if entry.category is TrainingWarning]

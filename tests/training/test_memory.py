@@ -273,16 +273,15 @@ def size_of(model):
 
 
 @pytest.mark.parametrize(
-    ("kind", "lora", "checkpointing", "precision", "micro"),
+    ("kind", "lora", "checkpointing", "micro"),
     [
-        ("llama", False, False, "float32", 16),
-        ("qwen3", True, True, "bfloat16", 16),
-        ("qwen3", True, False, "float32", 16),  # the highest ratio
-        ("llama", False, True, "float32", 1),  # sampling needs most
+        ("llama", False, False, 16),  # the highest ratio
+        ("qwen3", True, False, 16),
+        ("llama", False, True, 1),  # sampling needs most
     ],
 )
 def test_the_estimate_is_near_the_peak_of_real_steps(
-    tmp_path, monkeypatch, kind, lora, checkpointing, precision, micro
+    tmp_path, monkeypatch, kind, lora, checkpointing, micro
 ):
     import trl.trainer.utils
 
@@ -293,13 +292,13 @@ def test_the_estimate_is_near_the_peak_of_real_steps(
         2,
         run_micro_batch=str(micro),
         run_gradient_checkpointing=str(checkpointing).lower(),
-        run_precision=precision,
-        optimiser_items_per_step="4",
+        run_precision="float32",
+        optimiser_items_per_step="4" if micro == 1 else "2",
         prompt_max_response_tokens="32",
         **({"lora": "{rank = 8, alpha = 16}"} if lora else {}),
     )
     model = save_larger_model(tmp_path / "model", kind)
-    plan = plan_training("pa-grpo", colour_items(8), model=str(model), recipe=recipe)
+    plan = plan_training("pa-grpo", colour_items(4), model=str(model), recipe=recipe)
     trainer = OBJECTIVES.load("pa-grpo").build(plan, tmp_path / "out")
     trainer.generation_config.min_new_tokens = plan.groups.max_tokens  # the longest, as estimated
     models = size_of(trainer.model) + (size_of(trainer.ref_model) if trainer.ref_model else 0)
@@ -324,17 +323,17 @@ def test_the_estimate_is_near_the_peak_where_nothing_is_sampled(
 ):
     recipe = small_recipe(
         2,
-        run_micro_batch="64",
+        run_micro_batch="32",
         run_gradient_checkpointing=str(checkpointing).lower(),
         run_precision=precision,
-        optimiser_items_per_step="32",
+        optimiser_items_per_step="16",
         data_layouts="coupled",
         **({"lora": "{rank = 8, alpha = 16}"} if lora else {}),
     )
     model = save_larger_model(tmp_path / "model", kind)
-    plan = plan_training(objective, colour_items(64), model=str(model), recipe=recipe)
+    plan = plan_training(objective, colour_items(32), model=str(model), recipe=recipe)
     trainer = OBJECTIVES.load(objective).build(plan, tmp_path / "out")
-    assert plan.demand.largest.sequences == 64
+    assert plan.demand.largest.sequences == 32
     estimate = estimate_memory(plan.demand)
     assert estimate.phase == "learning"
     lowest, highest = MEASURED

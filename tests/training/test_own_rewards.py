@@ -37,7 +37,13 @@ def failing(item, text, choice):
     raise KeyError("no such word")
 
 def parsed(item, text, choice):
-    return item.candidates[choice]
+    return item.candidates[str(choice)]
+
+def quoted(item, text, choice):
+    return "0.5"
+
+def huge(item, text, choice):
+    return 1e308
 
 def leaving(item, text, choice):
     raise SystemExit(0)
@@ -96,13 +102,15 @@ def test_rewards_of_a_file_train_and_are_logged(word_model, tmp_path, file, caps
     [
         (
             "broken",
-            r"mine\.py:broken: nan is not a finite number, for item q1 and the response 'A'",
+            r"mine\.py:broken: nan is not a number of at most 1e\+06, for item q1 and the response 'A'",
         ),
+        ("quoted", r"mine\.py:quoted: '0\.5' is not a number of at most 1e\+06, for item q0"),
+        ("huge", r"mine\.py:huge: 1e\+308 is not a number of at most 1e\+06, for item q0"),
         (
             "failing",
             r"mine\.py:failing: KeyError: 'no such word', for item q0 and the response 'A'",
         ),
-        ("parsed", r"mine\.py:parsed: ValueError: .*, for item q0 and the response 'A'"),
+        ("parsed", r"mine\.py:parsed: TypeError: .*, for item q0 and the response 'A'"),
         ("leaving", r"mine\.py:leaving: SystemExit: 0, for item q0 and the response 'A'"),
         (
             "missing",

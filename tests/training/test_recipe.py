@@ -60,6 +60,9 @@ def test_a_misspelt_field_gets_a_suggestion(tmp_path):
         UnknownNameError, match=r"unknown field 'optimizer'\. Did you mean 'optimiser"
     ):
         load_recipe(path)
+    path = write(tmp_path, 'task = "pairwise"\n[run]\nsteps = 20\n')
+    with pytest.raises(UnknownNameError, match=r"Did you mean 'optimiser\.steps'"):
+        load_recipe(path)
 
 
 @pytest.mark.parametrize(

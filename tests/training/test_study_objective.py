@@ -7,19 +7,9 @@ import msgspec
 import numpy as np
 import pytest
 import torch
-from studied import loss_of, modules, pool_of, setting_of, untrained
+from studied import loss_of, pool_of, setting_of
 
 from unswayed.training.reward_settings import RewardSettings
-
-
-@pytest.fixture(scope="module")
-def study():
-    return modules()
-
-
-@pytest.fixture(scope="module")
-def base():
-    return untrained()
 
 
 def test_a_step_without_advantages_moves_to_the_reference(study, base):

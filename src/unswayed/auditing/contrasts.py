@@ -22,7 +22,7 @@ from unswayed.metrics.gold import GOLD_NONE, GOLD_TIE
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.simultaneous import Contrasts, contrasts
 from unswayed.metrics.table import compared_metrics
-from unswayed.model.decisions import MISSING, TIE, UNPARSED, BoolArray, Estimate
+from unswayed.model.decisions import ABSTAINED, MISSING, TIE, UNPARSED, BoolArray, Estimate
 
 ByMethod = Mapping[str, Sequence[Outcomes]]
 MOST_LACKING: Final = 0.1
@@ -105,7 +105,11 @@ def _common(scored: Mapping[str, Scored]) -> tuple[ByMethod, dict[str, str]]:
     left_out = {}
     for name, parts in answered.items():
         had = int((np.concatenate(parts) & base).sum())
-        if had < (1 - MOST_LACKING) * base.sum():
+        withheld = [part.choices == ABSTAINED for part in scored[name].outcomes]
+        if (abstained := sum(int(part.sum()) for part in withheld)) > 0:
+            verdicts = abstained + sum(int(part.answered.sum()) for part in scored[name].outcomes)
+            left_out[name] = f"withholds {abstained:,} of {plural(verdicts, 'verdict')}"
+        elif had < (1 - MOST_LACKING) * base.sum():
             left_out[name] = f"reads orders recorded for {had:,} of {plural(len(base), 'item')}"
     kept = [name for name in scored if name not in left_out]
     rows = [

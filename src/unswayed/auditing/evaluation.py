@@ -176,10 +176,11 @@ def _fit_folds(
     for fold in range(FOLDS):
         rows = estimation_rows(stratum, size=size, fold=fold)
         chosen = [stratum.subjects[row] for row in rows]
+        taught = [stratum.items[row] for row in rows] if method.needs_gold else chosen
         questions = [Question(item, ask) for item, ask in method.plan_fit(chosen)]
         if not questions and not method.fitted_from:
             return [method] * FOLDS, []
-        by_fold.append(_fitted(method, chosen, list(source(questions))))
+        by_fold.append(_fitted(method, taught, list(source(questions))))
         if fold == 0:
             distinct = {(question.item.id, question.ask): question for question in questions}
             calls = [(question.item, question.ask) for question in distinct.values()]
@@ -243,6 +244,7 @@ def _score_stratum(
         stratum.unanswered,
         shown=views,
         label_set=table.label_set,
+        abstains=method.abstains,
         choices=choices,
         probs=_as_probabilities(probs),
         tied=tied if (choices == TIE).any() else None,

@@ -17,7 +17,12 @@ from unswayed.base.errors import RunDirectoryError, UsageError
 from unswayed.model.items import Item, ItemSet, encode_item
 from unswayed.store import CallStore
 
-_KINDS: Final = {"values": "numbers", "criteria": "texts", "permutable": "flag"}
+_KINDS: Final = {
+    "values": "numbers",
+    "criteria": "texts",
+    "permutable": "flag",
+    "candidates_by": "texts",
+}
 """Types of the columns of items that are neither text, nor JSON, nor conversations."""
 _JSON: Final = ("gold", "meta")
 """Columns whose cells are of several types: JSON, as in a table of text."""

@@ -240,6 +240,7 @@ def choose_methods(
         UsageError: If a method that was named cannot run.
     """
     sizes = [stratum.n for stratum in strata]
+    gold = any(stratum.unanswered.gold.any() for stratum in strata)
     wanted: list[Method] = [parse_method(BASE)]
     for name in names:
         if name == "all":
@@ -247,10 +248,10 @@ def choose_methods(
         else:
             wanted.append(parse_method(name))
     chosen: dict[str, Method] = {}
-    skipped = _not_in_all(wanted, task, sizes) if "all" in names else {}
+    skipped = _not_in_all(wanted, task, sizes, gold=gold) if "all" in names else {}
     for method in wanted:
         name = spec_name(method)
-        reasons = [why_not(method, task=task, n=n, gives=gives) for n in sizes]
+        reasons = [why_not(method, task=task, n=n, gives=gives, gold=gold) for n in sizes]
         reason = next(filter(None, reasons), None)
         if reason is None:
             refusals = (
@@ -271,7 +272,7 @@ def choose_methods(
         unfit = {
             name: own
             for name, own in unfit.items()
-            if any(why_not(own, task=task, n=n) for n in sizes)
+            if any(why_not(own, task=task, n=n, gold=gold) for n in sizes)
         }
     if unfit:
         said = "; ".join(f"{name}: {skipped[name]}" for name in unfit)
@@ -279,13 +280,15 @@ def choose_methods(
     return {name: own for name, own in chosen.items() if name not in skipped}, skipped
 
 
-def _not_in_all(wanted: Sequence[Method], task: Task, sizes: Sequence[int]) -> dict[str, str]:
+def _not_in_all(
+    wanted: Sequence[Method], task: Task, sizes: Sequence[int], *, gold: bool
+) -> dict[str, str]:
     """Return the registered methods that `all` leaves out here, each with the reason."""
     skipped = {}
     taken = {method.name for method in wanted}
     for name in METHODS:
         if name not in taken:
-            reasons = (why_not(METHODS.load(name)(), task=task, n=n) for n in sizes)
+            reasons = (why_not(METHODS.load(name)(), task=task, n=n, gold=gold) for n in sizes)
             unfit = next((reason for reason in reasons if reason is not None), None)
             skipped[name] = unfit or "not part of all; name it to run it"
     return skipped

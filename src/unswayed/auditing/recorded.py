@@ -53,7 +53,7 @@ def audit_decisions(
     if not isinstance(recording, Recording):
         bad_lines = getattr(decisions, "bad_lines", ())
         recording = record(recording, originals=Listed(recording), bad_lines=bad_lines)
-    kept, warnings = _one_model_one_prompt(recording, model)
+    kept, warnings = one_model_one_prompt(recording, model)
     subjects = expanded(items or ItemSet.of(items_from_decisions(kept), name=name))
     kept, confounded = _without_confounded_criteria(kept)
     check_group_by(subjects, settings.group_by)
@@ -156,7 +156,8 @@ def _held_by(recording: Recording, task: TaskSpec) -> frozenset[Evidence]:
     return task.gives - lacking
 
 
-def _one_model_one_prompt(recording: Recording, model: str | None) -> tuple[Recording, list[str]]:
+def one_model_one_prompt(recording: Recording, model: str | None) -> tuple[Recording, list[str]]:
+    """Return the decisions of one model under its most frequent prompt, and what was left out."""
     models = _counted([kind.model for kind in recording.kinds], recording)
     if model is not None:
         kept = _of_kinds(recording, [kind.model == model for kind in recording.kinds])

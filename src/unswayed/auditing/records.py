@@ -14,6 +14,7 @@ from unswayed.auditing.rows import as_json, converted
 from unswayed.auditing.run_directory import keep_files, read_json
 from unswayed.base.errors import RunDirectoryError
 from unswayed.methods.threshold import ThresholdView
+from unswayed.metrics.abstention import RiskPoint
 from unswayed.metrics.improvements import Improvements
 from unswayed.metrics.repeats import Repeats
 from unswayed.metrics.rows import Row
@@ -151,6 +152,8 @@ class Metrics(Struct, frozen=True, kw_only=True):
     order_curve: dict[str, tuple[Row, ...]] | UnsetType = UNSET
     # method to a row for every one of its settings, fewer calls first
     call_curve: dict[str, tuple[Row, ...]] | UnsetType = UNSET
+    # method that abstains to the errors among its surest answers
+    risk_curve: dict[str, tuple[RiskPoint, ...]] | UnsetType = UNSET
     # "a-b" to the items that a gets right and b wrong, and the reverse, where candidates are scored
     improvements: dict[str, Improvements] | UnsetType = UNSET
     repeats: Repeats | UnsetType = UNSET  # what changes where the same presentation was asked again

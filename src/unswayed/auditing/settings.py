@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -13,7 +13,7 @@ from msgspec import Meta
 from unswayed.base.arguments import Settings
 from unswayed.base.errors import UsageError, field_and_reason
 from unswayed.base.registry import did_you_mean
-from unswayed.methods import AUDITED
+from unswayed.methods import AUDITED, BASE
 from unswayed.model.permutations import check_name
 from unswayed.model.presentation import PROTOCOLS, Protocol
 from unswayed.prompts import PromptSettings
@@ -43,6 +43,12 @@ class AuditSettings(Settings):
             "random:K [default: swap for pairs, balanced for rubrics, else cyclic]"
         ),
     ] = None
+    design: Annotated[
+        Literal["both", "balanced"],
+        Meta(
+            description="Ask pairs in both orders, or, for `unswayed rank`, once: each model first in half of the questions."
+        ),
+    ] = "both"
     # added to the coupled one; "all" adds the others that the items have, None nothing
     protocol: Annotated[
         str | None,
@@ -126,6 +132,13 @@ class AuditSettings(Settings):
                 raise UsageError(f"estimation size {size}: give at least 1, such as 10,50,100.")
         if not 0.1 <= settings.margin <= 20:
             raise UsageError(f"margin {settings.margin:g}: give points of accuracy from 0.1 to 20.")
+        if settings.design == "balanced":
+            free = settings.orders in (None, "identity") and settings.methods in (AUDITED, (BASE,))
+            if not free or settings.protocol not in (None, "coupled"):
+                raise UsageError(
+                    "--design balanced asks once. Leave out --orders, --methods and --protocol."
+                )
+            settings = replace(settings, orders="identity", methods=(BASE,))
         if settings.orders not in (None, "graeco-latin"):  # it has labels as well
             check_name(settings.orders)
         protocols_of(settings.protocol)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
+import msgspec
 import numpy as np
 from msgspec import UNSET, UnsetType
 
@@ -17,12 +18,13 @@ from unswayed.base.counts import plural
 from unswayed.methods import BASE, Method
 from unswayed.methods.threshold import ThresholdView, threshold_view
 from unswayed.metrics import METRICS, Options, Row, flips, measure, measure_groups, self_check
+from unswayed.metrics.abstention import risk_curve
 from unswayed.metrics.accuracy import ACCURACY
 from unswayed.metrics.consistency import CONSISTENCY
 from unswayed.metrics.improvements import Improvements, improved_regressed
 from unswayed.metrics.levels import level_choices
 from unswayed.metrics.rows import Beside
-from unswayed.model.decisions import MISSING, REASKED, SCORE
+from unswayed.model.decisions import MISSING, REASKED, SCORE, Estimate
 
 MOST_REASKED = 0.02
 """Share of replies asked again above which figures without them are reported too."""
@@ -73,6 +75,12 @@ def evaluate(plan: AuditPlan, source: DecisionSource) -> Metrics:
         else UNSET,
         order_curve=_order_curve(plan, source, options),
         call_curve=_call_curve(plan, source, options),
+        risk_curve={
+            name: curve
+            for name, method in plan.methods.items()
+            if method.abstains and (curve := risk_curve(scored[name].outcomes))
+        }
+        or UNSET,
         improvements=_improvements(plan, scored),
         level_choices=_level_choices(plan),
         without_reasked=_without_reasked(plan, scored, options),
@@ -212,15 +220,39 @@ def _call_curve(
     for name, method in plan.methods.items():
         points = []
         scored = [_scored(plan, setting, source) for setting in method.settings()]
-        verdicts = [np.concatenate([part.choices[:, 0] for part in own.outcomes]) for own in scored]
-        for own, named in zip(scored, verdicts, strict=True):
-            row = measure(own.outcomes, names=names, constructed=False, **options)
-            changed = float((named != verdicts[-1]).mean())
+        for own in scored:
+            constructed = own.by_construction
+            row = measure(own.outcomes, names=names, constructed=constructed, **options)
+            changed = _changed(own, scored[-1], options)
             beside = Beside(calls_per_item=own.costs.calls_per_item, changed=changed)
             points.append(Row(row.values, beside))
         if points:
             curve[name] = tuple(points)
     return curve or UNSET
+
+
+def _changed(own: Scored, whole: Scored, options: Options) -> Estimate:
+    """Estimate the share of items, in their own order, whose verdict differs from the whole method's."""
+    outcomes = [
+        replace(
+            part,
+            shown=part.shown[:1],
+            choices=part.choices[:, :1],
+            gold=other.choices[:, :1] == np.arange(part.n),
+            gold_kind=(other.choices[:, 0] >= 0).astype(np.int8),
+            probs=None,
+            tied=None,
+            score=None,
+            scores=None,
+        )
+        for part, other in zip(own.outcomes, whole.outcomes, strict=True)
+    ]
+    name = METRICS.name_of(ACCURACY)
+    same = measure(outcomes, names=[name], **options)[name]
+    value, low, high = (
+        None if end is None else 1 - end for end in (same.value, same.high, same.low)
+    )
+    return msgspec.structs.replace(same, value=value, low=low, high=high)
 
 
 def _cautions(name: str, scored: Scored, left_out: Mapping[str, str]) -> tuple[str, ...]:

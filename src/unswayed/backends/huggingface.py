@@ -1,4 +1,4 @@
-"""Models on this machine through transformers: `hf/<path or id>[@revision][+bits=4|8][+dtype=NAME][+lora=DIR]`.
+"""Models on this machine through transformers: `hf/<path or id>[@revision][+bits=4|8][+dtype=NAME][+heads=FILE][+lora=DIR]`.
 
 Where the answer is the label itself, the label's probability is read off the next-token
 distribution: one forward pass, exact, nothing generated. Everything else is generated, held to
@@ -58,7 +58,7 @@ class HuggingFaceBackend(Backend):
         self.own_prompt = folder.prompt
         self.extra_body = settings.extra_body
         template_arguments(settings, folder.prompt, name=self.model)
-        self._folder = folder
+        self.folder = folder
         self._settings = settings
         # torch's settings are per thread, and a model takes one batch at a time
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="unswayed-model")
@@ -69,7 +69,7 @@ class HuggingFaceBackend(Backend):
         """Describe how label prompts would be read, by tokenizer and configuration; see `local_forecasts`."""
         from unswayed.backends.local_forecasts import forecast
 
-        return forecast(self._folder, self._settings, queries, name=self.model)
+        return forecast(self.folder, self._settings, queries, name=self.model)
 
     def answer(self, queries: Iterable[Query]) -> AsyncGenerator[Answer, None]:
         """Answer in windows of queries, each in batches of about equal length."""
@@ -213,5 +213,5 @@ class HuggingFaceBackend(Backend):
 
     def _load(self) -> LoadedModel:
         if self._loaded is None:
-            self._loaded = load_model(self._folder, self._settings, name=self.model)
+            self._loaded = load_model(self.folder, self._settings, name=self.model)
         return self._loaded

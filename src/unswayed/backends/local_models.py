@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from unswayed.backends import BackendSettings
 from unswayed.backends.local_grammars import Grammars
+from unswayed.backends.local_heads import HeadSites
 from unswayed.backends.local_jobs import LocalPlan
 from unswayed.backends.local_passes import LabelScorer
 from unswayed.backends.local_texts import end_ids
@@ -216,6 +217,8 @@ def _read_model(
     model = (model if placed else model.to(device)).eval()
     if not isinstance(model, PreTrainedModel):
         raise UsageError(f"{folder.path}: {type(model).__name__} is not a transformers model.")
+    if folder.heads is not None:
+        HeadSites(model).apply(folder.heads)
     return model
 
 

@@ -1,4 +1,4 @@
-"""Locate and identify a local model: `<path or id>[@revision][+bits=4|8][+dtype=NAME][+lora=DIR]`.
+"""Locate and identify a local model: `<path or id>[@revision][+bits=4|8][+dtype=NAME][+heads=FILE][+lora=DIR]`.
 
 The name that goes into every call's key carries the revision of a hub model or a fingerprint of a
 folder's files, so a folder that is trained further is another model and its old answers are not
@@ -16,6 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, Literal, cast
 
+from unswayed.backends.head_scales import FINGERPRINT_DIGITS, HeadScales
 from unswayed.backends.own_prompts import PROMPT_FILE, OwnPrompt, own_prompt_of
 from unswayed.base.errors import MissingExtraError, UnknownNameError, UsageError, first_line
 from unswayed.base.files import read_object, whole_file
@@ -49,7 +50,6 @@ ADAPTER_CONFIG: Final = "adapter_config.json"
 ADAPTER_WEIGHTS: Final = "adapter_model.safetensors"
 TRAINING: Final = "training.json"
 
-FINGERPRINT_DIGITS: Final = 16
 OPEN: Final = "@sha256:"
 """Ends the name of a folder whose files were not hashed."""
 CACHED_FROM_BYTES: Final = 64 * 2**20
@@ -70,6 +70,8 @@ class ModelFolder:
     # What it computes in; None for the default of where it runs. What was asked for is part of the
     # name, since label probabilities change with it (by the rounding of 16 bits).
     dtype: str | None = None
+    # scales of its heads and neurons, also part of the name
+    heads: HeadScales | None = None
 
 
 def locate(
@@ -83,14 +85,14 @@ def locate(
     """Find a model by what follows `hf/` in its name.
 
     That is a folder or a hub id, with `@revision` (a hub revision, or the fingerprint that a folder
-    must have), `+bits=`, `+dtype=` and `+lora=DIR` where wanted. The option `dtype` says the same as
+    must have), `+bits=`, `+dtype=`, `+heads=FILE` and `+lora=DIR` where wanted. The option `dtype` says the same as
     `+dtype=`. An adapter alone is put on the base that it names. A price needs no `weights`, and none are downloaded for it. Without `digest` the files
     of a folder are not hashed, and its name ends in `OPEN`.
     """
     shown = f"{provider}/{model}"
     base, plus, adapter = model.partition("+lora=")
-    base, bits, named_dtype = _split_parts(base, shown)
-    dtype = _one_dtype(named_dtype, dtype, shown)
+    base, bits, parts = _split_parts(base, shown)
+    dtype = _one_dtype(parts.get("dtype"), dtype, shown)
     base, revision = _split_revision(base)
     folder = Path(base).expanduser()
     if (folder / ADAPTER_CONFIG).is_file() and not (plus or (folder / "config.json").is_file()):
@@ -113,10 +115,16 @@ def locate(
         folder = _download(base, revision, shown=f"{provider}/{base}", weights=weights)
         name = f"{base}@{folder.name}"
     _check_weights(folder, shown, needed=weights)
+    revision = name.rpartition("@")[2]
     if bits is not None:
         name = f"{name}+bits={bits}"
     if dtype is not None:
         name = f"{name}+dtype={dtype}"
+    heads = None
+    if "heads" in parts:
+        file, wanted = _split_revision(parts["heads"])
+        heads = HeadScales.read(Path(file).expanduser(), revision=revision, wanted=wanted)
+        name = f"{name}+heads={file}@{heads.fingerprint}"
     adapter_folder = None
     if plus:
         adapter, wanted = _split_revision(adapter)
@@ -129,23 +137,25 @@ def locate(
         adapter=adapter_folder,
         bits=bits,
         dtype=dtype,
+        heads=heads,
         prompt=own_prompt_of([folder] if adapter_folder is None else [adapter_folder, folder]),
     )
 
 
-def _split_parts(base: str, shown: str) -> tuple[str, Literal[4, 8] | None, str | None]:
-    """Split `PATH+bits=4+dtype=NAME` into path, bits and dtype."""
+def _split_parts(base: str, shown: str) -> tuple[str, Literal[4, 8] | None, dict[str, str]]:
+    """Split `PATH+bits=4+dtype=NAME` into path, bits and all parts by name."""
     base, *written = re.split(r"\+(?=\w+=)", base)
     parts = dict(part.split("=", 1) for part in written)
     for name in parts:
-        if name not in ("bits", "dtype"):
+        if name not in ("bits", "dtype", "heads"):
             raise UnknownNameError(
-                f"{shown}: unknown part +{name}=. Known: +bits=4, +bits=8, +dtype=NAME, +lora=DIR."
+                f"{shown}: unknown part +{name}=. Known: +bits=4, +bits=8, +dtype=NAME, "
+                "+heads=FILE, +lora=DIR."
             )
     bits = parts.get("bits")
     if bits not in (None, "4", "8"):
         raise UsageError(f"{shown}: +bits={bits} is not supported. Write +bits=4 or +bits=8.")
-    return base, None if bits is None else cast(Literal[4, 8], int(bits)), parts.get("dtype")
+    return base, None if bits is None else cast(Literal[4, 8], int(bits)), parts
 
 
 def _one_dtype(named: str | None, given: str | None, shown: str) -> str | None:
@@ -170,7 +180,7 @@ def check_extras(folder: ModelFolder, shown: str) -> None:
 
 
 def _split_revision(base: str) -> tuple[str, str | None]:
-    if Path(base).expanduser().is_dir():  # a folder may have an @ in its name
+    if Path(base).expanduser().exists():  # a folder or file may have an @ in its name
         return base, None
     name, at, revision = base.rpartition("@")
     return (name, revision) if at else (base, None)

@@ -88,6 +88,8 @@ def _check(folder: ModelFolder, settings: BackendSettings, shown: str) -> None:
             f"{shown}: vLLM rounds weights to 8 bits (fp8) as it loads them, not to 4. Write +bits=8, or "
             "name a model that was saved with 4 bits (AWQ, GPTQ): vLLM reads that from its config.json."
         )
+    if folder.heads is not None:
+        raise UsageError(f"{shown}: vLLM does not scale heads (+heads). Use an hf/ model.")
     for option, value in (
         ("device", settings.device),
         ("device_map", settings.device_map),

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from contextlib import suppress
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
 VERSION: Final = "0.1.0"
 
 
-def versions_of(packages: Iterable[str]) -> dict[str, str]:
+@cache
+def versions_of(packages: tuple[str, ...]) -> dict[str, str]:
     """Return the versions of packages; those that are not installed are left out."""
     versions = {}
     for name in packages:
-        try:
+        with suppress(PackageNotFoundError):
             versions[name] = version(name)
-        except PackageNotFoundError:
-            continue
     return versions

@@ -17,6 +17,7 @@ from unswayed.calls import Caller, Progress, Question, RunCounts
 from unswayed.methods import Method
 from unswayed.methods.estimation import ROUNDED_TO_ZERO, MethodWarning
 from unswayed.methods.names import spec_name
+from unswayed.methods.priors import with_labels
 from unswayed.methods.protocol import is_fitted, why_not
 from unswayed.model.decisions import Decision, Evidence
 from unswayed.model.items import Item, ItemSet, blind, expanded
@@ -76,8 +77,9 @@ def check_calibration(
         raise UsageError(f"{spec_name(method)} learns nothing; use it as it is, without a file.")
     prompts = prompts_for(backend, prompts)
     gives = evidence_of(items[0], prompts, logprobs=backend.gives_logprobs)
+    gold = any(task_of(items.task).gold(item) for item in items)
     for n, item in sorted({item.n: item for item in items}.items()):
-        reason = why_not(method, task=items.task, n=n, gives=gives, fitting=True)
+        reason = why_not(method, task=items.task, n=n, gives=gives, gold=gold, fitting=True)
         if reason is None:
             reason = backend.refusal(item, method.estimation_asks(n), prompts)
         if reason is not None:
@@ -92,7 +94,7 @@ async def calibrate(
     progress: Progress | None = None,
     stop: asyncio.Event | None = None,
 ) -> Calibration:
-    """Ask what the method needs to know about these items, and fit it; gold is never looked at."""
+    """Ask what the method needs to know about these items, and fit it; gold is read only by a method that needs it."""
     prompts, items = caller.settings.prompts, expanded(items)
     check_calibration(method, items, caller.backend, prompts)
     seen = [blind(item) for item in items if item.permutable]
@@ -111,7 +113,7 @@ async def calibrate(
         )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", MethodWarning)
-        fitted = method.fit(seen, decisions)
+        fitted = method.fit(items.items if method.needs_gold else seen, decisions)
     told = [entry.message for entry in caught if isinstance(entry.message, MethodWarning)]
     counted = items.counted[1]
     sentences = [counted] if counted else []
@@ -119,11 +121,12 @@ async def calibrate(
     if not any(warning.all_equal for warning in told):
         sentences += _all_equal(decisions)
     messages = tuple(dict.fromkeys(sentences))
+    label_set = label_set_of(max(item.n for item in items.items), prompts)
     return Calibration(
         method=fitted,
-        label_set=label_set_of(max(item.n for item in items.items), prompts),
+        label_set=label_set,
         item_ids=tuple(dict.fromkeys(d.item_id for d in decisions if d.substitute is None)),
-        diagnostics=_diagnostics(fitted, seen, decisions, messages),
+        diagnostics=_diagnostics(fitted, label_set, seen, decisions, messages),
         counts=counts,
         warnings=messages,
     )
@@ -144,7 +147,11 @@ def _all_equal(decisions: Sequence[Decision]) -> list[str]:
 
 
 def _diagnostics(
-    fitted: Method, items: Sequence[Item], decisions: Sequence[Decision], messages: Sequence[str]
+    fitted: Method,
+    label_set: Sequence[str],
+    items: Sequence[Item],
+    decisions: Sequence[Decision],
+    messages: Sequence[str],
 ) -> dict[str, Any]:
     masses = [decision.label_mass for decision in decisions if decision.label_mass is not None]
     return {
@@ -158,6 +165,9 @@ def _diagnostics(
             for decision in decisions
         ),
         "label_mass": sum(masses) / len(masses) if masses else None,
-        "estimates": msgspec.to_builtins(fitted.estimates()),
+        "estimates": {
+            with_labels(name, label_set): msgspec.to_builtins(estimate)
+            for name, estimate in fitted.estimates().items()
+        },
         "warnings": list(messages),
     }

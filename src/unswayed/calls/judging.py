@@ -206,6 +206,8 @@ class Judging:
         """Why a verdict names no candidate and no tie."""
         if verdict.choice is not None:
             return None
+        if verdict.abstained:
+            return "abstained"
         lacks = Evidence.PROBS in self.method.reads and any(
             decision.probs is None and decision.choice is not None for decision in decisions
         )

@@ -17,7 +17,10 @@ EXAMPLES: Final = {
     "train": "unswayed train distill items.jsonl --recipe RECIPE --out trained",
     "train advise": "unswayed train advise items.jsonl --model PATH",
     "train merge": "unswayed train merge trained --out merged",
+    "heads fit": "unswayed heads fit items.jsonl --model hf/PATH --out heads.safetensors",
+    "heads show": "unswayed heads show heads.safetensors",
     "report": "unswayed report RUN OTHER-RUN --out both.html",
+    "rank": "unswayed rank RUN --baseline gpt-4.1",
     "gate": "unswayed gate RUN --fail-if 'flip_rate>0.1'",
     "export": "unswayed export tiny-judge --what items --out items.jsonl",
     "check-table": "unswayed check-table paper.md",
@@ -26,7 +29,7 @@ EXAMPLES: Final = {
 PANELS: Final = {
     "Data": "task on_bad_item limit sample data_dir columns",
     "Judge": "model decisions method order recipe prompt template labels reask shots",
-    "Measurement": "methods orders protocol probs estimation_items estimation_sizes group_by seed "
+    "Measurement": "methods orders design protocol probs estimation_items estimation_sizes group_by seed "
     "resamples gold_ties margin",
     "Output and gates": "out shard shards engine gpus_per_shard partial json max_flip_rate fail_if rule max_failed_share junit baseline margin calls force",
     "API calls and cost": "budget batch base_url max_connections timeout max_retries patience prices extra_body pack "

@@ -16,6 +16,7 @@ from unswayed.methods.tables import verdict_table as verdict_table
 from unswayed.methods.voting import count_votes as count_votes
 from unswayed.methods.voting import decide_by_average as decide_by_average
 from unswayed.methods.voting import decide_by_vote as decide_by_vote
+from unswayed.model.decisions import ABSTAINED as ABSTAINED
 from unswayed.model.decisions import MISSING as MISSING
 from unswayed.model.decisions import TIE as TIE
 from unswayed.model.decisions import UNPARSED as UNPARSED

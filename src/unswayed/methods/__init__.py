@@ -31,6 +31,7 @@ _TABLE: Final = {
     "repeat": "unswayed.methods.repeated:Repeat",
     "repeat-mean": "unswayed.methods.repeated:RepeatMean",
     "repeat-score": "unswayed.methods.repeated:RepeatScore",
+    "selective": "unswayed.methods.selective:Selective",
     "sequential": "unswayed.methods.sequential:Sequential",
     "vote": "unswayed.methods.over_orders:Vote",
 }

@@ -1,9 +1,10 @@
 """Escalate: ask the next order only while the corrected calls are not sure.
 
 z_k = centred log p of an item's k-th call, less the offset of each candidate's label; m_k = mean of
-z_1..z_k; gap = largest less second largest of m_k. The first order follows from a hash of the item's id,
-so that no order is favoured; the others follow in their cycle. It stops where the gap reaches the
-threshold, or where every order is asked; then the verdict is exactly that of the whole set.
+z_1..z_k; gap = largest less second largest of m_k. The orders permute the candidates sorted by content,
+so that the verdict is the same in whatever order they are given; the first one follows from a hash of the
+item's content, so that no order is favoured, and the others follow in their cycle. It stops where the gap
+reaches the threshold, or where every order is asked; then the verdict is exactly that of the whole set.
 Fit, without gold: offsets from one half of the estimation questions, the threshold from the other half,
 on which the verdicts that change against the whole set are counted. The thresholds of a fixed grid are
 tried from the largest down, until the first whose bound exceeds `share`: with `guarantee=high` the
@@ -22,10 +23,10 @@ from typing import ClassVar, Final, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincinv
 
-from unswayed.base.digests import number_of
+from unswayed.base.digests import digest, number_of
 from unswayed.base.errors import UsageError
+from unswayed.methods.bounds import fewest, upper_end
 from unswayed.methods.checks import UnsoundError, check_numbers
 from unswayed.methods.estimation import Tables, not_fitted, warn_if_few, warn_of, warn_uncorrected
 from unswayed.methods.protocol import About, Learned, Method, learned
@@ -50,8 +51,9 @@ from unswayed.model.decisions import (
     VerdictTable,
     argmax_by_tie_rule,
 )
-from unswayed.model.items import Item, blind
-from unswayed.model.presentation import Ask
+from unswayed.model.items import Item, blind, question_mark
+from unswayed.model.permutations import invert
+from unswayed.model.presentation import Ask, askable
 
 CURVE: Final = (0.0, 0.1, 0.25, 0.5, 1.0, 2.0, math.inf)
 """Gaps of the points that show what fewer calls cost."""
@@ -86,9 +88,11 @@ class Escalate(Method):
     Attributes:
         share: Largest share of verdicts that may differ from those of the whole set.
         guarantee: Bound on the share: not exceeded with confidence 1 - `risk` (`high`), or not
-            exceeded in the mean over estimation sets (`mean`).
+            exceeded in the mean over estimation sets (`mean`), if a smaller gap changes more verdicts.
         risk: Probability with which `high` may exceed the share.
         orders: Set of orders; `auto` is swap for two candidates and cyclic for more.
+        arranged: What the orders permute: the candidates sorted by `content`, so that the verdict is
+            the same in whatever order they are given, or as `given`.
         offsets: Offsets of the labels: `fitted`, or all 0 (`none`), as without a correction.
         gap: Gap at which to stop, in nats, in place of the fitted one; then no bound holds.
         stops: What `fit` learned.
@@ -98,6 +102,7 @@ class Escalate(Method):
     guarantee: Literal["high", "mean"] = "high"
     risk: float = 0.1
     orders: str = "auto"
+    arranged: Literal["content", "given"] = "content"
     offsets: Literal["fitted", "none"] = "fitted"
     gap: float | None = None
     stops: tuple[Escalation, ...] | None = learned()
@@ -115,7 +120,8 @@ class Escalate(Method):
         helps="you want the verdicts of all orders for little more than one call per item, with a bound"
         " on the share that differ",
         cannot="Calls of one item wait for each other. The bound limits changes from the verdicts of all"
-        " orders, not errors, and holds for items like the estimation items.",
+        " orders, not errors, and holds for items like the estimation items. With few of these, every order"
+        " is asked, with a warning. AnyJev, a toolkit for decision models, also stops early by such a bound, but without offsets (`offsets=none`).",
         default=False,
     )
 
@@ -129,13 +135,12 @@ class Escalate(Method):
     @property
     def questions_needed(self) -> int:
         """Fewest questions in the second half with which no change at all proves the bound."""
-        if self.guarantee == "mean":
-            return math.ceil(1 / self.share - 1 - TOLERANCE)
-        return math.ceil(math.log(self.risk) / math.log1p(-self.share))
+        return fewest(self.guarantee, self.share, self.risk)
 
     def asks(self, n: int) -> tuple[Ask, ...]:
         """Every order of the set."""
-        return tuple(Ask(shown) for shown in presentation_set(self.orders, n))
+        shown = presentation_set(self.orders, n)
+        return tuple(Ask(own, arranged=self.arranged) for own in shown)
 
     def estimation_asks(self, n: int) -> tuple[Ask, ...]:
         """Every order of the set."""
@@ -147,20 +152,20 @@ class Escalate(Method):
 
     def plan(self, item: Item, seen: Sequence[Decision] = ()) -> list[Ask]:
         """Return the orders up to the next one, counted from the item's first; none after a stop."""
-        asks = self.asks(item.n)
-        if not item.permutable:
-            return Method.plan(self, item, seen)
-        first = first_order(item.id, len(asks))
+        asks = askable(item, self.asks(item.n))
+        if not item.permutable or not asks:
+            return list(asks)
+        first = first_order(item, len(asks))
         cycle = [*asks[first:], *asks[:first]]
         answered = {decision.ask for decision in seen}
         got = next((k for k, ask in enumerate(cycle) if ask not in answered), len(cycle))
-        table = DecisionTable.of([blind(item)], seen).select(asks)
+        table = DecisionTable.of([blind(item)], seen).select(self.asks(item.n))
         done = got and self.decide_table(table).choices[0] != MISSING
         return cycle[: got if done else got + 1]
 
     def fit_tables(self, tables: Tables) -> Self:
         """Return a copy that knows offsets and gap for each number of candidates."""
-        fitted = {n: self._stop(table) for n, table in tables.items()}
+        fitted = {n: self._stop(table.select(self.asks(n))) for n, table in tables.items()}
         if not fitted:
             warn_if_few(self.name, {}, least=2 * self.questions_needed)
         for n, stop in fitted.items():
@@ -173,23 +178,20 @@ class Escalate(Method):
         return replace(self, stops=tuple(stop for stop in fitted.values() if stop))
 
     def _stop(self, table: DecisionTable) -> Escalation | None:
-        logs = _centred_logs(table)
-        complete: BoolArray = np.asarray(~np.isnan(logs).any(axis=(1, 2)))
-        _, first = np.unique(table.subjects.units[complete], return_index=True)  # one of each unit
-        some = np.flatnonzero(complete)[first].tolist()
-        rows = np.array(sorted(some, key=lambda row: number_of(table.items[row].id)))
+        logs = centred_logs(table)
+        rows = distinct_rows(logs, table)
         if len(rows) < 2 * FEWEST:
             return None
         offsets: FloatArray = logs[rows[::2]].mean(axis=(0, 1)) * (self.offsets == "fitted")
         proving = table.rows(rows[1::2])
-        means, gaps = _running(_in_turn(_corrected(proving, offsets), _turns(proving)))
+        means, gaps = _running(_in_turn(corrected_logs(proving, offsets), _turns(proving)))
         asked = means.shape[1]
-        verdicts = np.stack([_choices(means[:, k], proving) for k in range(asked)], axis=1)
+        verdicts = np.stack([leaders(means[:, k], proving) for k in range(asked)], axis=1)
         gap, changed, calls = None, 0, float(asked)
         for threshold in reversed(GRID):
             last = _last(gaps, threshold)
             differ = int((np.take_along_axis(verdicts, last[:, None], 1) != verdicts[:, -1:]).sum())
-            if self._bound(differ, len(proving)) > self.share:
+            if upper_end(self.guarantee, differ, len(proving), self.risk) > self.share:
                 break
             gap, changed, calls = threshold, differ, float(last.mean() + 1)
         return Escalation(
@@ -201,13 +203,6 @@ class Escalate(Method):
             calls=calls,
             units=len(rows),
         )
-
-    def _bound(self, changed: int, count: int) -> float:
-        if self.guarantee == "mean":
-            return (changed + 1) / (count + 1)
-        if changed >= count:
-            return 1.0
-        return float(betaincinv(changed + 1, count - changed, 1 - self.risk))
 
     def settings(self) -> tuple[Self, ...]:
         """Return the method at several gaps, the last one asking every order."""
@@ -225,7 +220,7 @@ class Escalate(Method):
             result[f"share of changed verdicts {of}"] = Estimate(
                 value=stop.changed / stop.count,
                 low=0.0,
-                high=self._bound(stop.changed, stop.count),
+                high=upper_end(self.guarantee, stop.changed, stop.count, self.risk),
                 n=stop.count,
             )
         return result
@@ -244,7 +239,7 @@ class Escalate(Method):
         fitted = math.inf if stop is None or stop.gap is None else stop.gap
         gap = fitted if self.gap is None else self.gap
         turns = _turns(table)
-        z = _in_turn(_corrected(table, offsets), turns)
+        z = _in_turn(corrected_logs(table, offsets), turns)
         means, gaps = _running(z)
         unknown: BoolArray = np.asarray(np.isnan(z).any(axis=2))
         last = np.where(unknown.any(axis=1), unknown.argmax(axis=1), z.shape[1] - 1)
@@ -252,7 +247,7 @@ class Escalate(Method):
         last[~table.subjects.permutable] = 0
         rows = np.arange(len(table))
         scores = softmax(means[rows, last])
-        choices = _choices(means[rows, last], table)
+        choices = leaders(means[rows, last], table)
         choices[np.take_along_axis(table.choices, turns, axis=1)[rows, last] == MISSING] = MISSING
         read: BoolArray = np.arange(z.shape[1]) <= last[:, None]
         cells: BoolArray = np.zeros_like(read)
@@ -260,34 +255,66 @@ class Escalate(Method):
         return verdict_table(table, choices, cells=cells & table.allowed, scores=scores)
 
 
-def first_order(item_id: str, count: int) -> int:
-    """Return the place, among `count` orders, of the one in which an item is asked first."""
-    return number_of(item_id) % count
+def first_order(item: Item, count: int) -> int:
+    """Return the place, among `count` orders, of the one in which an item is asked first.
+
+    It follows from the texts, whatever their order; recorded decisions without texts have their id.
+    """
+    content = question_mark(item) if all(item.candidates) else item.id
+    return int.from_bytes(digest("order", content)[:8], "big") % count
 
 
 def _turns(table: DecisionTable) -> NDArray[np.intp]:
     """Columns in the order in which each item is asked, shape (I, K); a fixed item begins with its own."""
     count = len(table.asks)
     first = [
-        first_order(item.id, count) if permutable else 0
+        first_order(item, count) if permutable else 0
         for item, permutable in zip(table.items, table.subjects.permutable.tolist(), strict=True)
     ]
     turns: NDArray[np.intp] = (np.array(first, dtype=np.intp)[:, None] + np.arange(count)) % count
     return turns
 
 
-def _centred_logs(table: DecisionTable) -> FloatArray:
+def distinct_rows(logs: FloatArray, table: DecisionTable) -> NDArray[np.intp]:
+    """Rows with all `centred_logs`, one of each unit, by a hash of their ids."""
+    complete: BoolArray = np.asarray(~np.isnan(logs).any(axis=(1, 2)))
+    _, first = np.unique(table.subjects.units[complete], return_index=True)
+    some = np.flatnonzero(complete)[first].tolist()
+    return np.array(sorted(some, key=lambda row: number_of(table.items[row].id)), dtype=np.intp)
+
+
+def _by_content(table: DecisionTable) -> tuple[DecisionTable, NDArray[np.intp]]:
+    """Return the table with the candidates that its questions permute, and the candidate at each of their
+    places, shape (I, n).
+    """
+    places = np.tile(np.arange(table.n), (len(table), 1))
+    if all(ask.arranged == "given" for ask in table.asks):
+        return table, places
+    seen_as = np.array(places[0] if table.outer is None else invert(table.outer))
+    for row, order in enumerate(table.subjects.content_orders):
+        if order is not None:
+            places[row] = seen_as[list(order)]
+    probs = table.probs
+    probs = None if probs is None else np.take_along_axis(probs, places[:, None], axis=2)
+    return replace(table, probs=probs, outer=None), places
+
+
+def centred_logs(table: DecisionTable) -> FloatArray:
     """log p by label, less its mean over the labels, shape (I, K, n); NaN where unknown."""
+    table, _ = _by_content(table)
     logs = np.stack([log_probs_by_label(table, k) for k in range(len(table.asks))], axis=1)
     result: FloatArray = logs - logs.mean(axis=2, keepdims=True)
     return result
 
 
-def _corrected(table: DecisionTable, offsets: FloatArray) -> FloatArray:
+def corrected_logs(table: DecisionTable, offsets: FloatArray) -> FloatArray:
     """Centred log p less the offset of the label, by candidate, shape (I, K, n)."""
-    z = _centred_logs(table) - offsets
-    labels = [list(labels_by_candidate(table, k)) for k in range(len(table.asks))]
-    return np.stack([z[:, k, own] for k, own in enumerate(labels)], axis=1)
+    z = centred_logs(table) - offsets
+    seen, places = _by_content(table)
+    labels = [list(labels_by_candidate(seen, k)) for k in range(len(table.asks))]
+    by_place = np.stack([z[:, k, own] for k, own in enumerate(labels)], axis=1)
+    result: FloatArray = np.take_along_axis(by_place, places.argsort(axis=1)[:, None], axis=2)
+    return result
 
 
 def _in_turn(z: FloatArray, turns: NDArray[np.intp]) -> FloatArray:
@@ -308,6 +335,6 @@ def _last(gaps: FloatArray, threshold: float) -> NDArray[np.intp]:
     return last
 
 
-def _choices(means: FloatArray, table: DecisionTable) -> IntArray:
+def leaders(means: FloatArray, table: DecisionTable) -> IntArray:
     """Return the leader of each row of means, shape (I, n), by the tie rule; UNPARSED for NaN."""
     return argmax_by_tie_rule(softmax(means), table, tolerance=TOLERANCE)

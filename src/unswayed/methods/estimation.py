@@ -13,6 +13,7 @@ from unswayed.base.errors import MethodError
 from unswayed.model.decisions import Decision, DecisionTable
 from unswayed.model.items import Item, blind
 from unswayed.model.presentation import Ask
+from unswayed.model.tasks import task_of
 
 FEW_ITEMS: Final = 20
 """Fewer estimation items than this are warned about."""
@@ -50,6 +51,17 @@ def tables_of(planned: Iterable[tuple[Item, Ask]], decisions: Sequence[Decision]
         n: _floored(DecisionTable.of(tuple(rows[n].values()), decisions, asks=tuple(asks[n])))
         for n in rows
     }
+
+
+def with_gold(tables: Tables, items: Sequence[Item | Decision]) -> Tables:
+    """Return the tables with the right candidates of their items, none where gold is a tie or unknown."""
+    right = {item.id: task_of(item.task).gold(item) for item in items if isinstance(item, Item)}
+    gilded = {}
+    for n, table in tables.items():
+        named = [right.get(item.id, ()) for item in table.items]
+        gold = np.array([[c in own for c in range(n)] for own in named], dtype=np.bool_)
+        gilded[n] = replace(table, gold=gold)
+    return gilded
 
 
 def _floored(table: DecisionTable) -> DecisionTable:

@@ -178,6 +178,13 @@ def layout_name(layout: Order, label_set: Sequence[str] = ()) -> str:
     return " ".join(symbols[label] for label in layout)
 
 
+def with_labels(name: str, label_set: Sequence[str]) -> str:
+    """Return the name of a learned value with these labels in the place of the usual ones."""
+    usual = dict(zip(label_symbols(len(label_set)), label_set, strict=True))
+    words, group, rest = name.partition(", group ")
+    return " ".join(usual.get(word, word) for word in words.split(" ")) + group + rest
+
+
 def _name(prior: LabelPrior, label: int) -> str:
     where = "" if prior.group is None else f", group {prior.group}"
     return (

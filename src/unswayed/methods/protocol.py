@@ -1,7 +1,7 @@
 """Method protocol: asks -> calls -> verdicts, over one pool of recorded calls.
 
 A method is a frozen dataclass: its hyperparameters, and what it has learned (None before `fit`).
-It never calls a model and never sees gold. Its author writes `asks` and `decide_table`, which is
+It never calls a model and decides without gold, which only a fit that `needs_gold` sees. Its author writes `asks` and `decide_table`, which is
 the method itself, vectorised over items; one that learns also `estimation_asks`, `fit_tables` and
 `estimates`; one that may stop before everything is asked also `stops_after`; one that also decides
 by the first of its questions alone `prefixes`. The rest is here.
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
 from unswayed.base.errors import MethodError, NeedsLogprobs, UsageError
-from unswayed.methods.estimation import MOST_ITEMS, Tables, split, tables_of
+from unswayed.methods.estimation import MOST_ITEMS, Tables, split, tables_of, with_gold
 from unswayed.model.decisions import (
     MISSING,
     Decision,
@@ -108,6 +108,8 @@ class Method(ABC):
         or_reads: What it reads instead where decisions hold none of that; empty for nothing.
         fitted_from: Smallest number of estimation items that is not warned about; 0 if the method
             learns nothing.
+        needs_gold: Whether `fit_tables` reads the gold of estimation items (`table.gold`).
+        abstains: Whether it may withhold a verdict (ABSTAINED).
     """
 
     name: ClassVar[str]
@@ -115,6 +117,8 @@ class Method(ABC):
     reads: ClassVar[frozenset[Evidence]] = frozenset({Evidence.CHOICE})
     or_reads: ClassVar[frozenset[Evidence]] = frozenset()
     fitted_from: ClassVar[int] = 0
+    needs_gold: ClassVar[bool] = False
+    abstains: ClassVar[bool] = False
 
     @classmethod
     def readings(cls) -> tuple[frozenset[Evidence], ...]:
@@ -155,6 +159,10 @@ class Method(ABC):
         An audit shows what each costs, from the calls it has.
         """
         return ()
+
+    def without_abstaining(self) -> Method:
+        """Return the method at the setting where it withholds no verdict."""
+        return self
 
     def estimation_asks(self, n: int) -> tuple[Ask, ...]:
         """Return the questions about each estimation item; empty if there is nothing to learn."""
@@ -206,7 +214,7 @@ class Method(ABC):
                     raise MethodError(f"{item.id}: {error}") from None
             if item.permutable and left.setdefault(item.n, MOST_ITEMS):
                 left[item.n] -= 1
-                planned.extend((item, ask) for ask in asks[item.n])
+                planned.extend((item, ask) for ask in askable(item, asks[item.n]))
         return planned
 
     def estimation_tables(
@@ -231,12 +239,12 @@ class Method(ABC):
                 "estimation decisions has any. Use vote, or ask for sampled probabilities "
                 "(--probs sampled:R)."
             )
-        return tables
+        return with_gold(tables, items) if self.needs_gold else tables
 
     def fit(
         self, items: Sequence[Item | Decision], decisions: Sequence[Decision] | None = None
     ) -> Self:
-        """Return a copy that has learned from the decisions (pure; items are blind)."""
+        """Return a copy that has learned from the decisions (pure; it sees gold only if it needs it)."""
         return self.fit_tables(self.estimation_tables(items, decisions)) if self.learns else self
 
     def plan(self, item: Item, seen: Sequence[Decision] = ()) -> list[Ask]:
@@ -300,16 +308,19 @@ def why_not(
     task: Task,
     n: int | None = None,
     gives: frozenset[Evidence] | None = None,
+    gold: bool = True,
     fitting: bool = False,
 ) -> str | None:
     """Why a method cannot be used here, as the end of a sentence; None if it can.
 
     `n` is None where the number of candidates is not known, `gives` for all that the task's
-    decisions can hold. What is to be fitted only may ask less than all that it could learn to ask.
+    decisions can hold. `gold` says whether some item has a right candidate. What is to be fitted only may ask less than all that it could learn to ask.
     """
     possible = task_of(task).gives  # an unknown task is refused in any case
     held = possible if gives is None else gives
     only = method.about.candidates
+    if method.needs_gold and not gold:
+        return "it needs items with the field gold, and none has it"
     if n is not None and only is not None and n != only:
         return f"it needs {only} candidates, got {n}"
     if not any(reading <= held for reading in method.readings()):

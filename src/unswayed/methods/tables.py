@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unswayed.model.decisions import (
+    ABSTAINED,
     MISSING,
     TIE,
     UNPARSED,
@@ -130,7 +131,7 @@ def verdict_table(
 
     Args:
         table: The table decided on.
-        choices: Candidate, TIE or UNPARSED, shape (I,).
+        choices: Candidate, TIE, UNPARSED or ABSTAINED, shape (I,).
         cells: Cells read, shape (I, T); default: all that may be asked.
         scores: By candidate, shape (I, n).
         tied: Tied candidates, shape (I, n).
@@ -147,7 +148,7 @@ def verdict_table(
     choices = choices.astype(np.int16)
     choices[missing] = MISSING
     named, declared = choices >= 0, choices == TIE
-    silent = ~(named | declared)
+    silent = ~(named | declared | (choices == ABSTAINED))
     if scores is not None and silent.any():
         scores = np.where(silent[:, None], np.nan, scores)
     if confidence is None:

@@ -52,6 +52,7 @@ class Need(Enum):
     PROBS = "no label probabilities", lambda o: "probs" in o.recorded
     LABEL_MASS = "no label mass was recorded", lambda o: "label_mass" in o.recorded
     PARSED = "no answer could be read as a candidate", lambda o: (o.pooled & (o.choices >= 0)).any()
+    ABSTAINS = "the method never abstains", lambda o: o.abstains
     YARDSTICK = "there is no average over the full pool to compare with", lambda o: o.yardstick
     HUMAN = "no item has a human score", lambda o: "human" in o.recorded
     SCORE = "no item was given a score", lambda o: "score" in o.recorded

@@ -41,7 +41,7 @@ class Outcomes:
         groups: The group of each item, None where it has none.
         shown: The V presentations really shown.
         label_set: The n symbols.
-        choices: Candidate, or the codes UNPARSED, TIE, MISSING; shape (I, V).
+        choices: Candidate, or the codes UNPARSED, TIE, MISSING, ABSTAINED; shape (I, V).
         gold: The right candidates, all False where there is none; shape (I, n).
         gold_kind: GOLD_NONE, GOLD_ONE, GOLD_SEVERAL or GOLD_TIE; shape (I,).
         permutable: False for items asked in their own order only (column 0); they stay out of
@@ -51,6 +51,7 @@ class Outcomes:
         tied: Which candidates are tied where the choice is TIE; shape (I, V, n). None: all of them.
         tie_is_class: A gold tie is a third class that a TIE answers rightly. By default items with
             a gold tie are left out of what needs gold.
+        abstains: The method may withhold verdicts (ABSTAINED), which are neither right nor wrong.
         yardstick: There is no gold: verdicts of the average over the full pool stand in its place.
         human: The score that people gave the item, NaN where unknown; shape (I,). None if there
             are none.
@@ -76,6 +77,7 @@ class Outcomes:
     tied: BoolArray | None = None
     tie_is_class: bool = False
     yardstick: bool = False
+    abstains: bool = False
     human: FloatArray | None = None
     score: FloatArray | None = None
     scores: FloatArray | None = None
@@ -209,8 +211,8 @@ class Outcomes:
 
     @cached_property
     def answered(self) -> BoolArray:
-        """Calls that were made and answered, shape (I, V)."""
-        return np.asarray(self.choices != MISSING, dtype=np.bool_)
+        """Calls that were made and answered, where no verdict is withheld, shape (I, V)."""
+        return np.asarray(self.choices > MISSING, dtype=np.bool_)
 
     @cached_property
     def pooled(self) -> BoolArray:

@@ -47,15 +47,15 @@ def repeats(
     clusters = clusters and clusters.rows(both)
     each = np.ones(len(both), dtype=np.int64)
     return Repeats(
-        changed=_share(within[both], clusters, each),
-        across=_share(across[both], clusters, each),
+        changed=mean_share(within[both], clusters, each),
+        across=mean_share(across[both], clusters, each),
         beyond=mean_of_items((across - within)[both], clusters, span=1.0, counts=each),
         temperature=UNSET if temperature is None else temperature,
     )
 
 
-def _share(values: FloatArray, clusters: Clusters | None, each: NDArray[np.int64]) -> Estimate:
-    """Return a mean of shares, with the interval of one."""
+def mean_share(values: FloatArray, clusters: Clusters | None, each: NDArray[np.int64]) -> Estimate:
+    """Return the mean of one share per item, (I,), with the interval of a share."""
     entries, counts = entries_of(values, clusters, each)
     if len(entries) == 1:
         return Estimate(value=float(values.mean()), n=len(values), reason=ONE)

@@ -32,7 +32,7 @@ class Beside(Struct, frozen=True, kw_only=True, omit_defaults=True):
     calls_per_item_amortised: float | None = None
     estimation_calls: int | None = None  # distinct calls that fitting needs
     # share of items whose verdict differs from that of every call, in a row of the call curve
-    changed: float | None = None
+    changed: Estimate | None = None
     incomplete: int | None = None  # items that lack a presentation
     # presentations per item, by stratum where they differ
     set_size: int | tuple[int, ...] | None = None
@@ -216,7 +216,11 @@ def row_of(sample: Sample) -> Row:
     return Row(
         {name: value.estimates for name, value in sample.values.items()},
         Beside(
-            incomplete=sum(t.count(t.permutable & ~t.complete) for t in tallies if t.n_views > 1),
+            incomplete=sum(
+                t.count(t.permutable & (t.choices == MISSING).any(axis=1))
+                for t in tallies
+                if t.n_views > 1
+            ),
             set_size=sizes[0] if len(sizes) == 1 else tuple(sizes),
             counts=_counts(tallies),
             strata={part.strata[0].n: row_of(part) for part in sample.parts}

@@ -12,6 +12,7 @@ Source: Hothorn, Bretz and Westfall (2008), Biometrical Journal 50, 346.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -95,11 +96,12 @@ class Contrasts:
         mean = np.average(entries, weights=counts)
         return float(np.sqrt(np.average((entries - mean) ** 2, weights=counts)))
 
-    def critical(self, base: str, *, one_sided: bool = False) -> float:
-        """Errors to each side that make the differences to a method hold together."""
+    def critical(self, base: str | None = None, *, one_sided: bool = False) -> float:
+        """Errors to each side that make the differences to a method hold together, or those of all pairs."""
         largest = np.zeros(_DRAWS)
-        b = self.names.index(base)
-        for a in range(len(self.names)):
+        numbers = range(len(self.names))
+        to_base = [] if base is None else [(a, self.names.index(base)) for a in numbers]
+        for a, b in to_base or itertools.combinations(numbers, 2):
             drawn = self._draws[:, a] - self._draws[:, b]
             spread = float(drawn.std())
             if spread > 1e-9:

@@ -21,7 +21,8 @@ from unswayed.report.explorer import embed
 from unswayed.report.facts import command_text, date_text, facts
 from unswayed.report.findings import Finding, State
 from unswayed.report.keys import key_figures, key_tables
-from unswayed.report.plots import curve_tables
+from unswayed.report.plots import call_tables, curve_tables
+from unswayed.report.risk import risk_tables
 from unswayed.report.scores import lede_of, score_sections
 from unswayed.report.sections import (
     TableSection,
@@ -132,7 +133,10 @@ def _context(findings: Sequence[Finding], *, embed_mb: float) -> Mapping[str, ob
         "keys": key_figures(first) if alone else [],
         "key_tables": [] if alone else key_tables(findings),
         "applications": [use for finding in findings for use in applications_of(finding)],
-        "appendix": [(f, groups_of(f).rows, curve_tables(f)) for f in findings],
+        "appendix": [
+            (f, groups_of(f).rows, curve_tables(f), call_tables(f), risk_tables(f))
+            for f in findings
+        ],
         "embedded": embedded,
         "runs": [] if alone else [one_line(finding.name) for finding in findings],
         "items_data": Markup(embedded.data),  # JSON in which every < is escaped

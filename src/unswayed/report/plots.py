@@ -275,6 +275,29 @@ def curve_tables(finding: Finding) -> list[PlotTable]:
     return tables_of_curve(curve, row, kind="runs", sub="%, by number of estimation items")
 
 
+def call_tables(finding: Finding) -> list[PlotTable]:
+    """Return accuracy and changed verdicts of methods that stop early, with fewer or more calls."""
+    curve = finding.metrics.call_curve or {}
+    ends = [e.high or 0.0 for points in curve.values() for p in points if (e := p.beside.changed)]
+    reach = next((own for own in (0.05, 0.1, 0.2, 0.5) if own >= max(ends, default=0.0)), 1.0)
+    right, changed = METRICS.load(ACCURACY).title, "Changed verdicts"
+    subs = {right: "%, by calls per item", changed: "%, against the verdicts of every order"}
+    tables = []
+    for title, sub in subs.items():
+        blocks = []
+        axis = PERCENT if title == right else Axis(0.0, reach)
+        for name, points in curve.items():
+            rows = tuple(
+                PlotRow(f"{point.calls or 0.0:.2f} calls", own, on=True, axis=axis)
+                for point in points
+                if (own := point.get(ACCURACY) if title == right else point.beside.changed)
+            )
+            blocks += [PlotBlock(rows, title=one_line(name))] if rows else []
+        if blocks:
+            tables.append(PlotTable(title, "runs", tuple(blocks), sub))
+    return tables
+
+
 def tables_of_curve(
     curve: Mapping[str, Sequence[Row]],
     row: Callable[[Row, Estimate], PlotRow],

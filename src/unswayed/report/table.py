@@ -6,9 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from unswayed.metrics.abstention import COVERAGE
 from unswayed.metrics.metric import Metric, Need
 from unswayed.metrics.rows import Row
-from unswayed.metrics.table import compared_metrics, load_metrics
+from unswayed.metrics.table import METRICS, compared_metrics, load_metrics
 from unswayed.model.decisions import Estimate
 from unswayed.report.findings import (
     ACCURACY,
@@ -93,7 +94,7 @@ def more_table(finding: Finding) -> MetricsTable | None:
 def _main(finding: Finding) -> tuple[str, ...]:
     others = {ACCURACY, ACCURACY_FRACTIONAL} - {finding.accuracy}
     compared = (key for key in compared_metrics() if key not in others)
-    return (*compared, POSITION_RATE, TIE_RATE, UNPARSED_RATE)
+    return (METRICS.name_of(COVERAGE), *compared, POSITION_RATE, TIE_RATE, UNPARSED_RATE)
 
 
 def _shown(key: str, finding: Finding) -> bool:

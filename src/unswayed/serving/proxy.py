@@ -35,7 +35,7 @@ from unswayed.backends.typed_dialects import MALFORMED, is_cut
 from unswayed.base.errors import UsageError
 from unswayed.methods.voting import log_mean_by_candidate, mean_by_candidate
 from unswayed.model.items import Item
-from unswayed.model.permutations import Order, invert, orders, reverse
+from unswayed.model.permutations import MOST_CANDIDATES, Order, invert, orders, reverse
 from unswayed.model.presentation import Ask
 from unswayed.serving.correction import Correction
 from unswayed.serving.server import RelayedError, Server
@@ -130,7 +130,8 @@ class DecisionServer(Server):
         **limits: Any,
     ) -> None:
         model, self.backend, self.address = backend.model, backend, backend.address
-        super().__init__({"model": model, "orders": serving.orders, "mean": serving.mean}, **limits)
+        shown = model.removesuffix("/")  # no name: any that a request has
+        super().__init__({"model": shown, "orders": serving.orders, "mean": serving.mean}, **limits)
         provider, _, self.name = model.partition("/")
         self.relays = f"/v1/{provider}"
         self.api: SystemOne = APIS[self.relays]
@@ -203,14 +204,12 @@ class DecisionServer(Server):
             return Spread(question, own, ())
         if kind != "choice":  # a scale has no other orders, and yes and no have two
             return Spread(question, own, reverse(n) if n > 1 else (own,))
-        few = name != "all" or n <= MOST_ALL
-        need(few, 400, f"orders all: at most {MOST_ALL} options, got {n}")
+        named = SETS.get(name, name)
+        most = MOST_ALL if name == "all" else MOST_CANDIDATES.get(named, n)
+        need(n <= most, 400, f"orders {name}: at most {most} options, got {n}")
         api, options = question.api, question.options
         first = tuple(sorted(own, key=lambda place: api.key(options[place].value)))
-        try:
-            chosen = orders(SETS.get(name, name), n) if n > 1 else (own,)
-        except UsageError as error:
-            raise ServeError(400, str(error)) from None
+        chosen = orders(named, n) if n > 1 else (own,)
         spread, fitted = Spread(question, first, chosen), self.correction
         if fitted is None or not (order := fitted.order([option.name for option in options])):
             return spread

@@ -102,6 +102,11 @@ class Server:
                 return await handler(request)  # type: ignore[no-any-return]  # aiohttp's handlers
             finally:
                 self.open -= asks
+        except web.HTTPException as error:
+            said = f"{request.method} {request.path} is not served here"
+            reply = self.refused(request, ServeError(error.status, said))
+            reply.headers.update({k: v for k, v in error.headers.items() if k == "Allow"})
+            return reply
         except ServeError as error:
             told = error
         except TimeoutError:

@@ -7,7 +7,7 @@ import sqlite3
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, Self
+from typing import Any, Final, Self
 
 import msgspec
 
@@ -225,7 +225,7 @@ class CallStore(Lookup):
         """Tie the run directory to a model and its data, and keep the items in it.
 
         The same data may grow or shrink (`--limit`): every item of the smaller set must be in the larger one,
-        and the same but for gold, group and meta, on which no call depends.
+        and the same but for gold, group, meta and names of models, on which no call depends.
         """
         bound = self.noted("model")
         if bound is not None and bound != model:
@@ -235,11 +235,10 @@ class CallStore(Lookup):
             )
         if bound is not None and self._holds(items):
             return
-        # calls can depend on the item without gold, group and meta: 32 bytes of hash
+        # calls can depend on the item without these: 32 bytes of hash
+        free: dict[str, Any] = {"gold": None, "group": None, "meta": {}, "candidates_by": None}
         asked = {
-            item.id: hashlib.sha256(
-                encode_item(msgspec.structs.replace(item, gold=None, group=None, meta={}))
-            ).digest()
+            item.id: hashlib.sha256(encode_item(msgspec.structs.replace(item, **free))).digest()
             for item in items
         }
         stored: dict[str, bytes] = dict(self.rows("SELECT id, asked FROM items"))

@@ -12,7 +12,7 @@ from unswayed.metrics import METRICS, Metric, Need, Outcomes, difference, measur
 from unswayed.metrics.answers import UNPARSED_RATE
 from unswayed.metrics.gold import GOLD_ONE
 from unswayed.metrics.simultaneous import contrasts
-from unswayed.model.decisions import MISSING, TIE, UNPARSED, Estimate, FloatArray
+from unswayed.model.decisions import ABSTAINED, MISSING, TIE, UNPARSED, Estimate, FloatArray
 from unswayed.model.presentation import presentations
 from unswayed.testing.rules import hold
 
@@ -45,6 +45,8 @@ def judged(metric: Metric, n: int, seed: int, *, steady: bool = False) -> Outcom
         for code, limit in ((MISSING, 0.15), (UNPARSED, 0.1), (TIE, 0.05)):
             choices[kinds < limit] = code
         probs[kinds < 0.15] = np.nan
+    if Need.ABSTAINS in metric.needs:
+        choices[kinds[:, 0] > 0.9] = ABSTAINED
     choices[fixed, 1:] = MISSING
     return Outcomes(
         item_ids=tuple(map(str, range(40))),
@@ -57,6 +59,7 @@ def judged(metric: Metric, n: int, seed: int, *, steady: bool = False) -> Outcom
         permutable=~fixed,
         probs=probs,
         label_mass=np.where(choices == MISSING, np.nan, draw.random(choices.shape)),
+        abstains=Need.ABSTAINS in metric.needs,
         yardstick=Need.YARDSTICK in metric.needs,
         human=np.where(draw.random(40) < 0.1, np.nan, draw.integers(1, 6, 40)),
         score=np.where(choices >= 0, choices + 1.0, np.nan),
@@ -143,6 +146,7 @@ def has_a_reason_where_it_is_undefined(metric: Metric) -> None:
         nothing = replace(
             outcomes,
             choices=np.full_like(outcomes.choices, MISSING),
+            abstains=False,
             yardstick=False,
             probs=None,
             label_mass=None,

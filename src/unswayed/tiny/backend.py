@@ -17,8 +17,7 @@ import numpy as np
 
 from unswayed.backends import BackendSettings
 from unswayed.backends.local_jobs import label_response
-from unswayed.backends.model_folders import locate
-from unswayed.backends.own_prompts import OwnPrompt
+from unswayed.backends.model_folders import ModelFolder, locate
 from unswayed.backends.protocol import Answer, Backend, too_long
 from unswayed.base.errors import UnknownNameError, UsageError
 from unswayed.base.registry import did_you_mean
@@ -37,16 +36,19 @@ BATCH: Final = 64
 
 def open_tiny(model: str, settings: BackendSettings) -> TinyBackend:
     """Built-in model: `tiny/judge` or `tiny/rubric`, no key, no download, no extra."""
-    name, _, revision = model.partition("@")
+    given, plus, file = model.partition("+heads=")
+    name, _, revision = given.partition("@")
     if name not in FORMATS:
         raise UnknownNameError(f"unknown model 'tiny/{model}'. {did_you_mean(name, FORMATS)}")
-    folder = locate(str(FORMATS[name].folder))
-    fingerprint = folder.name.rpartition("@")[2]
+    weights = str(FORMATS[name].folder)
+    folder = locate(weights + plus + file)
+    identity = folder.name.removeprefix(f"{weights}@")
+    fingerprint = identity.partition("+")[0]
     if revision not in ("", fingerprint):
         raise UsageError(
             f"tiny/{model}: this version of unswayed ships {fingerprint}. Write tiny/{name}."
         )
-    return TinyBackend(FORMATS[name], f"tiny/{name}@{fingerprint}", own_prompt=folder.prompt)
+    return TinyBackend(FORMATS[name], f"tiny/{name}@{identity}", folder)
 
 
 class TinyBackend(Backend):
@@ -56,9 +58,10 @@ class TinyBackend(Backend):
     offline = True
     planted = True
 
-    def __init__(self, kind: Format, model: str, *, own_prompt: OwnPrompt) -> None:
+    def __init__(self, kind: Format, model: str, folder: ModelFolder) -> None:
         self.model = model
-        self.own_prompt = own_prompt
+        self.own_prompt = folder.prompt
+        self._heads = folder.heads
         self._format = kind
         self._tokens = {token: number for number, token in enumerate(kind.vocabulary)}
         self._loaded: TinyModel | None = None
@@ -75,7 +78,9 @@ class TinyBackend(Backend):
         self._loaded = None
 
     def _answers(self, batch: Sequence[Query]) -> list[Answer]:
-        model = self._loaded = self._loaded or read_model(self._format.folder)
+        if self._loaded is None:
+            self._loaded = read_model(self._format.folder, self._heads)
+        model = self._loaded
         start = time.perf_counter()
         by_length: dict[int, list[tuple[Query, list[int]]]] = {}
         for query in batch:

@@ -9,20 +9,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from unswayed.backends.head_scales import FloatArray, HeadScales, tensors_of
 from unswayed.base.errors import UsageError
 
-FloatArray = NDArray[np.float32]
 IntArray = NDArray[np.int64]
-
-HEADER_BYTES: Final = 8
-"""A safetensors file: header length as little-endian uint64, JSON header, the numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,17 +89,24 @@ class TinyModel:
         return after
 
 
-def read_model(folder: Path) -> TinyModel:
-    """Return the model of a folder as transformers writes it."""
+def read_model(folder: Path, scales: HeadScales | None = None) -> TinyModel:
+    """Return the model of a folder as transformers writes it, with its heads and neurons scaled."""
     try:
         config = json.loads((folder / "config.json").read_text())
-        tensors = _tensors((folder / "model.safetensors").read_bytes())
+        tensors = tensors_of((folder / "model.safetensors").read_bytes())[0]
         if config["model_type"] != "llama" or not config["tie_word_embeddings"]:
             raise ValueError("not a Llama with tied embeddings")
         layers = tuple(
             _layer(tensors, f"model.layers.{number}.", config["num_attention_heads"])
             for number in range(config["num_hidden_layers"])
         )
+        if scales is not None:
+            wide = np.repeat(scales.heads, len(layers[0].out) // scales.heads.shape[1], axis=1)
+            neurons = np.ones((len(wide), 1)) if scales.neurons is None else scales.neurons
+            layers = tuple(
+                replace(layer, out=layer.out * out[:, None], down=layer.down * down[:, None])
+                for layer, out, down in zip(layers, wide, neurons, strict=True)
+            )
         embeddings = tensors["model.embed_tokens.weight"]
         return TinyModel(
             embeddings=embeddings,
@@ -118,19 +121,6 @@ def read_model(folder: Path) -> TinyModel:
         raise UsageError(
             f"{folder}: the built-in judge cannot be read ({error}). Install unswayed again."
         ) from error
-
-
-def _tensors(data: bytes) -> Mapping[str, FloatArray]:
-    start = HEADER_BYTES + int.from_bytes(data[:HEADER_BYTES], "little")
-    header: dict[str, Any] = json.loads(data[HEADER_BYTES:start])
-    header.pop("__metadata__", None)
-    kinds = {"F16": np.float16, "F32": np.float32}
-    tensors = {}
-    for name, entry in header.items():
-        begin, end = (start + place for place in entry["data_offsets"])
-        numbers = np.frombuffer(data[begin:end], dtype=kinds[entry["dtype"]])
-        tensors[name] = numbers.astype(np.float32).reshape(entry["shape"])
-    return tensors
 
 
 def _layer(tensors: Mapping[str, FloatArray], prefix: str, heads: int) -> _Layer:

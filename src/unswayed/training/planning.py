@@ -218,6 +218,8 @@ def _base_of(model: str) -> str:
         )
     if "+dtype=" in base:
         raise UsageError(f"{model}: the recipe sets the number format of training. Remove +dtype.")
+    if "+heads=" in base:
+        raise UsageError(f"{model} has scaled heads. Remove +heads to train its base.")
     if "+lora=" in base:
         raise UsageError(
             f"{model} already has an adapter, and training needs a full model. Merge the adapter "

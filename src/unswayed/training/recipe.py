@@ -152,9 +152,9 @@ def _check_fields(raw: Mapping[str, object], where: str) -> None:
             raise UnknownNameError(f"{where}: unknown field {key!r}. {did_you_mean(key, tables)}")
         for name in value if tables[key] and isinstance(value, Mapping) else ():
             if name not in tables[key]:
-                raise UnknownNameError(
-                    f"{where}: unknown field {key}.{name}. {did_you_mean(name, tables[key])}"
-                )
+                homes = [f"{table}.{name}" for table in tables if name in tables[table]]
+                hint = did_you_mean(name, homes or tables[key], cutoff=0.0 if homes else 0.5)
+                raise UnknownNameError(f"{where}: unknown field {key}.{name}. {hint}")
 
 
 def _hint(field: str) -> str:

@@ -7,7 +7,7 @@ import functools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,8 @@ from unswayed.training.rewards import (
     consistency_reward,
     score,
 )
+
+LARGEST: Final = 1e6  # reward of a file; the deviation of a group squares it
 
 
 class Features(NamedTuple):
@@ -74,7 +76,7 @@ class SampleReader:
             item: The item, for the response's own reward.
 
         Raises:
-            UsageError: If that reward raises an exception or is not a finite number.
+            UsageError: If that reward raises an exception or is no number of at most 1e6.
         """
         label, well_formed, chars = self.read(text, symbols)
         candidate = UNPARSED if label is None else shown.candidate_of_label(label)
@@ -87,8 +89,11 @@ class SampleReader:
 
 def _own_reward(place: str, item: Item, text: str, candidate: int | None) -> float:
     try:
-        value = float(RESPONSES.load(place)(item, text, candidate))
-        fault = None if math.isfinite(value) else f"{value} is not a finite number"
+        given = RESPONSES.load(place)(item, text, candidate)
+        value = math.nan if isinstance(given, str) else float(given)
+        fault = (
+            None if abs(value) <= LARGEST else f"{given!r} is not a number of at most {LARGEST:g}"
+        )
     except UnswayedError:
         raise
     except (Exception, SystemExit) as error:  # whatever a function of somebody else raises

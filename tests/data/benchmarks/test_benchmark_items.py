@@ -185,7 +185,7 @@ class TestPairsAndLists:
         for item in items:
             assert isinstance(item.gold, int)
             assert item.candidates[item.gold] == "good"
-            assert item.meta["models"][item.gold] == "m-good"
+            assert item.candidates_by[item.gold] == "m-good"
             assert item.meta["section"] == "Reasoning"
 
     def test_sections_weigh_their_subsets_as_published(self) -> None:

@@ -267,7 +267,7 @@ def test_mt_bench(judge: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     )
     got = {"overall": overall, "per_model": {}}
     for model in want["per_model"]:
-        items = [item for item in made.items if item.meta["models"][1] == model]
+        items = [item for item in made.items if item.candidates_by[1] == model]
         counted = figures(items, made.decisions)
         both = counted["raw_pair_counts"]
         mine, reference = both.get("B|A", 0), both.get("A|B", 0)

@@ -46,11 +46,8 @@ def _items(rows: Sequence[_Battle], place: Place) -> Iterator[Item]:
             ),
             gold=_GOLD[row.winner],
             group=row.language,
-            meta={
-                "models": [row.model_a, row.model_b],
-                "turns": row.turn,
-                "both_bad": row.winner == BOTH_BAD,
-            },
+            meta={"turns": row.turn, "both_bad": row.winner == BOTH_BAD},
+            candidates_by=(row.model_a, row.model_b),
         )
 
 

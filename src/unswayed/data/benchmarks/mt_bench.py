@@ -62,9 +62,9 @@ def _items(votes: Sequence[_Vote], place: Place) -> Iterator[Item]:
         meta={
             "question_id": first.question_id,
             "turn": first.turn,
-            "models": models,
             "votes": [counts[models[0]], counts[models[1]], counts["tie"]],
         },
+        candidates_by=models,
     )
 
 

@@ -73,17 +73,15 @@ def _items(rows: Sequence[_Row], place: Place) -> Iterator[Item]:
         name = f"reward-bench-{number}"
         order = shuffled(name, 2)
         answers, models = (row.chosen, row.rejected), (row.chosen_model, row.rejected_model)
+        authors = tuple(model for k in order if (model := models[k]))
         yield Item(
             id=name,
             prompt=row.prompt,
             candidates=tuple(answers[k] for k in order),
             gold=order.index(0),
             group=row.subset,
-            meta={
-                "section": _SECTION_OF.get(row.subset),
-                "id": row.id,
-                "models": [models[k] for k in order],
-            },
+            meta={"section": _SECTION_OF.get(row.subset), "id": row.id},
+            candidates_by=authors if len(authors) == len(order) else None,
         )
 
 

@@ -71,7 +71,7 @@ class _MappedRecord:
             response=(self._text(fields.response) or "") if fields.values else None,
             group=self._text(fields.group),
             unit=self._text(fields.unit),
-            meta={"names": list(own_names)} if own_names else {},
+            candidates_by=own_names or None,
         )
         labels = tuple(symbols[c] for c in order) if fields.label_is_value else symbols
         decision = Decision(

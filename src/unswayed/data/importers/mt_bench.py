@@ -92,7 +92,8 @@ def _parts(
         candidates=tuple(answers[shown.position_of_candidate(c)] for c in (0, 1)),
         reference=reference,
         group=group,
-        meta={"question_id": question, "models": names},
+        meta={"question_id": question},
+        candidates_by=tuple(names),
     )
     yield item
     choice = candidate_at(shown, _POSITION.get(letter or ""))

@@ -61,12 +61,13 @@ class _Annotation(msgspec.Struct):
 
 
 def _alpaca(row: _Annotation, source: Source) -> Iterator[Part]:
+    authors = (row.generator_1, row.generator_2)
     item = Item(
         id=f"alpaca-{digest(row.instruction, row.output_1, row.output_2).hex()[:16]}",
         prompt=row.instruction,
         candidates=(row.output_1, row.output_2),
         group=row.dataset,
-        meta={"generators": [row.generator_1, row.generator_2]},
+        candidates_by=tuple(filter(None, authors)) if all(authors) else None,
     )
     yield item
     logprobs = _by_token(row.first_token_logprobs) or _first_token(row.raw_completion)

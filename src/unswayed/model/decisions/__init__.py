@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from unswayed.model.decisions.clusters import Clusters
 from unswayed.model.decisions.codes import (
+    ABSTAINED,
     DISAGREES,
     MISSING,
     REASKED,
@@ -28,6 +29,7 @@ from unswayed.model.decisions.table import DecisionTable, argmax_by_tie_rule, le
 from unswayed.model.decisions.verdict import Verdict, VerdictTable
 
 __all__ = [
+    "ABSTAINED",
     "DISAGREES",
     "MISSING",
     "RANK",

@@ -18,6 +18,8 @@ TIE: Final = -2
 """Column code of a declared tie."""
 MISSING: Final = -3
 """Column code of a call that was not made or failed: never a decision."""
+ABSTAINED: Final = -4
+"""Column code of a verdict that a method withholds: neither right nor wrong, and no tie."""
 
 REASKED: Final = 1
 DISAGREES: Final = 2

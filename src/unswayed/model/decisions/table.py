@@ -50,6 +50,8 @@ class DecisionTable:
     ratings: Mapping[str, FloatArray] = field(default_factory=dict)
     # the view the table is seen through; candidate j is `items[i].candidates[outer[j]]`
     outer: Order | None = None
+    # the right candidates of estimation items, for methods that learn from them; shape (I, n)
+    gold: BoolArray | None = None
 
     def __post_init__(self) -> None:
         """Keep what is computed of the items with them, for every table made of this one."""
@@ -113,6 +115,7 @@ class DecisionTable:
             label_mass=None if self.label_mass is None else self.label_mass[index],
             marks=None if self.marks is None else self.marks[index],
             ratings={name: values[index] for name, values in self.ratings.items()},
+            gold=None if self.gold is None else self.gold[index],
         )
 
     def select(self, asks: Sequence[Ask], *, through: Presentation | None = None) -> DecisionTable:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unswayed.model.decisions.codes import (
+    ABSTAINED,
     TIE,
     BoolArray,
     FloatArray,
@@ -32,6 +33,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     item_id: str
     choice: int | Literal["tie"] | None  # candidate, "tie", or None where no verdict was possible
     method: str
+    # whether the method withholds its verdict because it is not sure enough; `choice` is None then
+    abstained: bool = False
     tie: tuple[int, ...] | None = None  # the tied candidates where `choice` is "tie"
     # what the method ranks the candidates by; `ranking` is the order it makes
     scores: tuple[float, ...] | None = None
@@ -83,8 +86,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class VerdictTable:
     """A method's verdicts for the rows of a `DecisionTable`."""
 
-    # candidate, TIE, UNPARSED (no verdict possible) or MISSING (a call that the method needs is
-    # missing); shape (I,)
+    # candidate, TIE, UNPARSED (no verdict possible), ABSTAINED (withheld) or MISSING (a call
+    # that the method needs is missing); shape (I,)
     choices: IntArray
     # which candidates are tied where `choices` is TIE, False elsewhere; shape (I, n)
     tied: BoolArray
@@ -112,6 +115,7 @@ class VerdictTable:
             item_id=item_id,
             choice=choice_of(code),
             method=method,
+            abstained=code == ABSTAINED,
             tie=tie,
             scores=None if scores is None or any(map(isnan, scores)) else scores,
             confidence=_number(self.confidence, row),

@@ -105,6 +105,7 @@ class Item(
         permutable: False for items whose candidates refer to each other ("all of the above").
         criterion: Criterion that an item of the task `criteria` is about, one of `criteria`.
         unit: What it counts once with; items of one unit are no evidence of their own.
+        candidates_by: Model that wrote each candidate, for `unswayed rank`; no judge sees it.
 
     Raises:
         ItemError: If no task has that name, or the unit is not text. The name of a task becomes the `Task`.
@@ -124,6 +125,7 @@ class Item(
     permutable: bool = True
     criterion: str | None = None
     unit: str | None = None
+    candidates_by: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         if type(self.task) is not Task:
@@ -356,6 +358,9 @@ def check_item(item: Item) -> None:
     TASKS.load(item.task).check(item)
     if item.values is not None and len(item.values) != item.n:
         raise BadFieldError("values", f"{len(item.values)} for {item.n} candidates")
+    authors = item.candidates_by
+    if authors is not None and (len(authors) != item.n or not all(authors)):
+        raise BadFieldError("candidates_by", f"{list(authors)} are not names of {item.n} models")
 
 
 def _is_deeper(value: object, levels: int) -> bool:

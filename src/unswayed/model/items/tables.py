@@ -26,7 +26,15 @@ _CANDIDATE: Final = re.compile(
     r"(?:(candidate|option|answer|response)_(\d+|[a-z])|([a-z]))", re.IGNORECASE
 )
 _LEVEL: Final = re.compile(r"level_(-?\d+(?:\.\d+)?)", re.IGNORECASE)
-_JSON_CELLS: Final = ("gold", "values", "criteria", "permutable", "candidates", "meta")
+_JSON_CELLS: Final = (
+    "gold",
+    "values",
+    "criteria",
+    "permutable",
+    "candidates",
+    "meta",
+    "candidates_by",
+)
 _TEXT_CELLS: Final = ("id", "prompt")
 
 

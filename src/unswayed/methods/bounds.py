@@ -1,0 +1,35 @@
+"""Bounds on the share of questions with an event, from a count on questions like them.
+
+`high` is the Clopper-Pearson upper end at confidence 1 - risk; `mean` is (events + 1)/(questions + 1), which
+bounds the mean over estimation sets (conformal risk control, arXiv 2208.02814; SCOPE, arXiv 2602.13110).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+from scipy.special import betaincinv
+
+from unswayed.methods.tables import TOLERANCE
+
+Guarantee = Literal["high", "mean"]
+"""Whether a share is bounded with a confidence, or in the mean over estimation sets."""
+
+
+def upper_end(guarantee: Guarantee, events: int, count: int, risk: float) -> float:
+    """Return the bound on a share, in [0, 1], after `events` among `count` questions.
+
+    >>> round(upper_end("high", 0, 45, 0.1), 3), upper_end("mean", 1, 19, 0.1)
+    (0.05, 0.1)
+    """
+    if guarantee == "mean":
+        return (events + 1) / (count + 1)
+    return 1.0 if events >= count else float(betaincinv(events + 1, count - events, 1 - risk))
+
+
+def fewest(guarantee: Guarantee, share: float, risk: float) -> int:
+    """Return the number of questions from which no event at all bounds the share."""
+    if guarantee == "mean":
+        return math.ceil(1 / share - 1 - TOLERANCE)
+    return math.ceil(math.log(risk) / math.log1p(-share))

@@ -1,0 +1,160 @@
+"""Files of scales: what is kept, what is refused, and the names of scaled models."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from local_asking import CPU, ask, chat, logprobs, opened, query
+from random_llama import HEADS, INNER, LAYERS, make_random_llama
+
+from unswayed.backends import open_backend
+from unswayed.backends.head_scales import FORMAT, HEADER_BYTES, HeadScales
+from unswayed.backends.model_folders import fingerprint_folder, locate
+from unswayed.base.errors import UnknownNameError, UsageError
+from unswayed.tiny.backend import WEIGHTS
+
+pytest.importorskip("torch")
+
+
+def scales_for(folder: Path, *, base: str = "hf/m", seed: int = 0) -> HeadScales:
+    rng = np.random.default_rng(seed)
+    heads, neurons = (rng.uniform(0, 2, (LAYERS, n)).astype(np.float32) for n in (HEADS, INNER))
+    record = {
+        "base": base,
+        "revision": fingerprint_folder(folder),
+        "imbalance": [0.5, 0.1],
+        "variance_ratio": [0.4, 0.2],
+    }
+    return HeadScales(heads, neurons, record)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_random_llama(tmp_path_factory.mktemp("heads") / "m")
+
+
+@pytest.fixture
+def file(folder: Path, tmp_path: Path) -> Path:
+    path = tmp_path / "scales.safetensors"
+    scales_for(folder).write(path)
+    return path
+
+
+def test_written_scales_are_read_again(folder: Path, file: Path, tmp_path: Path) -> None:
+    written, found = scales_for(folder), HeadScales.read(file)
+    assert np.array_equal(found.heads, written.heads)
+    assert found.neurons is not None
+    assert np.array_equal(found.neurons, written.neurons)
+    assert found.record == written.record
+    scales_for(folder).write(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == file.read_bytes()
+    HeadScales(written.heads, None, written.record).write(tmp_path / "experts")
+    assert HeadScales.read(tmp_path / "experts").neurons is None
+
+
+def test_scaled_model_has_a_name_of_its_own(folder: Path, file: Path, tmp_path: Path) -> None:
+    plain, scaled = opened(folder), opened(f"{folder}+heads={file}")
+    assert scaled.model == f"{plain.model}+heads={file}@{HeadScales.read(file).fingerprint}"
+    assert opened(scaled.model.removeprefix("hf/")).model == scaled.model
+    answers = [logprobs(ask(backend, [query(chat(9))])[0]) for backend in (plain, scaled)]
+    assert abs(answers[0]["A"] - answers[1]["A"]) > 1e-3
+    scales_for(folder, seed=1).write(file)
+    assert opened(f"{folder}+heads={file}").model != scaled.model
+    with pytest.raises(UsageError, match="another file than the one named"):
+        opened(scaled.model.removeprefix("hf/"))
+    ordered = locate(f"{folder}+dtype=float32+heads={file}")
+    assert "+dtype=float32+heads=" in ordered.name
+
+
+def test_scales_of_another_base_are_refused(file: Path, tmp_path: Path) -> None:
+    other = make_random_llama(tmp_path / "other", seed=3)
+    with pytest.raises(UsageError, match=r"was fitted for hf/m \(sha256:\w+\), and this model is"):
+        open_backend(f"hf/{other}+heads={file}", CPU)
+    with pytest.raises(UsageError, match="was fitted for hf/m"):
+        open_backend(f"tiny/judge+heads={file}", CPU)
+
+
+def test_vllm_refuses_scales(file: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("unswayed.backends.vllm.find_spec", lambda name: name)
+    with pytest.raises(UsageError, match="vLLM does not scale heads"):
+        open_backend(f"vllm/{folder}+heads={file}")
+
+
+def foreign(file: Path, change: str) -> bytes:
+    """The content of a file with a fault."""
+    content = file.read_bytes()
+    start = HEADER_BYTES + int.from_bytes(content[:HEADER_BYTES], "little")
+    header, numbers = json.loads(content[HEADER_BYTES:start]), content[start:]
+    told = header["__metadata__"]
+    if change == "cut off":
+        return content[:-5]
+    if change == "format":
+        told["unswayed-gates/9"] = told.pop(FORMAT)
+    elif change == "record":
+        told[FORMAT] = "[]"
+    elif change == "no heads":
+        header["other"] = header.pop("heads")
+    elif change == "shape":
+        header["heads"]["shape"] = [LAYERS * HEADS]
+    elif change == "layers":
+        header["heads"]["shape"] = [1, LAYERS * HEADS]
+    elif change == "dtype":
+        header["heads"]["dtype"] = "I64"
+    elif change == "nan":
+        numbers = np.full(len(numbers) // 4, np.nan, np.float32).tobytes()
+    text = json.dumps(header).encode()
+    return len(text).to_bytes(HEADER_BYTES, "little") + text + numbers
+
+
+@pytest.mark.parametrize(
+    "change", ["cut off", "format", "record", "no heads", "shape", "layers", "dtype", "nan"]
+)
+def test_damaged_or_foreign_file_is_refused(change: str, file: Path) -> None:
+    file.write_bytes(foreign(file, change))
+    with pytest.raises(UsageError, match=r"is not a whole file of scales \(unswayed-gates/1\)"):
+        HeadScales.read(file)
+
+
+@pytest.mark.parametrize("content", [b"", b"\x80\x04]", b"{}", b"\xff" * 64, b"PK\x03\x04" * 20])
+def test_file_of_another_kind_is_refused(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(content)
+    with pytest.raises(UsageError, match="is not a whole file of scales"):
+        HeadScales.read(tmp_path / "x")
+    with pytest.raises(UsageError, match="cannot be read: No such file"):
+        HeadScales.read(tmp_path / "y")
+
+
+def test_adapter_and_scales_stack(folder: Path, file: Path, tmp_path: Path) -> None:
+    import peft
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    torch.manual_seed(1)
+    base = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    config = peft.LoraConfig(r=4, target_modules=["o_proj", "down_proj"], init_lora_weights=False)
+    adapted = peft.get_peft_model(base, config)
+    adapted.save_pretrained(tmp_path / "lora")
+    adapted.merge_and_unload().save_pretrained(tmp_path / "merged")
+    AutoTokenizer.from_pretrained(folder).save_pretrained(tmp_path / "merged")
+    scales_for(tmp_path / "merged").write(tmp_path / "own")
+    both = opened(f"{folder}+heads={file}+lora={tmp_path / 'lora'}")
+    (found,) = ask(both, [query(chat(9))])
+    (merged,) = ask(opened(f"{tmp_path / 'merged'}+heads={tmp_path / 'own'}"), [query(chat(9))])
+    assert logprobs(found) == pytest.approx(logprobs(merged), abs=1e-4)
+
+
+def test_unknown_part_of_a_name_is_refused(folder: Path) -> None:
+    with pytest.raises(UnknownNameError, match=r"unknown part \+tails=\..*\+heads=FILE"):
+        opened(f"{folder}+tails=x")
+
+
+def test_built_in_judge_takes_the_scales_of_its_folder(tmp_path: Path) -> None:
+    heads, neurons = np.ones((2, 4), np.float32), np.ones((2, 128), np.float32)
+    HeadScales(heads, neurons, scales_for(WEIGHTS).record).write(tmp_path / "s")
+    names = f"tiny/judge+heads={tmp_path / 's'}", f"hf/{WEIGHTS}+heads={tmp_path / 's'}"
+    ours, theirs = (open_backend(name, CPU).model for name in names)
+    assert ours.removeprefix("tiny/judge") == theirs.removeprefix(f"hf/{WEIGHTS}")
+    assert open_backend(ours, CPU).model == ours

@@ -1,0 +1,59 @@
+"""`unswayed heads fit` and `heads show`: what is printed, written and refused."""
+
+from pathlib import Path
+
+import pytest
+from cli_commands import Run
+
+pytest.importorskip("torch")
+
+FILE = "heads.safetensors"
+
+
+@pytest.fixture
+def masked(run: Run) -> str:
+    ran = run("heads", "fit", "tiny-judge-train", "--out", FILE)
+    assert ran.code == 0
+    return ran.out
+
+
+def test_fit_prints_mask_figures_and_next_command(run: Run, masked: str) -> None:
+    lines = masked.splitlines()
+    assert lines[0].startswith("tiny/judge: unibias, 40 items, 2 orders, ")
+    assert any(line.startswith("layer 0: 4 neurons of 128: 46 (-4), ") for line in lines)
+    assert any(line.startswith("imbalance       0.498 -> 0.4") for line in lines)
+    assert any(line.startswith("variance ratio  0.747 -> 0.5") for line in lines)
+    assert f"unswayed audit DATA --model tiny/judge+heads={FILE}" in masked
+    shown = run("heads", "show", FILE)
+    assert shown.code == 0
+    assert masked.startswith(shown.out)
+
+
+def test_fit_claims_no_gain(run: Run) -> None:
+    ran = run("heads", "fit", "tiny-mcq-train", "--limit", "20", "--out", FILE)
+    assert "20 items, 4 orders" in ran.out
+    assert "they show no gain" in ran.err
+    assert "A prior (`unswayed calibrate pride`) did better" in ran.err
+
+
+def test_masked_judge_is_another_model(run: Run, masked: str) -> None:
+    out = ("--methods", "direct", "--limit", "20", "--out", "runs")
+    assert run("audit", "tiny-judge", *out).code == 0
+    other = run("audit", "tiny-judge", "--model", f"tiny/judge+heads={FILE}", *out)
+    assert other.code == 2
+    assert "+heads=" in other.err
+
+
+def test_nothing_found_writes_no_file(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("unswayed.training.unibias.STAGES", ())
+    ran = run("heads", "fit", "tiny-judge-train", "--out", FILE)
+    assert ran.code == 2
+    assert "UniBias found nothing to mask, so no file was written." in ran.err
+    assert not Path(FILE).exists()
+
+
+def test_masked_model_is_not_trained(run: Run, masked: str) -> None:
+    recipe = ("--recipe", "tiny-judge", "--out", "trained", "--dry-run")
+    ran = run("train", "distill", "tiny-judge-train", "--model", f"hf/x+heads={FILE}", *recipe)
+    assert ran.code == 2
+    assert "Remove +heads" in ran.err
