@@ -114,10 +114,10 @@ def test_function_fits_a_screen(path: Path) -> None:
 BUDGETS: Final = {
     ".": 1400,
     "auditing": 5067,
-    "backends": 8057,
+    "backends": 8110,
     "base": 1116,
     "calls": 3070,
-    "cli": 3067,
+    "cli": 3073,
     "data": 6290,
     "ext": 128,
     "integrations": 458,
