@@ -48,7 +48,7 @@ from unswayed.methods.monotone import (
     solve,
     thin,
 )
-from unswayed.methods.protocol import About, Learned, Method, learned
+from unswayed.methods.protocol import About, Learned, Method, learned, learned_for
 from unswayed.methods.sets import canonical_ask, presentation_set
 from unswayed.methods.tables import TOLERANCE, labels_by_candidate, probs_of, softmax, verdict_table
 from unswayed.model.decisions import (
@@ -296,7 +296,7 @@ class CalibraEval(Method):
 
     def threshold(self, shown: Presentation) -> float | None:
         """Return the P(A) above which A wins, for two candidates: the same for every presentation."""
-        return next((curve.threshold for curve in self.curves or () if curve.n == 2), None)
+        return None if (curve := learned_for(2, self.curves)) is None else curve.threshold
 
     def asks(self, n: int) -> tuple[Ask, ...]:
         """Return the canonical presentation."""

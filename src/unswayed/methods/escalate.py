@@ -25,11 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unswayed.base.digests import digest, number_of
-from unswayed.base.errors import UsageError
-from unswayed.methods.bounds import fewest, upper_end
+from unswayed.methods.bounds import check_settings, fewest, upper_end
 from unswayed.methods.checks import UnsoundError, check_numbers
 from unswayed.methods.estimation import Tables, not_fitted, warn_if_few, warn_of, warn_uncorrected
-from unswayed.methods.protocol import About, Learned, Method, learned
+from unswayed.methods.protocol import About, Learned, Method, learned, learned_for
 from unswayed.methods.sets import presentation_set
 from unswayed.methods.tables import (
     TOLERANCE,
@@ -126,11 +125,7 @@ class Escalate(Method):
     )
 
     def __post_init__(self) -> None:
-        for name, value in (("share", self.share), ("risk", self.risk)):
-            if not 0 < value < 1:
-                raise UsageError(f"escalate: {name} must be between 0 and 1, got {value}.")
-        if self.gap is not None and not self.gap >= 0:
-            raise UsageError(f"escalate: gap must be at least 0, got {self.gap}.")
+        check_settings(self.name, self.gap, share=self.share, risk=self.risk)
 
     @property
     def questions_needed(self) -> int:
@@ -232,7 +227,7 @@ class Escalate(Method):
         """
         if self.stops is None:
             raise not_fitted(self.name)
-        stop = next((own for own in self.stops if own.n == table.n), None)
+        stop = learned_for(table.n, self.stops)
         if stop is None and self.stops:
             warn_uncorrected(self.name, f"nothing was fitted for {table.n} candidates")
         offsets = np.zeros(table.n) if stop is None else np.array(stop.offsets)
@@ -271,8 +266,7 @@ def _turns(table: DecisionTable) -> NDArray[np.intp]:
         first_order(item, count) if permutable else 0
         for item, permutable in zip(table.items, table.subjects.permutable.tolist(), strict=True)
     ]
-    turns: NDArray[np.intp] = (np.array(first, dtype=np.intp)[:, None] + np.arange(count)) % count
-    return turns
+    return (np.array(first, dtype=np.intp)[:, None] + np.arange(count)) % count
 
 
 def distinct_rows(logs: FloatArray, table: DecisionTable) -> NDArray[np.intp]:
@@ -313,8 +307,7 @@ def corrected_logs(table: DecisionTable, offsets: FloatArray) -> FloatArray:
     seen, places = _by_content(table)
     labels = [list(labels_by_candidate(seen, k)) for k in range(len(table.asks))]
     by_place = np.stack([z[:, k, own] for k, own in enumerate(labels)], axis=1)
-    result: FloatArray = np.take_along_axis(by_place, places.argsort(axis=1)[:, None], axis=2)
-    return result
+    return np.take_along_axis(by_place, places.argsort(axis=1)[:, None], axis=2)
 
 
 def _in_turn(z: FloatArray, turns: NDArray[np.intp]) -> FloatArray:

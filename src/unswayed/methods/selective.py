@@ -23,8 +23,7 @@ from typing import ClassVar, Final, Literal, Self
 
 import numpy as np
 
-from unswayed.base.errors import UsageError
-from unswayed.methods.bounds import fewest, upper_end
+from unswayed.methods.bounds import check_settings, fewest, upper_end
 from unswayed.methods.checks import UnsoundError, check_numbers
 from unswayed.methods.escalate import (
     centred_logs,
@@ -34,7 +33,7 @@ from unswayed.methods.escalate import (
     leaders,
 )
 from unswayed.methods.estimation import FEW_ITEMS, Tables, not_fitted, warn_of
-from unswayed.methods.protocol import About, Learned, Method, learned
+from unswayed.methods.protocol import About, Learned, Method, learned, learned_for
 from unswayed.methods.sets import presentation_set
 from unswayed.methods.tables import margin, softmax, verdict_table
 from unswayed.model.decisions import (
@@ -116,11 +115,7 @@ class Selective(Method):
     )
 
     def __post_init__(self) -> None:
-        for name, value in (("error", self.error), ("risk", self.risk)):
-            if not 0 < value < 1:
-                raise UsageError(f"selective: {name} must be between 0 and 1, got {value}.")
-        if self.gap is not None and not self.gap >= 0:
-            raise UsageError(f"selective: gap must be at least 0, got {self.gap}.")
+        check_settings(self.name, self.gap, error=self.error, risk=self.risk)
 
     @property
     def fewest_decided(self) -> int:
@@ -255,7 +250,7 @@ class Selective(Method):
         """
         if self.selections is None:
             raise not_fitted(self.name)
-        own = next((own for own in self.selections if own.n == table.n), None)
+        own = learned_for(table.n, self.selections)
         z = corrected_logs(table, np.zeros(table.n) if own is None else np.array(own.offsets))
         cells = table.allowed
         count = np.maximum(cells.sum(axis=1), 1)[:, None]

@@ -12,11 +12,10 @@ import time
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from typing import Final
 
-import msgspec
 import numpy as np
 
 from unswayed.backends import BackendSettings
-from unswayed.backends.local_jobs import label_response
+from unswayed.backends.local_jobs import label_response, timed
 from unswayed.backends.model_folders import ModelFolder, locate
 from unswayed.backends.protocol import Answer, Backend, too_long
 from unswayed.base.errors import UnknownNameError, UsageError
@@ -100,12 +99,7 @@ class TinyBackend(Backend):
                 asked, self._score(model, asked, [ids for _, ids in prompts]), strict=True
             )
         share = (time.perf_counter() - start) / len(batch)
-        return [
-            (query, msgspec.structs.replace(result, latency_s=share))
-            if isinstance(result, Response)
-            else (query, result)
-            for query, result in answers
-        ]
+        return [timed(*answered, share) for answered in answers]
 
     def _score(
         self, model: TinyModel, asked: Sequence[Query], prompts: Sequence[list[int]]
