@@ -276,9 +276,7 @@ class CalibraEval(Method):
                     "left. Raise the weight."
                 )
         if any(curve.n > 2 for curve in curves):
-            warn_of(
-                "calibraeval: for more than 2 candidates, it is an unvalidated extension."
-            )
+            warn_of("calibraeval: for more than 2 candidates, it is an unvalidated extension.")
 
     def estimates(self) -> dict[str, Estimate]:
         """Return the thresholds at which each label's map crosses 1/n."""
