@@ -31,7 +31,7 @@ Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class Record(TypedDict):
-    """What a file must say about its scales, and may."""
+    """Origin and figures of the scales in a file."""
 
     base: str
     revision: str
