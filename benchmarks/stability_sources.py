@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-
-import msgspec
 
 import evidence_table  # noqa: F401 - puts docs on the path
 from unswayed.data.importers import Imported
-from unswayed.model.items import Item
 
 # isort: split
 from published_judges import audited, read
 
 __all__ = ["FAMILIES", "LEFT_OUT", "Family", "Recording", "audited", "recordings"]
-
-QUESTION = r"^([^;]+);"
-"""The part of an id of the Position-Bias-Analyzer that names the question."""
 
 
 @dataclass(frozen=True)
@@ -32,14 +26,12 @@ class Family:
         name: Expression for a file's name whose group `judge` names the judge. Files with the same
             judge and data are samples of one recording.
         judge: Name of the judge where the file does not tell it.
-        unit: Expression for an item's id whose group names its question, where texts do not.
     """
 
     data: str
     files: str
     name: str
     judge: str = "{judge}"
-    unit: str = ""
 
 
 FAMILIES = (
@@ -58,13 +50,11 @@ FAMILIES = (
         "MT-Bench",
         "mtbench/position_bias_*.jsonl*",
         r"position_bias_(?P<judge>.+)_\d+\.",
-        unit=QUESTION,
     ),
     Family(
         "MT-Bench, repeated",
         "mtbench/repetition*.tsv*",
         r"repetition\d_(?P<judge>.+)_\d+\.",
-        unit=QUESTION,
     ),
     Family(
         "AlpacaEval, {data}",
@@ -76,9 +66,8 @@ FAMILIES = (
         "mtbench_rubric/*.json*",
         r"mt_bench_eval",
         "gpt-4",
-        r"^(\w+-\d+)-",
     ),
-    Family("Vicuna rubrics", "vicuna_bench/*.json*", r"vicuna_eval", "gpt-4", r"^(\w+-\d+)-"),
+    Family("Vicuna rubrics", "vicuna_bench/*.json*", r"vicuna_eval", "gpt-4"),
 )
 LEFT_OUT = (
     ("`pagrpo_train/chatbot_arena…`", "holds only pairs that its judge flips"),
@@ -96,7 +85,7 @@ class Recording:
     Attributes:
         judge: Its name.
         data: Name of the set.
-        made: Items and decisions, items with their question as unit.
+        made: Items and decisions.
         files: Where they were read.
     """
 
@@ -118,16 +107,4 @@ def recordings(data: Path, only: str) -> Iterator[Recording]:
         for (judge, of), files in found.items():
             if re.search(only, f"{judge}, {of}"):
                 made = read(*files)
-                yield Recording(judge, of, with_units(made, family.unit), tuple(files))
-
-
-def with_units(made: Imported, pattern: str) -> Imported:
-    """Return a recording whose items name their question as unit, if an expression finds it."""
-    if not pattern:
-        return made
-
-    def named(item: Item) -> Item:
-        found = re.search(pattern, item.id)
-        return item if found is None else msgspec.structs.replace(item, unit=found[1])
-
-    return replace(made, items=tuple(map(named, made.items)))
+                yield Recording(judge, of, made, tuple(files))

@@ -114,15 +114,15 @@ def test_function_fits_a_screen(path: Path) -> None:
 BUDGETS: Final = {
     ".": 1400,
     "auditing": 5072,
-    "backends": 8057,
+    "backends": 8110,
     "base": 1116,
     "calls": 3070,
-    "cli": 3067,
+    "cli": 3073,
     "data": 6290,
     "ext": 128,
     "integrations": 458,
-    "methods": 5422,
-    "metrics": 5038,
+    "methods": 5442,
+    "metrics": 5037,
     "model": 8037,
     "prompts": 1700,
     "report": 3924,
@@ -130,7 +130,7 @@ BUDGETS: Final = {
     "store": 1295,
     "testing": 1340,
     "tiny": 1200,
-    "training": 9542,
+    "training": 9547,
 }
 """Lines of Python by room. Who raises one names, in that commit, the feature that needs it."""
 

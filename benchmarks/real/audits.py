@@ -98,6 +98,13 @@ def rows_of(path: Path) -> Iterator[Any]:
     yield from [json.loads(text)] if text[0] == "[" else map(json.loads, text.splitlines())
 
 
+def short(items: Iterable[dict[str, Any]], longest: int | None) -> Iterator[dict[str, Any]]:
+    """Yield the items whose texts have at most so many characters together; all where it is None."""
+    for item in items:
+        if longest is None or sum(map(len, [item["prompt"], *item["candidates"]])) <= longest:
+            yield item
+
+
 def in_hash_order(items: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """Sort items by a hash of their ids."""
     return sorted(items, key=lambda item: hashlib.sha256(item["id"].encode()).digest())
@@ -111,15 +118,20 @@ def audit(
     methods: Sequence[str] = METHODS,
     trained: Path | None = None,
     limit: int | None = None,
+    longest: int | None = None,
 ) -> us.AuditResult:
-    """Audit a model, or its trained adapter, on its items of a set; nothing is asked twice."""
+    """Audit a model, or its trained adapter, on its items of a set; nothing is asked twice.
+
+    `longest` leaves out the items whose texts have more characters.
+    """
     lora, run = ("", model) if trained is None else (f"+lora={trained}", trained.name)
+    items, part = SETS[name](given.data), "" if longest is None else f"-{longest}"
     return us.audit(
         model=f"hf/{given.models / model}{lora}",
-        items=in_hash_order(SETS[name](given.data))[: limit or LIMITS[model][name]],
+        items=in_hash_order(short(items, longest))[: limit or LIMITS[model][name]],
         methods=list(methods),
         device="cpu",
-        out=given.runs / f"{run}-{name}",
+        out=given.runs / f"{run}-{name}{part}",
     )
 
 

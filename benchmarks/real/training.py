@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 HERE = Path(__file__).resolve().parent
 sys.path += [str(HERE), str(HERE.parent)]
 
-from audits import arguments, audit, in_hash_order, percent, rows_of  # noqa: E402
+from audits import arguments, audit, in_hash_order, percent, rows_of, short  # noqa: E402
 
 import unswayed as us  # noqa: E402
 from evidence_table import Table  # noqa: E402
@@ -56,7 +56,9 @@ class Run(NamedTuple):
     longest: int  # characters of an item's texts; short prompts make cheap steps
     options: tuple[str, ...] = ()  # of the recipe
     seed: int = 0
-    audited: int = 100  # pairs of LLMBar
+    # audited, within: pairs of LLMBar, and most characters of their texts
+    audited: int = 100
+    within: int | None = None
 
     @property
     def name(self) -> str:
@@ -65,24 +67,41 @@ class Run(NamedTuple):
         return f"{self.model}-pairs-{objective}-{self.items}-{self.seed}"
 
 
-RUNS = [
-    Run("smollm2-135m", "rl --exact", 96, 500),
-    Run(
-        "smollm2-135m",
-        "rl --exact --reward con --distill 0",
-        96,
-        500,
-        ("optimiser.learning_rate=5e-4",),
-    ),
-    Run(
-        "qwen2.5-coder-0.5b",
-        "distill",
-        36,
-        300,
-        ("target.temperature=0.02", "optimiser.items_per_step=2"),
-        audited=40,
-    ),
-]
+RUNS = {  # by the table that shows them
+    "trained": [
+        Run("smollm2-135m", "rl --exact", 96, 500),
+        Run(
+            "smollm2-135m",
+            "rl --exact --reward con --distill 0",
+            96,
+            500,
+            ("optimiser.learning_rate=5e-4",),
+        ),
+        Run(
+            "qwen2.5-coder-0.5b",
+            "distill",
+            36,
+            300,
+            ("target.temperature=0.02", "optimiser.items_per_step=2"),
+            audited=40,
+        ),
+    ],
+    "slower": [
+        Run(
+            model,
+            "rl --exact",
+            48,
+            250,
+            (
+                "target.temperature=0.02",
+                "optimiser.learning_rate=3e-4",
+                "optimiser.items_per_step=2",
+            ),
+            within=500,
+        )
+        for model in ("smollm2-135m", "qwen2.5-coder-0.5b")
+    ],
+}
 
 
 def pairs(data: Path) -> Iterator[dict[str, Any]]:
@@ -103,9 +122,7 @@ def pairs(data: Path) -> Iterator[dict[str, Any]]:
 
 def chosen(run: Run, data: Path) -> list[dict[str, Any]]:
     """Items of a training."""
-    texts = [(item, [item["prompt"], *item["candidates"]]) for item in pairs(data)]
-    short = [item for item, own in texts if sum(map(len, own)) <= run.longest]
-    return in_hash_order(short)[: run.items]
+    return in_hash_order(short(pairs(data), run.longest))[: run.items]
 
 
 def train(run: Run, given: argparse.Namespace) -> tuple[Path, float]:
@@ -158,10 +175,10 @@ def cells(result: us.AuditResult, method: str, less: Sequence[Any], told: str = 
     ]
 
 
-def main() -> None:
-    """Train and audit what is missing and print the tables."""
-    given = arguments(__doc__).parse_args()
-    folders = {run: train(run, given) for run in RUNS}
+def tables(given: argparse.Namespace, name: str) -> None:
+    """Train and audit what a table lacks, and print it."""
+    runs = RUNS[name]
+    folders = {run: train(run, given) for run in runs}
     trainings = Table(("model", "command", "items", "seed", "steps", "CPU minutes"))
     for run, (folder, seconds) in folders.items():
         steps = json.loads((folder / "train.jsonl").read_text().splitlines()[-1])["step"]
@@ -169,20 +186,29 @@ def main() -> None:
         minutes = f"{seconds / 60:.0f}"
         trainings.add(run.model, f"train {command}", run.items, run.seed, steps, minutes)
     table = Table(COLUMNS)
-    for model in dict.fromkeys(run.model for run in RUNS):
-        base = audit(given, model, SET)
+    for model, within in dict.fromkeys((run.model, run.within) for run in runs):
+        base = audit(given, model, SET, longest=within)
         for method in BESIDE:
             table.add(model, *cells(base, method, ()))
         beside = [outcomes(base, method) for method in BESIDE[:3]]
-        for run in RUNS:
-            if run.model == model:
-                options = {"trained": folders[run][0], "limit": run.audited}
-                result = audit(given, model, SET, methods=["direct"], **options)
+        for run in runs:
+            if (run.model, run.within) == (model, within):
+                own: dict[str, Any] = {"trained": folders[run][0], "limit": run.audited}
+                result = audit(given, model, SET, methods=["direct"], longest=within, **own)
                 told = f"after {run.objective}"
                 table.add(model, *cells(result, "direct", beside, told))
     if given.write:
-        trainings.keep("real-models", "trainings")
-        table.keep("real-models", "trained")
+        trainings.keep("real-models", f"{name}-commands")
+        table.keep("real-models", name)
+
+
+def main() -> None:
+    """Train and audit what is missing and print the tables."""
+    parser = arguments(__doc__)
+    parser.add_argument("--tables", nargs="+", default=list(RUNS), choices=RUNS, metavar="TABLE")
+    given = parser.parse_args()
+    for name in given.tables:
+        tables(given, name)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Unpack
@@ -21,7 +20,7 @@ from unswayed.data.importers import import_files
 from unswayed.metrics.board import Ranking, rank_models
 from unswayed.model.decisions import Decision, record
 from unswayed.model.items import Item
-from unswayed.result import WIDTH, AuditResult
+from unswayed.result import AuditResult, drawn
 from unswayed.sources import Source, load_data
 
 if TYPE_CHECKING:
@@ -49,13 +48,9 @@ class RankResult(Ranking, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         """Return the table that the terminal shows, without colours."""
-        from rich.console import Console
-
         from unswayed.report.board import board_report
 
-        console = Console(file=(drawn := io.StringIO()), width=WIDTH, color_system=None)
-        console.print(board_report(self), crop=False)
-        return "\n".join(line.rstrip() for line in drawn.getvalue().rstrip().splitlines())
+        return drawn(board_report(self))
 
 
 @checked

@@ -19,8 +19,19 @@ from unswayed.model.decisions import Decision
 
 if TYPE_CHECKING:
     import pandas as pd
+    from rich.console import RenderableType
 
 WIDTH: Final = 120
+
+
+def drawn(shown: RenderableType) -> str:
+    """Return what the terminal shows, without colours."""
+    from rich.console import Console
+
+    file = io.StringIO()
+    console = Console(file=file, width=WIDTH, color_system=None, force_jupyter=False)
+    console.print(shown, crop=False)
+    return "\n".join(line.rstrip() for line in file.getvalue().rstrip().splitlines())
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,17 +80,10 @@ class AuditResult:
 
     def __str__(self) -> str:
         """Return the summary that the terminal shows, without colours."""
-        from rich.console import Console
-
         from unswayed.report.collect import without_items
         from unswayed.report.terminal import terminal_report
 
-        drawn = io.StringIO()
-        console = Console(file=drawn, width=WIDTH, color_system=None, force_jupyter=False)
-        console.print(
-            terminal_report(without_items(self.record.metrics, self.record.run)), crop=False
-        )
-        return "\n".join(line.rstrip() for line in drawn.getvalue().rstrip().splitlines())
+        return drawn(terminal_report(without_items(self.record.metrics, self.record.run)))
 
     def _repr_html_(self) -> str:
         from unswayed.report.collect import without_items

@@ -262,7 +262,7 @@ def test_a_model_that_was_saved_rounded_keeps_its_output_layer(
     (made / "config.json").write_text(
         json.dumps({**config, "quantization_config": {"quant_method": "awq"}})
     )
-    given = engine_arguments(running(made)._folder, BackendSettings())
+    given = engine_arguments(running(made).folder, BackendSettings())
     assert "hf_overrides" not in given
     assert "quantization" not in given
 
@@ -295,7 +295,7 @@ def test_an_adapter_has_room_or_is_refused(
     config = {"r": 4, "rank_pattern": {"q_proj": rank}}
     (tmp_path / "adapter_config.json").write_text(json.dumps(config))
     (tmp_path / "adapter_model.safetensors").write_bytes(b"weights")
-    located = running(f"{folder}+lora={tmp_path}")._folder
+    located = running(f"{folder}+lora={tmp_path}").folder
     if room is None:
         with pytest.raises(UsageError, match=r"rank 1024; vLLM takes ranks up to 512"):
             engine_arguments(located, BackendSettings())

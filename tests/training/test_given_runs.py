@@ -83,12 +83,14 @@ def test_a_run_asks_the_base_again_only_for_what_is_not_recorded(word_model, tmp
 
     monkeypatch.setattr(HuggingFaceBackend, "_run", counted)
     plan = {"model": str(word_model), "recipe": small_recipe(2, run_save_every="1")}
-    trained("rl-exact", colour_items(7), out=tmp_path, **plan)
+    out, moved = tmp_path / "out", tmp_path / "moved"
+    trained("rl-exact", colour_items(7), out=out, **plan)
     assert sum(batches) == 14
-    shutil.rmtree(tmp_path / "checkpoint-2")
-    (tmp_path / "model.safetensors").unlink()
+    shutil.rmtree(out / "checkpoint-2")
+    (out / "model.safetensors").unlink()
+    plan["model"] = str(shutil.copytree(word_model, moved))
     with pytest.warns(UserWarning, match="was finished"):
-        again = trained("rl-exact", colour_items(7), out=tmp_path, **plan)
+        again = trained("rl-exact", colour_items(7), out=out, **plan)
     assert again.resumed_from == 1
     assert sum(batches) == 14
 

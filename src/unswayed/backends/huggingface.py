@@ -8,24 +8,27 @@ The model is loaded at the first query, so a run whose calls are all recorded ne
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-import msgspec
 import numpy as np
 
 from unswayed.backends import BackendSettings
-from unswayed.backends.local_chats import template_arguments
-from unswayed.backends.local_jobs import Job, PromptCounts, answer_in_windows, label_response
+from unswayed.backends.local_jobs import (
+    Job,
+    LocalBackend,
+    PromptCounts,
+    answer_in_windows,
+    label_response,
+    timed,
+)
 from unswayed.backends.local_models import LoadedModel, check_places, load_model
 from unswayed.backends.local_plans import Step
 from unswayed.backends.local_texts import generate
 from unswayed.backends.model_folders import ModelFolder, check_extras, locate
 from unswayed.backends.own_prompts import asked_as
-from unswayed.backends.protocol import Answer, Backend
+from unswayed.backends.protocol import Answer
 from unswayed.base.registry import require
 from unswayed.model.calls import Failure, Query, Response
 
@@ -44,25 +47,14 @@ def open_huggingface(model: str, settings: BackendSettings) -> HuggingFaceBacken
     return HuggingFaceBackend(folder, settings)
 
 
-class HuggingFaceBackend(Backend):
-    """Answers from a model on this machine."""
+class HuggingFaceBackend(LocalBackend):
+    """Answers from a model of transformers."""
 
-    gives_logprobs = True
-    hands_over = True
-    offline = True
+    provider = "hf"
+    _loaded: LoadedModel | None
 
-    def __init__(
-        self, folder: ModelFolder, settings: BackendSettings, *, provider: str = "hf"
-    ) -> None:
-        self.model = f"{provider}/{folder.name}"
-        self.own_prompt = folder.prompt
-        self.extra_body = settings.extra_body
-        template_arguments(settings, folder.prompt, name=self.model)
-        self.folder = folder
-        self._settings = settings
-        # torch's settings are per thread, and a model takes one batch at a time
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="unswayed-model")
-        self._loaded: LoadedModel | None = None
+    def __init__(self, folder: ModelFolder, settings: BackendSettings) -> None:
+        super().__init__(folder, settings)
         self._reading = PromptCounts()
 
     def forecast(self, queries: Iterable[Query]) -> tuple[str, ...]:
@@ -76,11 +68,6 @@ class HuggingFaceBackend(Backend):
         return answer_in_windows(
             queries, self._thread, self._prepare, self._batches, lambda batch: self._run(*batch)
         )
-
-    async def close(self) -> None:
-        """Let go of the model's memory once the running batch is done."""
-        await asyncio.to_thread(self._thread.shutdown, cancel_futures=True)
-        self._loaded = None
 
     # --- in the model's thread -------------------------------------------------------------
 
@@ -110,12 +97,7 @@ class HuggingFaceBackend(Backend):
                 done += len(own)
                 self.running = len(jobs) - done
                 yield [
-                    (
-                        job.query,
-                        self._no_numbers(job)
-                        if response is None
-                        else msgspec.structs.replace(response, latency_s=share),
-                    )
+                    timed(job.query, response or self._no_numbers(job), share)
                     for job, response in zip(own, responses, strict=True)
                 ]
                 start = time.perf_counter()

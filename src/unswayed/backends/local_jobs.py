@@ -6,9 +6,9 @@ import asyncio
 import itertools
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
@@ -26,7 +26,7 @@ from unswayed.backends.local_costs import PassCosts
 from unswayed.backends.local_plans import WINDOW, Form, PromptBatch, by_length, plan
 from unswayed.backends.local_texts import seed_of
 from unswayed.backends.model_folders import ModelFolder
-from unswayed.backends.protocol import Answer, too_long
+from unswayed.backends.protocol import Answer, Backend, Outcome, too_long
 from unswayed.model.calls import Failure, Query, Request, Response, TokenLogprob
 from unswayed.model.parsing import is_failed_attempt
 
@@ -53,6 +53,37 @@ class Job(NamedTuple):
     def room(self) -> int:
         """Tokens it may take up, prompt and answer."""
         return len(self.tokens) + (1 if self.label_ids else self.query.request.max_tokens)
+
+
+class LocalBackend(Backend):
+    """A model on this machine, which takes one batch at a time in a thread of its own."""
+
+    provider: ClassVar[str]
+    gives_logprobs = True
+    hands_over = True
+    offline = True
+
+    def __init__(self, folder: ModelFolder, settings: BackendSettings) -> None:
+        self.model = f"{self.provider}/{folder.name}"
+        self.own_prompt = folder.prompt
+        self.extra_body = settings.extra_body
+        template_arguments(settings, folder.prompt, name=self.model)
+        self.folder, self._settings = folder, settings
+        # torch's settings are per thread
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="unswayed-model")
+        self._loaded: Any = None
+
+    async def close(self) -> None:
+        """Let go of the model's memory once the running batch is done."""
+        await asyncio.to_thread(self._thread.shutdown, cancel_futures=True)
+        self._loaded = None
+
+
+def timed(query: Query, outcome: Outcome, latency_s: float) -> Answer:
+    """Return an answer with its share of the time of a batch."""
+    if isinstance(outcome, Response):
+        outcome = msgspec.structs.replace(outcome, latency_s=latency_s)
+    return query, outcome
 
 
 async def answer_in_windows(

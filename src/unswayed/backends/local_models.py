@@ -254,8 +254,7 @@ def _with_adapter(model: torch.nn.Module, adapter: Path) -> torch.nn.Module:
     }
     if kinds != {"LORA"}:
         raise UsageError(f"{adapter} is a {', '.join(kinds)} adapter; only LoRA is understood.")
-    inner: torch.nn.Module = adapted.get_base_model()
-    return inner
+    return adapted.get_base_model()
 
 
 @contextlib.contextmanager

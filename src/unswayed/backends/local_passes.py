@@ -195,8 +195,7 @@ class LabelScorer:
                 logits[:, wanted] if direct is None else _exact_logits(direct.head, part, wanted)
             )
             parts.append((chosen - logits.logsumexp(dim=-1, keepdim=True)).double().cpu())
-        logprobs: FloatArray = torch.cat(parts).numpy()
-        return logprobs
+        return torch.cat(parts).numpy()
 
     def _direct_path(self) -> _DirectPath | None:
         """Body and output layer, if together they are the model; None if it does more."""

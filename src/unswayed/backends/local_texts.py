@@ -59,8 +59,7 @@ class GumbelDraw:
         """Count the tokens of each row that were drawn before the scores ceased to be numbers."""
         import torch
 
-        steps: list[int] = torch.stack(self._finite).int().cumprod(dim=0).sum(dim=0).tolist()
-        return steps
+        return torch.stack(self._finite).int().cumprod(dim=0).sum(dim=0).tolist()
 
 
 def generate(

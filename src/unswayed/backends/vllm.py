@@ -11,35 +11,34 @@ The engine takes one batch at a time, from one thread; it starts with the first 
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import os
 import time
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
 import numpy as np
 
 from unswayed.backends import BackendSettings
 from unswayed.backends.local_chats import ChatWriter, LabelTokens, template_arguments
 from unswayed.backends.local_jobs import (
     Job,
+    LocalBackend,
     answer_in_windows,
     broken_off,
     label_logprobs,
     label_response,
     prepare,
+    timed,
 )
 from unswayed.backends.local_models import load_tokenizer
 from unswayed.backends.local_texts import seed_of
 from unswayed.backends.model_folders import ADAPTER_CONFIG, ModelFolder, locate
 from unswayed.backends.own_prompts import asked_as
-from unswayed.backends.protocol import Answer, Backend
+from unswayed.backends.protocol import Answer
 from unswayed.base.errors import MissingExtraError, UsageError
 from unswayed.base.files import read_object
 from unswayed.base.registry import install_command
@@ -112,32 +111,16 @@ class _Engine:
     lora: LoRARequest | None
 
 
-class VllmBackend(Backend):
+class VllmBackend(LocalBackend):
     """Answers from an engine of vLLM in this process."""
 
-    gives_logprobs = True
-    hands_over = True
-    offline = True
-
-    def __init__(self, folder: ModelFolder, settings: BackendSettings) -> None:
-        self.model = f"vllm/{folder.name}"
-        self.own_prompt = folder.prompt
-        self.extra_body = settings.extra_body
-        template_arguments(settings, folder.prompt, name=self.model)
-        self._folder = folder
-        self._settings = settings
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="unswayed-vllm")
-        self._engine: _Engine | None = None
-        self._read = self._cached = 0
+    provider = "vllm"
+    _loaded: _Engine | None
+    _read = _cached = 0
 
     def answer(self, queries: Iterable[Query]) -> AsyncGenerator[Answer, None]:
         """Answer in windows of queries, each in lexicographic order of its tokens."""
         return answer_in_windows(queries, self._thread, self._prepare, _batches, self._run)
-
-    async def close(self) -> None:
-        """Let the engine go once the running batch is done."""
-        await asyncio.to_thread(self._thread.shutdown, cancel_futures=True)
-        self._engine = None
 
     # --- in the engine's thread ------------------------------------------------------------
 
@@ -170,15 +153,7 @@ class VllmBackend(Backend):
                 "prefix cache.",
             )
         self.running = 0
-        yield [
-            (
-                job.query,
-                outcome
-                if isinstance(outcome, Failure)
-                else msgspec.structs.replace(outcome, latency_s=share),
-            )
-            for job, outcome in zip(jobs, outcomes, strict=True)
-        ]
+        yield [timed(job.query, own, share) for job, own in zip(jobs, outcomes, strict=True)]
 
     def _score(self, jobs: Sequence[Job]) -> list[Response | Failure]:
         """Label answers: one prompt for every `MOST_IDS` tokens that its labels have."""
@@ -260,9 +235,9 @@ class VllmBackend(Backend):
         return outputs
 
     def _start(self) -> _Engine:
-        if self._engine is None:
-            self._engine = _started(self._folder, self._settings, name=self.model)
-        return self._engine
+        if self._loaded is None:
+            self._loaded = _started(self.folder, self._settings, name=self.model)
+        return self._loaded
 
 
 def _batches(jobs: Sequence[Job]) -> Iterator[list[Job]]:

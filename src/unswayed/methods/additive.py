@@ -29,7 +29,7 @@ from unswayed.methods.estimation import (
 )
 from unswayed.methods.intervals import FEWEST, expanded_interval, mean_interval
 from unswayed.methods.priors import layout_name
-from unswayed.methods.protocol import About, Learned, Method, learned
+from unswayed.methods.protocol import About, Learned, Method, learned, learned_for
 from unswayed.methods.sets import Reading, presentation_set
 from unswayed.methods.tables import (
     EPSILON,
@@ -75,13 +75,8 @@ class Effects(Learned):
     def __post_init__(self) -> None:
         check_numbers("positions", self.positions, self.n)
         check_numbers("labels", self.labels, self.n)
-        for name, bound in (
-            ("positions_low", self.positions_low),
-            ("positions_high", self.positions_high),
-            ("labels_low", self.labels_low),
-            ("labels_high", self.labels_high),
-        ):
-            if bound:
+        for name in ("positions_low", "positions_high", "labels_low", "labels_high"):
+            if bound := getattr(self, name):
                 check_numbers(name, bound, self.n)
         for layout in self.layouts:
             check_layout("layouts", layout, self.n)
@@ -133,7 +128,7 @@ class Additive(Method):
     fitted_from: ClassVar[int] = FEW_ITEMS
     about: ClassVar[About] = About(
         title="Additive position and label effects",
-        source="ours",
+        source="Unswayed",
         idea="Estimate what each position and each label adds to log p, and subtract both.",
         calls="1",
         estimation="4 per estimation item for two candidates; for more, n if a Graeco-Latin set "
@@ -230,15 +225,12 @@ class Additive(Method):
 
     def threshold(self, shown: Presentation) -> float | None:
         """Return the P(A) above which A wins under one presentation of two candidates."""
-        effects = self._find(2)
+        effects = learned_for(2, self.effects)
         if effects is None or not effects.holds_for(shown):
             return None
         positions = [shown.position_of_label(label) for label in range(effects.n)]
         by_label = np.array(effects.positions)[positions] + np.array(effects.labels)
         return float(1 / (1 + np.exp(by_label[1] - by_label[0])))
-
-    def _find(self, n: int) -> Effects | None:
-        return next((effects for effects in self.effects or () if effects.n == n), None)
 
     def asks(self, n: int) -> tuple[Ask, ...]:
         """Every presentation of the set judged."""
@@ -256,7 +248,7 @@ class Additive(Method):
         """
         if self.effects is None:
             raise not_fitted(self.name)
-        effects = self._find(table.n)
+        effects = learned_for(table.n, self.effects)
         if effects is None and self.effects:
             warn_uncorrected(self.name, f"no effects were estimated for {table.n} candidates")
         cells = table.allowed

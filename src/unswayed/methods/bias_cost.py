@@ -35,7 +35,7 @@ from unswayed.methods.estimation import (
 )
 from unswayed.methods.intervals import FEWEST, expanded_interval
 from unswayed.methods.mean_value import values_of
-from unswayed.methods.protocol import About, Learned, Method, learned
+from unswayed.methods.protocol import About, Learned, Method, learned, learned_for
 from unswayed.methods.sets import content_ask, presentation_set
 from unswayed.methods.tables import positions_by_candidate
 from unswayed.methods.voting import decide_by_vote
@@ -201,7 +201,7 @@ class BiasCost(Method):
     def asks(self, n: int) -> tuple[Ask, ...]:
         """Return the order learned, levels counted by value; before `fit` all that may be learned."""
         if self.probes is not None:
-            probe = self._probe_of(n)
+            probe = learned_for(n, self.probes)
             return (_by_value(probe.order) if probe else content_ask(n),)
         if self.search == "balanced":
             return tuple(map(_by_value, (shown.order for shown in presentation_set("balanced", n))))
@@ -299,12 +299,9 @@ class BiasCost(Method):
         """Return the answer in the only column."""
         if self.probes is None:
             raise not_fitted(self.name)
-        if self.probes and self._probe_of(table.n) is None:
+        if self.probes and learned_for(table.n, self.probes) is None:
             warn_uncorrected(self.name, f"no order was learned for {table.n} levels")
         return decide_by_vote(table)
-
-    def _probe_of(self, n: int) -> Probe | None:
-        return next((probe for probe in self.probes or () if probe.n == n), None)
 
 
 def _by_value(order: Order) -> Ask:

@@ -11,6 +11,8 @@ from typing import Literal
 
 from scipy.special import betaincinv
 
+from unswayed.base.errors import UsageError
+from unswayed.methods.checks import ROUNDING, UnsoundError
 from unswayed.methods.tables import TOLERANCE
 
 Guarantee = Literal["high", "mean"]
@@ -26,6 +28,23 @@ def upper_end(guarantee: Guarantee, events: int, count: int, risk: float) -> flo
     if guarantee == "mean":
         return (events + 1) / (count + 1)
     return 1.0 if events >= count else float(betaincinv(events + 1, count - events, 1 - risk))
+
+
+def check_settings(name: str, gap: float | None, **shares: float) -> None:
+    """Check the settings of a method with a bound: shares between 0 and 1, a gap of at least 0."""
+    for part, value in shares.items():
+        if not 0 < value < 1:
+            raise UsageError(f"{name}: {part} must be between 0 and 1, got {value}.")
+    if gap is not None and not gap >= 0:
+        raise UsageError(f"{name}: gap must be at least 0, got {gap}.")
+
+
+def check_bound(
+    guarantee: Guarantee, events: int, count: int, *, risk: float, share: float
+) -> None:
+    """Check that a learned count proves the bound that a method states."""
+    if upper_end(guarantee, events, count, risk) > share + ROUNDING:
+        raise UnsoundError(f"{events} events among {count} do not prove a share of {share:g}")
 
 
 def fewest(guarantee: Guarantee, share: float, risk: float) -> int:

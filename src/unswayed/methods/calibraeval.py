@@ -48,7 +48,7 @@ from unswayed.methods.monotone import (
     solve,
     thin,
 )
-from unswayed.methods.protocol import About, Learned, Method, learned
+from unswayed.methods.protocol import About, Learned, Method, learned, learned_for
 from unswayed.methods.sets import canonical_ask, presentation_set
 from unswayed.methods.tables import TOLERANCE, labels_by_candidate, probs_of, softmax, verdict_table
 from unswayed.model.decisions import (
@@ -183,8 +183,8 @@ class CalibraEval(Method):
         "are comparable between presentations",
         cannot="A monotone map moves only one threshold on P(A), so its verdicts cannot beat "
         "the best single threshold, and a first-position preference needs one threshold "
-        "per label sequence. For more than two candidates it is our extension, without "
-        "validation.",
+        "per label sequence. For more than two candidates, it is an extension "
+        "without validation.",
     )
 
     def __post_init__(self) -> None:
@@ -276,7 +276,7 @@ class CalibraEval(Method):
                     "left. Raise the weight."
                 )
         if any(curve.n > 2 for curve in curves):
-            warn_of("calibraeval: for more than 2 candidates, it is our unvalidated extension.")
+            warn_of("calibraeval: for more than 2 candidates, it is an unvalidated extension.")
 
     def estimates(self) -> dict[str, Estimate]:
         """Return the thresholds at which each label's map crosses 1/n."""
@@ -294,7 +294,7 @@ class CalibraEval(Method):
 
     def threshold(self, shown: Presentation) -> float | None:
         """Return the P(A) above which A wins, for two candidates: the same for every presentation."""
-        return next((curve.threshold for curve in self.curves or () if curve.n == 2), None)
+        return None if (curve := learned_for(2, self.curves)) is None else curve.threshold
 
     def asks(self, n: int) -> tuple[Ask, ...]:
         """Return the canonical presentation."""

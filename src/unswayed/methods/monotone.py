@@ -31,8 +31,7 @@ class Form:
 
     def at(self, weight: float) -> FloatArray:
         """H = P - weight * C."""
-        result: FloatArray = self.keep - weight * self.spread
-        return result
+        return self.keep - weight * self.spread
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,5 +137,4 @@ def _mean(values: FloatArray, runs: BoolArray) -> FloatArray:
 def _raised(flags: FloatArray, runs: BoolArray) -> FloatArray:
     """Share of the runs that raise a flag (I, T, n), NaN where none gives it; (I, n)."""
     given = (runs[:, :, None] & ~np.isnan(flags)).any(axis=1)
-    result: FloatArray = np.where(given, _mean(np.nan_to_num(flags), runs), np.nan)
-    return result
+    return np.where(given, _mean(np.nan_to_num(flags), runs), np.nan)

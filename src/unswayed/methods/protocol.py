@@ -42,7 +42,7 @@ class About:
 
     Attributes:
         title: Name in words.
-        source: Paper with its arXiv number, or "ours".
+        source: Paper with its arXiv number, or "Unswayed".
         idea: One sentence.
         calls: Calls for one more item, as text.
         estimation: Calls for estimation, as text; empty if it learns nothing.
@@ -79,6 +79,9 @@ class About:
     control: bool = False
 
 
+L = TypeVar("L", bound="Learned")
+
+
 @dataclass(frozen=True, slots=True)
 class Learned:
     """Values that a method has learned for one number of candidates.
@@ -95,6 +98,11 @@ class Learned:
     def is_constant(self) -> bool:
         """True if it maps everything to one value, and so corrects nothing."""
         return False
+
+
+def learned_for(n: int, values: Sequence[L] | None) -> L | None:
+    """Return what was learned for a number of candidates; None for nothing."""
+    return next((own for own in values or () if own.n == n), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,8 +58,7 @@ def probs_of(table: DecisionTable, column: int) -> FloatArray:
 def log_probs_by_label(table: DecisionTable, column: int) -> FloatArray:
     """log(p + 1e-10) by label of one column, shape (I, n); NaN where unknown."""
     candidate_of_label = invert(labels_by_candidate(table, column))
-    result: FloatArray = np.log(probs_of(table, column)[:, list(candidate_of_label)] + EPSILON)
-    return result
+    return np.log(probs_of(table, column)[:, list(candidate_of_label)] + EPSILON)
 
 
 def softmax(scores: FloatArray) -> FloatArray:
@@ -72,8 +71,7 @@ def softmax(scores: FloatArray) -> FloatArray:
 def margin(values: FloatArray) -> FloatArray:
     """Difference of the largest and the second largest value, over the last axis."""
     ordered = np.sort(values, axis=-1)
-    result: FloatArray = ordered[..., -1] - ordered[..., -2]
-    return result
+    return ordered[..., -1] - ordered[..., -2]
 
 
 def agreement(choices: IntArray, cells: BoolArray) -> NDArray[np.int8]:

@@ -109,8 +109,7 @@ class Pairs:
 def _rounded(scores: FloatArray) -> FloatArray:
     """Scores as shares of the largest, to twelve digits: no correlation depends on the unit."""
     largest = np.abs(scores).max(initial=0.0)
-    rounded: FloatArray = np.round(scores / largest, _DIGITS) if largest > 0 else scores
-    return rounded
+    return np.round(scores / largest, _DIGITS) if largest > 0 else scores
 
 
 def pearson(pairs: Pairs, counts: FloatArray) -> FloatArray:
@@ -208,8 +207,7 @@ def _over_presentations(
                 total += count * np.where(np.isnan(own), 0.0, own)
                 defined += count * ~np.isnan(own)
             total[defined == 0] = np.nan
-            mean: FloatArray = total / np.maximum(defined, 1.0)
-            return mean
+            return total / np.maximum(defined, 1.0)
 
         return value
 

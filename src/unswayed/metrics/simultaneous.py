@@ -87,8 +87,7 @@ class Contrasts:
     def apart(self, first: str, second: str) -> FloatArray:
         """Return the difference on each item."""
         a, b = self.names.index(first), self.names.index(second)
-        apart: FloatArray = self.values[:, a] - self.values[:, b]
-        return apart
+        return self.values[:, a] - self.values[:, b]
 
     def spread(self, first: str, second: str) -> float:
         """Return standard deviation of a difference over distinct questions."""

@@ -53,8 +53,7 @@ class Lookup:
         """All rows of a query."""
         # Any: the types of SQLite's columns are those of schema.py, beyond the type checker
         with self._guard, explained(self.path, "read"):
-            rows: list[tuple[Any, ...]] = self._connection.execute(sql, values).fetchall()
-            return rows
+            return self._connection.execute(sql, values).fetchall()
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:

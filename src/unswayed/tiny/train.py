@@ -97,7 +97,7 @@ def make_tokenizer(vocabulary: Sequence[str]) -> PreTrainedTokenizerFast:
     ids = {token: number for number, token in enumerate(vocabulary)}
     tokenizer = Tokenizer(models.WordLevel(ids, unk_token="<unk>"))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    words: PreTrainedTokenizerFast = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=tokenizer,
         unk_token="<unk>",
         pad_token="<pad>",
@@ -106,7 +106,6 @@ def make_tokenizer(vocabulary: Sequence[str]) -> PreTrainedTokenizerFast:
         chat_template=CHAT_TEMPLATE,
         model_max_length=64,
     )
-    return words
 
 
 def train(settings: TrainSettings) -> LlamaForCausalLM:

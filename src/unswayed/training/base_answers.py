@@ -22,6 +22,7 @@ from unswayed.calls import Question
 from unswayed.model.decisions import Decision, DecisionTable
 from unswayed.model.items import Item, ItemSet, blind
 from unswayed.model.presentation import Ask, Presentation, presentations
+from unswayed.store import CallStore
 from unswayed.training.asking import ask_recorded
 from unswayed.training.devices import computed_in, on_cpu
 from unswayed.training.groups import prompt_settings
@@ -62,6 +63,10 @@ def _answers(
     """Return the answers by item id; None if a signal stopped the work."""
     recipe, items = plan.recipe, plan.groups.items
     folder = dataclasses.replace(locate(plan.base), prompt=plan.prompt)
+    with CallStore.open(directory) as store:  # same files answer the same, wherever they lie
+        begun = str(store.noted("model") or "").removeprefix("hf/")
+    if begun.rpartition("@")[2] == folder.name.rpartition("@")[2]:
+        folder = dataclasses.replace(folder, name=begun)
     cpu = on_cpu(recipe)
     device = "cpu" if cpu else None
     settings = BackendSettings(device=device, dtype=computed_in(recipe, on_gpu=not cpu))

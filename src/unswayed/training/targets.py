@@ -156,8 +156,7 @@ def gold_targets(
     likelihood[np.arange(len(gold)), gold] = 1 - epsilon
     posterior = likelihood if own is None else likelihood * own
     total = posterior.sum(axis=-1, keepdims=True)
-    result: FloatArray = np.where(total > 0, posterior / np.where(total > 0, total, 1), likelihood)
-    return result
+    return np.where(total > 0, posterior / np.where(total > 0, total, 1), likelihood)
 
 
 ENOUGH_GOLD: Final = 20

@@ -136,8 +136,7 @@ class Support:
     def _by_label(self, tokens: torch.Tensor) -> FloatArray:
         """Return the largest value among the spellings of each label, along the last axis."""
         begins = np.cumsum([0, *map(len, self._labels[:-1])])
-        largest: FloatArray = np.maximum.reduceat(tokens.double().cpu().numpy(), begins, axis=-1)
-        return largest
+        return np.maximum.reduceat(tokens.double().cpu().numpy(), begins, axis=-1)
 
 
 def _columns(module: Any) -> torch.Tensor:

@@ -40,3 +40,19 @@ def test_only_its_own_importer_claims_a_layout(layout: str, importer: str, tmp_p
 
 def test_every_importer_has_a_layout_here() -> None:
     assert {kind for kind, _ in FORMATS.values()} == set(IMPORTERS)
+
+
+@pytest.mark.parametrize(
+    ("layout", "question"),
+    [
+        ("fastchat", "1"),
+        ("fastchat-table", "81"),
+        ("mt-bench", "81"),
+        ("prometheus", "mt_bench_eval-1"),
+    ],
+)
+def test_pairs_of_one_question_count_once(layout: str, question: str, tmp_path: Path) -> None:
+    """Units are questions, which several models answer; the texts may be missing or differ."""
+    kind, written = FORMATS[layout]
+    items = import_files(kind, [written(tmp_path)]).items
+    assert {item.unit for item in items} == {question}

@@ -59,6 +59,7 @@ def _items(votes: Sequence[_Vote], place: Place) -> Iterator[Item]:
         candidates=(_answer(own, first.turn), _answer(other, first.turn)),
         gold=next(majority, "tie"),
         group=category(first.question_id),
+        unit=str(first.question_id),
         meta={
             "question_id": first.question_id,
             "turn": first.turn,

@@ -93,6 +93,7 @@ def _parts(
         reference=reference,
         group=group,
         meta={"question_id": question},
+        unit=str(question),
         candidates_by=tuple(names),
     )
     yield item

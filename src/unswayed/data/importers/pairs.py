@@ -138,6 +138,7 @@ def _of_models(row: _Match | _Table, *models: str, **more: Any) -> Item:
     return Item(
         id=f"{row.question_id};{row.turn or 1};{models[0]};{models[1]}",
         meta={"question_id": row.question_id, "turn": row.turn},
+        unit=str(row.question_id),
         candidates_by=models,
         **more,
     )

@@ -63,6 +63,7 @@ def _prometheus(row: _Prometheus, source: Source) -> Iterator[Part]:
         response=parts[_RESPONSE],
         reference=parts.get(_REFERENCE),
         group=row.category,
+        unit=None if row.idx is None else f"{short_name(source.file)}-{row.idx}",
         meta={"criterion": criterion, "response_source": row.response_source},
     )
     yield item

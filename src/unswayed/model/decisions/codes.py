@@ -57,8 +57,7 @@ def renumbered(choices: IntArray, order: Order) -> IntArray:
     [1, 0, -2]
     """
     new = np.array(invert(order), dtype=np.int16)
-    result: IntArray = np.where(choices >= 0, new[np.maximum(choices, 0)], choices)
-    return result
+    return np.where(choices >= 0, new[np.maximum(choices, 0)], choices)
 
 
 def value_of_choices(

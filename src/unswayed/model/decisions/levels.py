@@ -20,8 +20,7 @@ def level_ranks(values: FloatArray) -> NDArray[np.intp]:
     """
     if np.isnan(values).any():
         raise ShapeError("levels without values cannot be ranked")
-    ranks: NDArray[np.intp] = values.argsort(axis=1, kind="stable").argsort(axis=1, kind="stable")
-    return ranks
+    return values.argsort(axis=1, kind="stable").argsort(axis=1, kind="stable")
 
 
 def level_counts(

@@ -136,8 +136,7 @@ class Subjects(Sequence[Item]):
         for row in index[~computed[index]].tolist():
             ranks[row] = tie_rank(self[row])
         computed[index] = True
-        chosen: IntArray = ranks[index]
-        return chosen
+        return ranks[index]
 
 
 def _alike(items: Sequence[Item], orders: Sequence[Order | None]) -> Alike:
