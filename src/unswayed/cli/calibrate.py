@@ -25,7 +25,7 @@ def calibrate(
     method: Annotated[
         str, typer.Argument(help="Method to fit, such as pride or pride:prior=group.")
     ],
-    data: Annotated[str, typer.Argument(help="Items to fit on; gold is not used.")],
+    data: Annotated[str, typer.Argument(help="Items to fit on; most methods ignore gold.")],
     out: Annotated[Path, typer.Option(help="Calibration file to write (JSON).")],
     model: Model = None,
     asking: AskOptions,
@@ -37,7 +37,7 @@ def calibrate(
         bool, typer.Option("--force", help="Write the file even if it corrects nothing.")
     ] = False,
 ) -> int:
-    """Fit a method on items without gold, for `judge`."""
+    """Fit a method on items, for `judge`."""
     check_out(out, None if data == "-" else data)
     fitted = fit(
         method,
