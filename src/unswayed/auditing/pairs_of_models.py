@@ -56,14 +56,20 @@ def designed(items: ItemSet, settings: AuditSettings) -> ItemSet:
 
 
 def _swapped(item: Item) -> Item:
+    """Return an item with its candidates swapped, under an id of its own: its decisions do not fit the item."""
     gold = item.gold
     if isinstance(gold, int):
         gold = 1 - gold
     elif isinstance(gold, tuple):
         gold = tuple(1 - candidate for candidate in gold)
-    authors = item.candidates_by and item.candidates_by[::-1]
+    worth = item.meta.get("utility")
     return msgspec.structs.replace(
-        item, candidates=item.candidates[::-1], candidates_by=authors, gold=gold
+        item,
+        id=f"{item.id} (swapped)",
+        candidates=item.candidates[::-1],
+        candidates_by=item.candidates_by and item.candidates_by[::-1],
+        gold=gold,
+        meta=item.meta | ({"utility": worth[::-1]} if isinstance(worth, list) else {}),
     )
 
 
