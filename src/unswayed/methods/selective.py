@@ -77,13 +77,13 @@ class Selective(Method):
     """Verdicts where they are sure enough for a bound on their errors.
 
     Attributes:
-        error: Largest share of wrong verdicts among those given.
-        guarantee: Bound on the share: not exceeded with confidence 1 - `risk` (`high`), or not
-            exceeded in the mean over estimation sets (`mean`).
+        error: Largest share of wrong verdicts among the verdicts given.
+        guarantee: Bound on the share: with confidence 1 - `risk` (`high`), or in the mean over
+            estimation sets (`mean`).
         risk: Probability with which `high` may exceed the share.
         orders: Set of orders whose mean decides; `identity` is one call, `auto` is swap for two
             candidates and cyclic for more.
-        gap: Gap from which verdicts are given, in nats, in place of the fitted one; then no bound holds.
+        gap: Smallest gap with a verdict, in nats, in place of the fitted gap. No bound holds then.
     """
 
     error: float = 0.1
@@ -100,17 +100,17 @@ class Selective(Method):
     abstains: ClassVar[bool] = True
     about: ClassVar[About] = About(
         title="Verdict or abstention",
-        source="ours; bounds by Trust or Escalate (arXiv 2407.18370) and SCOPE (arXiv 2602.13110)",
+        source="Unswayed; bounds by Trust or Escalate (arXiv 2407.18370) and SCOPE (arXiv 2602.13110)",
         idea="Give a verdict only where the corrected probabilities are far enough apart.",
         calls="1",
         estimation="n per estimation item, which needs gold",
         equation="verdict = argmax_c z_c if the gap of z reaches the threshold, z = log p - offset",
-        helps="a wrong verdict costs more than none, and some items have gold: the share of wrong verdicts"
-        " has a bound",
-        cannot="The bound holds for items like the estimation items, over all verdicts together, and"
-        " not for a single one. With few gold labels, it abstains on everything. It is not compared with"
-        " methods that decide every item, and never recommended. Agreement of both orders is no reason for"
-        " trust: on JudgeBench, Claude 3 Haiku is right less often where they agree.",
+        helps="a wrong verdict costs more than no verdict, and some items have gold; the share of wrong"
+        " verdicts has a bound",
+        cannot="The bound holds for items like the estimation items, and for all verdicts together, not for"
+        " a single one. With little gold, the method abstains on every item. Audits neither compare it with"
+        " methods that decide every item nor recommend it. Agreement of both orders does not show that a"
+        " verdict is right.",
         default=False,
     )
 
