@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unswayed.base.digests import digest, number_of
-from unswayed.methods.bounds import check_settings, fewest, upper_end
-from unswayed.methods.checks import UnsoundError, check_numbers
+from unswayed.methods.bounds import check_bound, check_settings, fewest, upper_end
+from unswayed.methods.checks import UnsoundError, check_numbers, check_offsets
 from unswayed.methods.estimation import Tables, not_fitted, warn_if_few, warn_of, warn_uncorrected
 from unswayed.methods.protocol import About, Learned, Method, learned, learned_for
 from unswayed.methods.sets import presentation_set
@@ -75,7 +75,10 @@ class Escalation(Learned):
     calls: float  # mean calls per item on them
 
     def __post_init__(self) -> None:
-        check_numbers("offsets", self.offsets, self.n)
+        check_offsets(self.offsets, self.n)
+        check_numbers("calls", [self.calls], 1, least=1)
+        if not 0 <= self.changed <= self.count or not self.count:
+            raise UnsoundError(f"changed: {self.changed} of {self.count}")
         if self.gap is not None and not 0 <= self.gap <= GRID[-1]:
             raise UnsoundError(f"gap: {self.gap} is not between 0 and {GRID[-1]}")
 
@@ -126,6 +129,11 @@ class Escalate(Method):
 
     def __post_init__(self) -> None:
         check_settings(self.name, self.gap, share=self.share, risk=self.risk)
+        for own in self.stops or ():
+            if own.gap is not None:
+                check_bound(
+                    self.guarantee, own.changed, own.count, risk=self.risk, share=self.share
+                )
 
     @property
     def questions_needed(self) -> int:

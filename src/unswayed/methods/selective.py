@@ -23,8 +23,8 @@ from typing import ClassVar, Final, Literal, Self
 
 import numpy as np
 
-from unswayed.methods.bounds import check_settings, fewest, upper_end
-from unswayed.methods.checks import UnsoundError, check_numbers
+from unswayed.methods.bounds import check_bound, check_settings, fewest, upper_end
+from unswayed.methods.checks import UnsoundError, check_numbers, check_offsets
 from unswayed.methods.escalate import (
     centred_logs,
     corrected_logs,
@@ -65,7 +65,7 @@ class Selection(Learned):
     count: int  # questions with gold on which it was chosen
 
     def __post_init__(self) -> None:
-        check_numbers("offsets", self.offsets, self.n)
+        check_offsets(self.offsets, self.n)
         if self.gap is not None:
             check_numbers("gap", [self.gap], 1, least=0)
         if not 0 <= self.errors <= self.decided <= self.count:
@@ -116,6 +116,11 @@ class Selective(Method):
 
     def __post_init__(self) -> None:
         check_settings(self.name, self.gap, error=self.error, risk=self.risk)
+        for own in self.selections or ():
+            if own.gap is not None:
+                check_bound(
+                    self.guarantee, own.errors, own.decided, risk=self.risk, share=self.error
+                )
 
     @property
     def fewest_decided(self) -> int:

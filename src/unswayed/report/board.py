@@ -15,7 +15,7 @@ from unswayed.report.numerals import interval, percent, plural, points, share
 def board_report(ranking: Ranking) -> RenderableType:
     """Build the table of models and the sentences around it, for `rich.print`."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("Model", no_wrap=True)
+    table.add_column("Model", overflow="fold")
     for title in (
         "Score",
         "95%\ninterval",
