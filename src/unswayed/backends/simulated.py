@@ -28,7 +28,7 @@ from unswayed.backends.protocol import Backend
 from unswayed.backends.utilities import UTILITY_SD, Draws, heights, level_utilities, utilities
 from unswayed.base.errors import UnknownNameError, UsageError
 from unswayed.base.registry import did_you_mean
-from unswayed.model.calls import Query, Request, Response, TokenLogprob, key_of
+from unswayed.model.calls import Query, Request, Response, TokenLogprob, key_of, ranked
 from unswayed.model.items import Item, ItemSet, Task
 from unswayed.model.parsing import LabelReply
 from unswayed.model.tasks import task_of
@@ -191,12 +191,7 @@ class SimulatedBackend(Backend):
             return None
         highest = max(logits)
         total = highest + math.log(sum(math.exp(logit - highest) for logit in logits))
-        tops = [
-            TokenLogprob(label, logit - total)
-            for label, logit in zip(request.labels, logits, strict=True)
-        ]
-        tops.sort(key=lambda top: -top.logprob)
-        return (tuple(tops),)
+        return (ranked(request.labels, [logit - total for logit in logits]),)
 
 
 def simulated_items(

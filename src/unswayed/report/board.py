@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -11,19 +13,14 @@ from unswayed.base.visible import one_line, visible
 from unswayed.metrics.board import Ranking, Standing
 from unswayed.report.numerals import interval, percent, plural, points, share
 
+COLUMNS: Final = "Score|95%\ninterval|Rank|Ranks\npossible|Shown\nfirst|Shown\nsecond"
+
 
 def board_report(ranking: Ranking) -> RenderableType:
     """Build the table of models and the sentences around it, for `rich.print`."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     table.add_column("Model", no_wrap=True)
-    for title in (
-        "Score",
-        "95%\ninterval",
-        "Rank",
-        "Ranks\npossible",
-        "Shown\nfirst",
-        "Shown\nsecond",
-    ):
+    for title in COLUMNS.split("|"):
         table.add_column(title, justify="right", no_wrap=True)
     for own in ranking.models:
         table.add_row(*_cells(own, ranking.baseline))
