@@ -37,13 +37,8 @@ def evaluate(plan: AuditPlan, source: DecisionSource) -> Metrics:
     options = Options(
         resamples=settings.resamples, seed=settings.seed, gold_ties=settings.gold_ties
     )
-    score = partial(
-        score_method,
-        strata=plan.strata,
-        source=source,
-        estimation_items=settings.estimation_items,
-        samples=plan.samples,
-    )
+    score = partial(_scored, plan, source)
+    curve = partial(_curve, plan, options)
     scored = {name: score(method) for name, method in plan.methods.items()}
     protocols: dict[str, Row] = {
         protocol: measure([own.single_calls[protocol] for own in plan.strata], **options)
@@ -75,22 +70,23 @@ def evaluate(plan: AuditPlan, source: DecisionSource) -> Metrics:
         thresholds=_thresholds(plan, scored),
         # how good fitted methods are with fewer or more estimation items
         estimation_curve={
-            name: tuple(_point(score(method, estimation_items=n), options, items=n) for n in sizes)
+            name: tuple(_point(score(method, items=n), options, items=n) for n in sizes)
             for name, method in plan.methods.items()
             if method.fitted_from
         }
         if (sizes := plan.settings.estimation_sizes)
         else UNSET,
-        order_curve=_curve(
-            plan, options, lambda own: [score(own, prefix=p) for p in _prefixes(own, plan)]
+        order_curve=curve(
+            lambda own: [
+                score(own, prefix=prefix)
+                for prefix in sorted({p for part in plan.strata for p in own.prefixes(part.n)})
+            ]
         ),
-        call_curve=_curve(
-            plan, options, lambda own: [score(way) for way in own.settings()], changes=True
-        ),
+        call_curve=curve(lambda own: [score(way) for way in own.settings()], changes=True),
         risk_curve={
-            name: curve
+            name: points
             for name, method in plan.methods.items()
-            if method.abstains and (curve := risk_curve(scored[name].outcomes))
+            if method.abstains and (points := risk_curve(scored[name].outcomes))
         }
         or UNSET,
         improvements=_improvements(plan, scored),
@@ -169,8 +165,21 @@ def _thresholds(plan: AuditPlan, scored: Mapping[str, Scored]) -> ThresholdView 
     return UNSET
 
 
-def _prefixes(method: Method, plan: AuditPlan) -> list[int]:
-    return sorted({prefix for stratum in plan.strata for prefix in method.prefixes(stratum.n)})
+def _scored(
+    plan: AuditPlan,
+    source: DecisionSource,
+    method: Method,
+    items: int | None = None,
+    prefix: int | None = None,
+) -> Scored:
+    return score_method(
+        method,
+        plan.strata,
+        source,
+        estimation_items=items or plan.settings.estimation_items,
+        samples=plan.samples,
+        prefix=prefix,
+    )
 
 
 def _point(

@@ -14,10 +14,10 @@ from functools import partial
 from typing import Any
 
 from unswayed.backends.own_prompts import OwnPrompt
-from unswayed.backends.protocol import Answer, Backend, Outcome, overlapping
+from unswayed.backends.protocol import Answer, Backend, Outcome, overlapping, ranked
 from unswayed.base.arguments import checked
 from unswayed.base.errors import UsageError
-from unswayed.model.calls import Failure, Query, Response, ranked
+from unswayed.model.calls import Failure, Query, Response
 from unswayed.model.items import Task
 
 MOST_OFF = 0.01

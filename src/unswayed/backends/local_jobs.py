@@ -26,8 +26,8 @@ from unswayed.backends.local_costs import PassCosts
 from unswayed.backends.local_plans import WINDOW, Form, PromptBatch, by_length, plan
 from unswayed.backends.local_texts import seed_of
 from unswayed.backends.model_folders import ModelFolder
-from unswayed.backends.protocol import Answer, Backend, Outcome, too_long
-from unswayed.model.calls import Failure, Query, Request, Response, ranked
+from unswayed.backends.protocol import Answer, Backend, Outcome, ranked, too_long
+from unswayed.model.calls import Failure, Query, Request, Response
 from unswayed.model.parsing import is_failed_attempt
 
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ from typing import Final
 import msgspec
 
 from unswayed.backends import BackendSettings, open_backend
-from unswayed.backends.protocol import Backend, Outcome
+from unswayed.backends.protocol import Backend, Outcome, ranked
 from unswayed.base.errors import ItemError, RunDirectoryError, UnswayedError, UsageError
 from unswayed.data.importers import read_decisions_file
-from unswayed.model.calls import Failure, Query, Request, Response, key_of, ranked
+from unswayed.model.calls import Failure, Query, Request, Response, key_of
 from unswayed.model.decisions import Decision
 from unswayed.model.items import iter_lines, suffix
 from unswayed.model.presentation import Ask

@@ -24,11 +24,11 @@ from urllib.parse import parse_qsl
 import numpy as np
 
 from unswayed.backends import BackendSettings
-from unswayed.backends.protocol import Backend
+from unswayed.backends.protocol import Backend, ranked
 from unswayed.backends.utilities import UTILITY_SD, Draws, heights, level_utilities, utilities
 from unswayed.base.errors import UnknownNameError, UsageError
 from unswayed.base.registry import did_you_mean
-from unswayed.model.calls import Query, Request, Response, TokenLogprob, key_of, ranked
+from unswayed.model.calls import Query, Request, Response, TokenLogprob, key_of
 from unswayed.model.items import Item, ItemSet, Task
 from unswayed.model.parsing import LabelReply
 from unswayed.model.tasks import task_of

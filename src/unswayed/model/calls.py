@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -83,12 +83,6 @@ class Response(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc
     latency_s: float = 0.0
     retries: int = 0
     model: str | None = None
-
-
-def ranked(tokens: Iterable[str], logprobs: Iterable[float]) -> tuple[TokenLogprob, ...]:
-    """Return tokens with their log-probabilities, likeliest first."""
-    tops = [TokenLogprob(*pair) for pair in zip(tokens, logprobs, strict=True)]
-    return tuple(sorted(tops, key=lambda top: -top.logprob))
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
