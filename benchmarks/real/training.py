@@ -88,7 +88,7 @@ RUNS = {  # by the table that shows them
     ],
     "slower": [
         Run(
-            "qwen2.5-coder-0.5b",
+            model,
             "rl --exact",
             48,
             250,
@@ -98,7 +98,8 @@ RUNS = {  # by the table that shows them
                 "optimiser.items_per_step=2",
             ),
             within=500,
-        ),
+        )
+        for model in ("smollm2-135m", "qwen2.5-coder-0.5b")
     ],
 }
 

@@ -248,7 +248,7 @@ def _cautions(name: str, scored: Scored, left_out: Mapping[str, str]) -> tuple[s
         more = f" ({plural(len(others), 'more fold')} gave this warning.)" if others else ""
         said.append(f"{first}{more}")
     if name in left_out:
-        said.append(f"{name} {left_out[name]}. It is not compared, and its row covers other items.")
+        said.append(f"{name} {left_out[name]}. Its row has fewer verdicts and is not compared.")
     return tuple(said)
 
 

@@ -12,6 +12,7 @@ from typing import Literal
 from scipy.special import betaincinv
 
 from unswayed.base.errors import UsageError
+from unswayed.methods.checks import ROUNDING, UnsoundError
 from unswayed.methods.tables import TOLERANCE
 
 Guarantee = Literal["high", "mean"]
@@ -36,6 +37,14 @@ def check_settings(name: str, gap: float | None, **shares: float) -> None:
             raise UsageError(f"{name}: {part} must be between 0 and 1, got {value}.")
     if gap is not None and not gap >= 0:
         raise UsageError(f"{name}: gap must be at least 0, got {gap}.")
+
+
+def check_bound(
+    guarantee: Guarantee, events: int, count: int, *, risk: float, share: float
+) -> None:
+    """Check that a learned count proves the bound that a method states."""
+    if upper_end(guarantee, events, count, risk) > share + ROUNDING:
+        raise UnsoundError(f"{events} events among {count} do not prove a share of {share:g}")
 
 
 def fewest(guarantee: Guarantee, share: float, risk: float) -> int:

@@ -178,8 +178,10 @@ def between(compared: Comparisons) -> WinRates:
         if np.abs(step).max() < 1e-10:
             break
     residual = wins - expit(design @ strengths)[pair]
-    scores = np.zeros((compared.questions, m + 1))
-    question = compared.question[read]
+    question = np.unique(compared.question[read], return_inverse=True)[
+        1
+    ]  # without a reply: no entry
+    scores = np.zeros((int(question.max()) + 1, m + 1))
     for places, sign in ((first, 1.0), (second, -1.0), (np.full_like(first, m), 1.0)):
         np.add.at(scores, (question, places), sign * residual)
     influence = (scores - scores.mean(axis=0)) @ np.linalg.inv(curvature) * len(scores)

@@ -19,7 +19,7 @@ COLUMNS: Final = "Score|95%\ninterval|Rank|Ranks\npossible|Shown\nfirst|Shown\ns
 def board_report(ranking: Ranking) -> RenderableType:
     """Build the table of models and the sentences around it, for `rich.print`."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("Model", no_wrap=True)
+    table.add_column("Model", overflow="fold")
     for title in COLUMNS.split("|"):
         table.add_column(title, justify="right", no_wrap=True)
     for own in ranking.models:
