@@ -56,8 +56,8 @@ def sentences(ranking: Ranking) -> list[str]:
         f"Position effect: {points(ranking.position_effect)} (win rate shown first minus shown second).",
         f"A score is the share of wins{over}, as the mean of both sides; ties count half. Values are percentages.",
         f"The order is certain for {percent(ranking.certain)} of the pairs of models.",
-        f"Always shown first, {ranking.changed_if_first} of {plural(len(others), 'model')} would be on the "
-        f"other side of 50%; always shown second, {ranking.changed_if_second}.",
+        f"If always shown first, {ranking.changed_if_first} of {plural(len(others), 'model')} would be on the "
+        f"other side of 50%. If always shown second, {ranking.changed_if_second} would be.",
         f"A judge that always takes the first answer would give {always}.",
         f"{plural(ranking.comparisons, 'comparison')} on {plural(ranking.questions, 'question')}, "
         f"{ranking.unread:,} unread.",
