@@ -121,7 +121,7 @@ BUDGETS: Final = {
     "data": 6290,
     "ext": 128,
     "integrations": 458,
-    "methods": 5442,
+    "methods": 5446,
     "metrics": 5007,
     "model": 8037,
     "prompts": 1700,

@@ -65,7 +65,7 @@ def test_table_says_what_one_side_would_have_said(run: Run, files: tuple[Path, P
     assert ran.code == 0
     assert "Position effect: +33.3 points" in ran.out
     assert "base (baseline)" in ran.out
-    assert "Always shown first, 1 of 3 models would be on the other side of 50%" in ran.out
+    assert "If always shown first, 1 of 3 models would be on the other side of 50%" in ran.out
     assert "A judge that always takes the first answer would give 50.0% for every model." in ran.out
 
 
