@@ -64,7 +64,7 @@ def test_scaled_model_has_a_name_of_its_own(folder: Path, file: Path, tmp_path: 
     assert abs(answers[0]["A"] - answers[1]["A"]) > 1e-3
     scales_for(folder, seed=1).write(file)
     assert opened(f"{folder}+heads={file}").model != scaled.model
-    with pytest.raises(UsageError, match="another file than the one named"):
+    with pytest.raises(UsageError, match="Give the file with that fingerprint"):
         opened(scaled.model.removeprefix("hf/"))
     ordered = locate(f"{folder}+dtype=float32+heads={file}")
     assert "+dtype=float32+heads=" in ordered.name

@@ -250,7 +250,14 @@ def test_duplicates_of_a_question_count_once() -> None:
 
 
 def test_settings_that_cannot_be_are_refused() -> None:
-    for wrong in ({"share": 0.0}, {"share": 1.0}, {"risk": 0.0}, {"gap": -1.0}, {"gap": math.nan}):
+    for wrong in (
+        {"share": 0.0},
+        {"share": 1e-310},
+        {"share": 1.0},
+        {"risk": 0.0},
+        {"gap": -1.0},
+        {"gap": math.nan},
+    ):
         with pytest.raises(UsageError, match="escalate"):
             Escalate(**wrong)
 

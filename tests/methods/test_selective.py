@@ -260,7 +260,15 @@ def test_a_judge_withholds_what_the_file_does_not_decide(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"error": 0.0}, {"error": 1.0}, {"risk": 0.0}, {"gap": -1.0}, {"gap": math.nan}]
+    "wrong",
+    [
+        {"error": 0.0},
+        {"error": 1e-310},
+        {"error": 1.0},
+        {"risk": 0.0},
+        {"gap": -1.0},
+        {"gap": math.nan},
+    ],
 )
 def test_settings_that_cannot_be_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(UsageError, match="selective"):

@@ -219,7 +219,7 @@ def one_sided(second: str) -> list[Row]:
     [
         (
             one_sided("c"),
-            "cannot be separated from the models: each was shown on one side less than twice. Ask",
+            "cannot be separated from the models: each was shown fewer than two times on one side. Ask",
         ),
         ([(q, "a", "b", 1.0) for q in range(9)], "no model was shown on both sides. Ask in both"),
         ([(0, *row[1:]) for row in WORKED_ROWS], "that could be read are about 1 question"),
@@ -249,7 +249,7 @@ def test_model_on_one_side_is_left_out() -> None:
     ranking = rank_models(comparisons(*rows))
     assert "d" not in by_name(ranking)
     assert any(
-        said.startswith("d: shown on one side less than twice, so left out. Ask")
+        said.startswith("d: shown fewer than two times on one side and left out. Ask")
         for said in ranking.warnings
     )
 

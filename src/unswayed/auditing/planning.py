@@ -93,17 +93,9 @@ class AuditPlan:
     @cached_property
     def estimation(self) -> tuple[Question, ...]:
         """Questions for fitting the methods."""
-        settings = self.settings
-        return tuple(
-            question
-            for stratum in self.strata
-            for question in estimation_questions(
-                self.methods.values(),
-                stratum,
-                estimation_items=settings.estimation_items,
-                sizes=settings.estimation_sizes,
-            )
-        )
+        methods = self.methods.values()
+        parts = (estimation_questions(methods, part, self.settings) for part in self.strata)
+        return tuple(itertools.chain.from_iterable(parts))
 
     @property
     def warnings(self) -> list[str]:
@@ -290,7 +282,7 @@ def _not_in_all(
         if name not in taken:
             reasons = (why_not(METHODS.load(name)(), task=task, n=n, gold=gold) for n in sizes)
             unfit = next((reason for reason in reasons if reason is not None), None)
-            skipped[name] = unfit or "not part of all; name it to run it"
+            skipped[name] = unfit or "left out of all unless named"
     return skipped
 
 

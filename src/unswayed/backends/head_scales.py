@@ -79,7 +79,7 @@ class HeadScales:
         fingerprint = f"sha256:{hashlib.sha256(content).hexdigest()[:FINGERPRINT_DIGITS]}"
         if wanted not in (None, fingerprint):
             raise UsageError(
-                f"{path}@{wanted}: the file has fingerprint {fingerprint} now; it is another file than the one named."
+                f"{path} has the fingerprint {fingerprint}, not {wanted}. Give the file with that fingerprint."
             )
         if revision not in (None, record["revision"]):
             raise UsageError(

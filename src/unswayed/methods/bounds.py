@@ -7,7 +7,7 @@ mean over estimation sets if less sure questions have more events (arXiv 2208.02
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Final, Literal
 
 from scipy.special import betaincinv
 
@@ -17,6 +17,8 @@ from unswayed.methods.tables import TOLERANCE
 
 Guarantee = Literal["high", "mean"]
 """Whether a share is bounded with a confidence, or in the mean over estimation sets."""
+LEAST_SHARE: Final = 1e-9
+"""Smallest share that a number of questions can bound in practice."""
 
 
 def upper_end(guarantee: Guarantee, events: int, count: int, risk: float) -> float:
@@ -31,10 +33,12 @@ def upper_end(guarantee: Guarantee, events: int, count: int, risk: float) -> flo
 
 
 def check_settings(name: str, gap: float | None, **shares: float) -> None:
-    """Check the settings of a method with a bound: shares between 0 and 1, a gap of at least 0."""
+    """Check the settings of a method with a bound: shares below 1, a gap of at least 0."""
     for part, value in shares.items():
-        if not 0 < value < 1:
-            raise UsageError(f"{name}: {part} must be between 0 and 1, got {value}.")
+        if not LEAST_SHARE <= value < 1:
+            raise UsageError(
+                f"{name}: {part} must be at least {LEAST_SHARE:g} and less than 1, got {value}."
+            )
     if gap is not None and not gap >= 0:
         raise UsageError(f"{name}: gap must be at least 0, got {gap}.")
 

@@ -87,7 +87,7 @@ def _common(compared: Comparisons, model: NDArray[np.intp], base: int) -> BoolAr
     common: BoolArray = np.array(asked.all(axis=0), dtype=np.bool_)
     if (shared := int(common.sum())) < 2:
         raise ItemError(
-            f"the models share {plural(shared, 'question')}, so their scores differ by the questions. Judge "
+            f"the models share {plural(shared, 'question')}, so their scores also depend on these. Judge "
             "all models on the same questions."
         )
     return common
@@ -124,10 +124,10 @@ def against(compared: Comparisons, baseline: str) -> WinRates:
     number[:, base] = 2
     lone = np.flatnonzero((number < 2).any(axis=0))
     if len(lone) + 1 == len(compared.models):
-        raise ItemError(f"{_SEPARATE}: each was shown on one side less than twice. {REMEDY}")
+        raise ItemError(f"{_SEPARATE}: each was shown fewer than two times on one side. {REMEDY}")
     if len(lone):
         names = ", ".join(compared.models[place] for place in lone)
-        told.append(f"{names}: shown on one side less than twice, so left out. {REMEDY}")
+        told.append(f"{names}: shown fewer than two times on one side and left out. {REMEDY}")
         rest = against(compared.rows(~np.isin(model, lone)), baseline)
         return replace(rest, warnings=(*told, *rest.warnings))
     rates = np.where(held, total / np.maximum(count, 1), 0.0)

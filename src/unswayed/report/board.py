@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -11,19 +13,14 @@ from unswayed.base.visible import one_line, visible
 from unswayed.metrics.board import Ranking, Standing
 from unswayed.report.numerals import interval, percent, plural, points, share
 
+COLUMNS: Final = "Score|95%\ninterval|Rank|Ranks\npossible|Shown\nfirst|Shown\nsecond"
+
 
 def board_report(ranking: Ranking) -> RenderableType:
     """Build the table of models and the sentences around it, for `rich.print`."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     table.add_column("Model", overflow="fold")
-    for title in (
-        "Score",
-        "95%\ninterval",
-        "Rank",
-        "Ranks\npossible",
-        "Shown\nfirst",
-        "Shown\nsecond",
-    ):
+    for title in COLUMNS.split("|"):
         table.add_column(title, justify="right", no_wrap=True)
     for own in ranking.models:
         table.add_row(*_cells(own, ranking.baseline))
@@ -50,6 +47,7 @@ def _cells(own: Standing, baseline: str | None) -> tuple[str, ...]:
 
 def sentences(ranking: Ranking) -> list[str]:
     """Describe the position effect, the certain orders, other designs and the counts."""
+    pairs = len(ranking.models) * (len(ranking.models) - 1) // 2
     others = [own for own in ranking.models if own.model != ranking.baseline]
     shares = sorted(own.shown_first for own in others)
     first, last = percent(shares[0]), percent(shares[-1])
@@ -58,9 +56,9 @@ def sentences(ranking: Ranking) -> list[str]:
     return [
         f"Position effect: {points(ranking.position_effect)} (win rate shown first minus shown second).",
         f"A score is the share of wins{over}, as the mean of both sides; ties count half. Values are percentages.",
-        f"The order is certain for {percent(ranking.certain)} of the pairs of models.",
-        f"Always shown first, {ranking.changed_if_first} of {plural(len(others), 'model')} would be on the "
-        f"other side of 50%; always shown second, {ranking.changed_if_second}.",
+        f"The order is certain for {round(ranking.certain * pairs)} of {plural(pairs, 'pair')} of models.",
+        f"If always shown first, {ranking.changed_if_first} of {plural(len(others), 'model')} would be on the "
+        f"other side of 50%. If always shown second, {ranking.changed_if_second} would be.",
         f"A judge that always takes the first answer would give {always}.",
         f"{plural(ranking.comparisons, 'comparison')} on {plural(ranking.questions, 'question')}, "
         f"{ranking.unread:,} unread.",

@@ -26,10 +26,12 @@ from unswayed.backends.local_jobs import Job
 from unswayed.backends.local_models import LoadedModel, load_model
 from unswayed.base.counts import plural
 from unswayed.base.errors import UsageError
+from unswayed.base.registry import require
 from unswayed.base.version import VERSION
 from unswayed.calls import Question, RunSettings
 from unswayed.calls.calibration import prompts_for
 from unswayed.calls.questions import Drafter
+from unswayed.model.decisions import FloatArray
 from unswayed.model.items import ItemSet, blind
 from unswayed.model.presentation import Ask, Presentation, presentations
 from unswayed.prompts import PromptSettings, prompt_fingerprint
@@ -39,7 +41,6 @@ from unswayed.tiny.formats import FORMATS
 if TYPE_CHECKING:
     import torch
 
-FloatArray = NDArray[np.float64]
 Set = tuple[tuple[int, int], ...]
 """Layer and place of heads or neurons."""
 
@@ -246,6 +247,7 @@ def fit_heads(
     Raises:
         UsageError: If model or items do not allow it, or if no mask balances the labels better than none.
     """
+    require("torch", extra="local", feature="heads fit")
     provider, _, name = model.partition("/")
     tiny = provider == "tiny" and name in FORMATS
     backend = open_backend(f"hf/{FORMATS[name].folder}" if tiny else model, reach)
