@@ -14,7 +14,19 @@ from unswayed.training.recipe_parts import Recipe
 from unswayed.training.reward_settings import RewardSettings
 
 _PACKAGES: Final = tuple(
-    "unswayed torch transformers trl peft accelerate datasets numpy vllm verl ray".split()
+    [
+        "unswayed",
+        "torch",
+        "transformers",
+        "trl",
+        "peft",
+        "accelerate",
+        "datasets",
+        "numpy",
+        "vllm",
+        "verl",
+        "ray",
+    ]
 )
 _RUNS_ON: Final = frozenset(
     {
