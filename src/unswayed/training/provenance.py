@@ -13,20 +13,18 @@ from unswayed.training.groups import Groups
 from unswayed.training.recipe_parts import Recipe
 from unswayed.training.reward_settings import RewardSettings
 
-_PACKAGES: Final = tuple(
-    [
-        "unswayed",
-        "torch",
-        "transformers",
-        "trl",
-        "peft",
-        "accelerate",
-        "datasets",
-        "numpy",
-        "vllm",
-        "verl",
-        "ray",
-    ]
+_PACKAGES: Final = (
+    "unswayed",
+    "torch",
+    "transformers",
+    "trl",
+    "peft",
+    "accelerate",
+    "datasets",
+    "numpy",
+    "vllm",
+    "verl",
+    "ray",
 )
 _RUNS_ON: Final = frozenset(
     {
