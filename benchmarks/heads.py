@@ -44,7 +44,7 @@ def main() -> None:
     add_write(parser, "heads")
     given = parser.parse_args()
     torch.set_num_threads(1)
-    table = Table(("task", "seed", "method", "Acc", "Con", "CA"))
+    table = Table(("task", "seed", "method", "accuracy", "consistency", "consistent accuracy"))
     choices = max(SUPPORT, 3 * given.items // 10)
     tasks = {
         "pairs": (judge_items(SUPPORT, 777), judge_items(given.items, FRESH), "swap"),

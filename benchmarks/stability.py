@@ -42,7 +42,7 @@ COLUMNS = ("judge", "data", "items", "questions", FLIPS, "flips, order alone",
            "flips, labels alone", "first place, points", "repeat noise", "calls", "ties",
            "unparsed")  # fmt: skip
 NOISE = ("judge", "data", "items", "questions", "samples", "same order", "other order",
-         "other less same order")  # fmt: skip
+         "other minus same order")  # fmt: skip
 CONTRASTS = ("data", "first", "second", "items", "questions", "difference in flips, points",
              "separated")  # fmt: skip
 DECISIONS = ("decision model", "asked through", "questions", "changed by reversing",
@@ -51,7 +51,7 @@ NAMED = {  # cells that the text of the page names
     "steadiest": ["pairs", r"^Skywork", FLIPS],
     "chatgpt": ["pairs", r"^ChatGPT_Vanilla_NoRules \| LLMBar FairEval", FLIPS],
     "same": ["noise", r"^claude-3-haiku", "same order"],
-    "beyond": ["noise", r"^claude-3-haiku", "other less same order"],
+    "beyond": ["noise", r"^claude-3-haiku", "other minus same order"],
     "order": ["pairs", r"^tiny/judge", "flips, order alone"],
     "label": ["pairs", r"^tiny/judge", "flips, labels alone"],
 }
@@ -64,9 +64,9 @@ class Stability:
 
     Attributes:
         n: Candidates of an item.
-        flips, order, label: One less consistency, where order and labels change together, the order
+        flips, order, label: 1 minus consistency, where order and labels change together, the order
             changes alone and the labels change alone.
-        first: Share of choices at the first position less 1/n.
+        first: Share of choices at the first position minus 1/n.
         noise: Share of unequal pairs of samples of one presentation.
         counts: Calls, ties and unparsed replies.
     """
@@ -263,7 +263,7 @@ def apart(own: Estimate) -> bool:
 
 
 def separated(groups: Sequence[Sequence[Recording]]) -> Iterator[list[object]]:
-    """Cells under `CONTRASTS`: flips of the first judge less flips of the second, paired by item."""
+    """Cells under `CONTRASTS`: flips of the first judge minus flips of the second, paired by item."""
     critical = critical_value(sum(math.comb(len(group), 2) for group in groups))
     for group in groups:
         values = contrasts(

@@ -223,7 +223,7 @@ def index_page(by_hand: str) -> str:
 
 # Methods
 
-A method turns recorded answers into verdicts. It never calls a model and never sees gold.
+A method turns recorded answers into verdicts. It calls no model and judges without gold.
 
 {BEGIN}
 {by_hand}{END}

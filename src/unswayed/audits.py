@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Literal, cast
+from typing import cast
 
 import msgspec
 
@@ -72,17 +72,23 @@ def audit_data(
         if isinstance(model, Backend):
             raise UsageError(f"{model.model}: recorded decisions need no judge.")
         settings = replace(measured, prompts=asking.prompts(examples_of(shots)))
-        return audit_recorded(
-            decisions,
-            None if source is None else selection.load(source),
-            settings,
-            reach=reach,
-            directory=directory,
-            budget=budget,
-            model=model,
-            on_bad_item=selection.on_bad_item,
-            command=command,
-        )
+        items = None if source is None else selection.load(source)
+        _check_no_calls(settings, reach, budget)
+        read = read_recording(decisions, on_bad_item=selection.on_bad_item)
+        name, shown = "decisions", "..."
+        if isinstance(decisions, str | Path):
+            name, shown = Path(decisions).name, repr(str(decisions))
+            for ending in (".gz", ".jsonl", ".parquet"):
+                name = name.removesuffix(ending)
+        told = command or f"unswayed.audit(decisions={shown}, ...)"
+        record = audit_decisions(read, items, settings, command=told, name=name, model=model)
+        if directory is not None or command is not None:
+            who, data = record.run.model, record.run.data.name
+            directory = directory or default_directory(name, who)
+            check_kind(directory, recorded=True, model=who, data=data)
+            prepare_directory(directory)
+            _write(directory, record)
+        return AuditResult(record, directory)
     if isinstance(model, Backend):
         measured = replace(measured, protocol=measured.protocol or "coupled")
     items, settings, name = settled(
@@ -329,45 +335,6 @@ def price_calls(
         run_sync(backend.close())
     check_recorded(price, missing)
     return price
-
-
-def audit_recorded(
-    source: str | Path | Sequence[object],
-    items: ItemSet | None,
-    settings: AuditSettings,
-    *,
-    reach: BackendSettings,
-    directory: Path | None,
-    budget: float | None = None,
-    model: str | None = None,
-    on_bad_item: Literal["stop", "skip"] = "stop",
-    command: str | None = None,
-) -> AuditResult:
-    """Audit a file of decisions, or decisions in memory; without items these are made out from them.
-
-    Nothing is asked, so of `reach` and `budget` only the defaults are taken. `model`: whose decisions, where
-    the file has several models'.
-    """
-    _check_no_calls(settings, reach, budget)
-    name, shown = "decisions", "..."
-    if isinstance(source, str | Path):
-        name = Path(source).name.removesuffix(".gz").removesuffix(".jsonl").removesuffix(".parquet")
-        shown = repr(str(source))
-    record = audit_decisions(
-        read_recording(source, on_bad_item=on_bad_item),
-        items,
-        settings,
-        command=command or f"unswayed.audit(decisions={shown}, ...)",
-        name=name,
-        model=model,
-    )
-    if directory is not None or command is not None:
-        who, data = record.run.model, record.run.data.name
-        directory = directory or default_directory(name, who)
-        check_kind(directory, recorded=True, model=who, data=data)
-        prepare_directory(directory)
-        _write(directory, record)
-    return AuditResult(record, directory)
 
 
 def _check_no_calls(settings: AuditSettings, reach: BackendSettings, budget: float | None) -> None:

@@ -10,6 +10,7 @@ import pytest
 from local_asking import CPU, ask, chat, logprobs, opened, query
 from random_llama import HEADS, INNER, LAYERS, make_random_llama
 
+import unswayed as us
 from unswayed.backends import open_backend
 from unswayed.backends.head_scales import FORMAT, HEADER_BYTES, HeadScales
 from unswayed.backends.model_folders import fingerprint_folder, locate
@@ -63,7 +64,7 @@ def test_scaled_model_has_a_name_of_its_own(folder: Path, file: Path, tmp_path: 
     assert abs(answers[0]["A"] - answers[1]["A"]) > 1e-3
     scales_for(folder, seed=1).write(file)
     assert opened(f"{folder}+heads={file}").model != scaled.model
-    with pytest.raises(UsageError, match="another file than the one named"):
+    with pytest.raises(UsageError, match="Give the file with that fingerprint"):
         opened(scaled.model.removeprefix("hf/"))
     ordered = locate(f"{folder}+dtype=float32+heads={file}")
     assert "+dtype=float32+heads=" in ordered.name
@@ -103,6 +104,14 @@ def foreign(file: Path, change: str) -> bytes:
         header["heads"]["shape"] = [1, LAYERS * HEADS]
     elif change == "dtype":
         header["heads"]["dtype"] = "I64"
+    elif change == "neurons":
+        header["Neurons"] = header.pop("neurons")
+    elif change == "figures":
+        told[FORMAT] = json.dumps({**json.loads(told[FORMAT]), "imbalance": [0.5]})
+    elif change == "counts":
+        told[FORMAT] = json.dumps({**json.loads(told[FORMAT]), "items": "x"})
+    elif change == "bit":
+        numbers = numbers[:2] + bytes([numbers[2] ^ 64]) + numbers[3:]
     elif change == "nan":
         numbers = np.full(len(numbers) // 4, np.nan, np.float32).tobytes()
     text = json.dumps(header).encode()
@@ -110,7 +119,11 @@ def foreign(file: Path, change: str) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "change", ["cut off", "format", "record", "no heads", "shape", "layers", "dtype", "nan"]
+    "change",
+    [
+        *("cut off", "format", "record", "no heads", "shape", "layers", "dtype", "nan"),
+        *("neurons", "figures", "counts", "bit"),
+    ],
 )
 def test_damaged_or_foreign_file_is_refused(change: str, file: Path) -> None:
     file.write_bytes(foreign(file, change))
@@ -125,6 +138,28 @@ def test_file_of_another_kind_is_refused(content: bytes, tmp_path: Path) -> None
         HeadScales.read(tmp_path / "x")
     with pytest.raises(UsageError, match="cannot be read: No such file"):
         HeadScales.read(tmp_path / "y")
+
+
+def test_scales_beyond_every_fit_are_refused(folder: Path, file: Path) -> None:
+    heads = np.full((LAYERS, HEADS), 1001, np.float32)
+    HeadScales(heads, None, scales_for(folder).record).write(file)
+    with pytest.raises(UsageError, match="is not a whole file of scales"):
+        HeadScales.read(file)
+
+
+@pytest.mark.parametrize(
+    ("heads", "neurons"),
+    [((2, 2), (2, 128)), ((2, 0), (2, 128)), ((2, 8), None), ((1, 4), None), ((2, 4), (2, 1))],
+)
+@pytest.mark.parametrize("name", ["tiny/judge", f"hf/{WEIGHTS}"])
+def test_scales_of_another_shape_are_refused(
+    heads: tuple[int, int], neurons: tuple[int, int] | None, name: str, tmp_path: Path
+) -> None:
+    arrays = [shape and np.full(shape, 0.5, np.float32) for shape in (heads, neurons)]
+    file = tmp_path / "s"
+    HeadScales(*arrays, scales_for(WEIGHTS).record).write(file)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=r"s: the scales are not those of 2 layers of 4 heads"):
+        us.audit(f"{name}+heads={file}", "tiny-judge", limit=2)
 
 
 def test_adapter_and_scales_stack(folder: Path, file: Path, tmp_path: Path) -> None:
@@ -149,6 +184,18 @@ def test_adapter_and_scales_stack(folder: Path, file: Path, tmp_path: Path) -> N
 def test_unknown_part_of_a_name_is_refused(folder: Path) -> None:
     with pytest.raises(UnknownNameError, match=r"unknown part \+tails=\..*\+heads=FILE"):
         opened(f"{folder}+tails=x")
+
+
+def test_part_given_twice_is_refused(folder: Path) -> None:
+    with pytest.raises(UsageError, match="a part is given twice"):
+        opened(f"{folder}+bits=8+bits=4")
+
+
+@pytest.mark.parametrize("more", ["+bits=4", "+dtype=float64", "+lora=x", "+heads=x"])
+def test_built_in_judge_takes_scales_alone(more: str, tmp_path: Path) -> None:
+    scales_for(WEIGHTS).write(tmp_path / "s")
+    with pytest.raises(UsageError, match=r"only \+heads=FILE may follow tiny/judge"):
+        open_backend(f"tiny/judge+heads={tmp_path / 's'}{more}", CPU)
 
 
 def test_built_in_judge_takes_the_scales_of_its_folder(tmp_path: Path) -> None:

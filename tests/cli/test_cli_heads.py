@@ -1,5 +1,6 @@
 """`unswayed heads fit` and `heads show`: what is printed, written and refused."""
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,24 @@ def test_nothing_found_writes_no_file(run: Run, monkeypatch: pytest.MonkeyPatch)
     assert ran.code == 2
     assert "UniBias found nothing to mask, so no file was written." in ran.err
     assert not Path(FILE).exists()
+
+
+def test_full_disk_names_the_file(run: Run, masked: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(path: Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    before = Path(FILE).read_bytes()
+    monkeypatch.setattr("unswayed.backends.head_scales.whole_file", full)
+    ran = run("heads", "fit", "tiny-judge-train", "--limit", "10", "--out", FILE)
+    assert ran.code == 2
+    assert f"cannot write {FILE}: No space left on device." in ran.err
+    assert Path(FILE).read_bytes() == before
+
+
+def test_file_that_no_model_can_name_is_refused_before_fit(run: Run) -> None:
+    ran = run("heads", "fit", "tiny-judge-train", "--out", "a+b=c")
+    assert ran.code == 2
+    assert "a+b=c: no model can be named with this file." in ran.err
 
 
 def test_masked_model_is_not_trained(run: Run, masked: str) -> None:

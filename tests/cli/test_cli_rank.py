@@ -65,8 +65,24 @@ def test_table_says_what_one_side_would_have_said(run: Run, files: tuple[Path, P
     assert ran.code == 0
     assert "Position effect: +33.3 points" in ran.out
     assert "base (baseline)" in ran.out
-    assert "Always shown first, 1 of 3 models would be on the other side of 50%" in ran.out
+    assert "If always shown first, 1 of 3 models would be on the other side of 50%" in ran.out
     assert "A judge that always takes the first answer would give 50.0% for every model." in ran.out
+
+
+def test_long_name_leaves_room_for_figures(run: Run, files: tuple[Path, Path]) -> None:
+    name = "organisation/" + "model-" * 20
+    rows = [{**row, "candidates_by": [name, "base"]} for row in items()[::3]]
+    ran = run("rank", files[1], "--items", write_lines("long.jsonl", rows))
+    assert "100.0" in ran.out
+    assert "…" not in ran.out
+
+
+@pytest.mark.parametrize("name", [" ", " base", "base\n"])
+def test_name_with_outer_space_is_refused(run: Run, files: tuple[Path, Path], name: str) -> None:
+    rows = write_lines("bad.jsonl", items(candidates_by=["good", name]))
+    ran = run("rank", files[1], "--items", rows)
+    assert ran.code == 2
+    assert "are not names of 2 models" in ran.err
 
 
 def test_run_directory_needs_no_items(run: Run, files: tuple[Path, Path]) -> None:
@@ -158,7 +174,7 @@ def test_own_log_with_names_is_ranked(run: Run, tmp_path: Path, monkeypatch: Any
         ({"candidates_by": None}, 'Give each pair "candidates_by"'),
         ({"candidates_by": ["m", "m"]}, "no item is a pair that names two models"),
         ({"candidates_by": ["m"]}, "candidates_by: ['m'] are not names of 2 models"),
-        ({"prompt": "Compare."}, "all comparisons are about 1 question"),
+        ({"prompt": "Compare."}, "that could be read are about 1 question"),
     ],
 )
 def test_items_that_rank_nothing_are_refused(

@@ -27,6 +27,8 @@ PAGES = {
     "history": r"(?i)\b(came to be|before the redesign|before this|was said before|since then|the run before|until now)\b",
     "what-starts": r"(?m)^#+ (What|Where|Whether|How often)\b(?!.*\?)",
     "we-say": r"(?i)\b(is said|are said|be said|it says|says so|stands in)\b",
+    "percent-word": r"[\d)]\s+percent\b",
+    "our": r"\b[Oo]urs?\b",
     "long-sentence": r"(?:(?:[\w’'%/&+=<>,()–−-]|\.\w)+[ \n]+){40,}[^\s.]",
 }
 DATE = {"date": PAGES["date"]}

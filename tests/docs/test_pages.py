@@ -182,6 +182,8 @@ def test_output_is_checked_in_order(tmp_path: Path) -> None:
     [
         ("page.md", "percent-space", "It is 95 % of all."),
         ("page.md", "first-person", "Then we measure."),
+        ("page.md", "percent-word", "It is 95 percent of all."),
+        ("page.md", "our", "The rule is ours."),
         ("page.md", "told-from", "The two cannot be told apart."),
         ("page.md", "date", "Measured on 2026-11-22."),
         ("page.md", "long-sentence", "word " * 41 + "end."),

@@ -23,6 +23,7 @@ from unswayed.backends.simulated import simulated_items
 from unswayed.base.errors import UsageError
 from unswayed.calls.judge import Judge
 from unswayed.methods.bounds import upper_end
+from unswayed.methods.checks import UnsoundError
 from unswayed.methods.escalate import GRID, Escalate, Escalation, first_order
 from unswayed.methods.estimation import MethodWarning
 from unswayed.methods.over_orders import Average
@@ -50,6 +51,24 @@ def judged(rows: int, n: int, seed: int = 0, bias: float = 1.0) -> DecisionTable
 def fitted(n: int, gap: float | None, offsets: np.ndarray | None = None) -> Escalate:
     own = tuple(np.zeros(n) if offsets is None else offsets)
     return replace(GIVEN, stops=(Escalation(n, own, gap, 0, 100, float(n), units=200),))
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"offsets": (5.0, 5.0)}, "sum of offsets: 10.0"),
+        ({"offsets": (1e308, -1e308)}, "offsets: 1e\\+308"),
+        ({"changed": -1}, "changed: -1 of 100"),
+        ({"changed": 101}, "changed: 101 of 100"),
+        ({"changed": 0, "count": 0}, "changed: 0 of 0"),
+        ({"changed": 3}, "3 events among 100 do not prove a share of 0.05"),
+        ({"calls": -1.0}, "calls: -1.0"),
+    ],
+)
+def test_damaged_stop_is_refused(change: dict[str, object], reason: str) -> None:
+    (stop,) = fitted(2, 0.4).stops or ()
+    with pytest.raises(UnsoundError, match=reason):
+        replace(GIVEN, stops=(replace(stop, **change),))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("n", [2, 3, 4])
@@ -231,7 +250,14 @@ def test_duplicates_of_a_question_count_once() -> None:
 
 
 def test_settings_that_cannot_be_are_refused() -> None:
-    for wrong in ({"share": 0.0}, {"share": 1.0}, {"risk": 0.0}, {"gap": -1.0}, {"gap": math.nan}):
+    for wrong in (
+        {"share": 0.0},
+        {"share": 1e-310},
+        {"share": 1.0},
+        {"risk": 0.0},
+        {"gap": -1.0},
+        {"gap": math.nan},
+    ):
         with pytest.raises(UsageError, match="escalate"):
             Escalate(**wrong)
 

@@ -25,6 +25,7 @@ from unswayed.auditing.design import Stratum, strata_of
 from unswayed.auditing.evaluation import score_method
 from unswayed.base.errors import UsageError
 from unswayed.data.importers import import_files
+from unswayed.methods.checks import UnsoundError
 from unswayed.methods.estimation import MethodWarning
 from unswayed.methods.selective import Selection, Selective
 from unswayed.metrics import measure, outcomes_from_decisions
@@ -51,6 +52,28 @@ def selected(method: Selective, table: DecisionTable) -> Selection:
         warnings.simplefilter("ignore", MethodWarning)
         (own,) = method.fit_tables({table.n: table}).selections or ()
     return own
+
+
+@pytest.mark.parametrize(
+    ("own", "error", "reason"),
+    [
+        (
+            Selection(2, (0.0, 0.0), 0.2, 8, 71, 80),
+            0.1,
+            "8 events among 71 do not prove a share of 0.1",
+        ),
+        (Selection(2, (0.0, 0.0), 0.2, 0, 0, 80), 0.1, "0 events among 0 do not prove"),
+    ],
+)
+def test_bound_that_no_fit_proves_is_refused(own: Selection, error: float, reason: str) -> None:
+    with pytest.raises(UnsoundError, match=reason):
+        Selective(error=error, selections=(own,))
+    Selective(error=error, selections=(replace(own, gap=None),))
+
+
+def test_offsets_that_no_fit_makes_are_refused() -> None:
+    with pytest.raises(UnsoundError, match=r"sum of offsets: 10\.0"):
+        Selection(2, (5.0, 5.0), 0.2, 0, 30, 30)
 
 
 def test_fewest_decided_are_those_of_the_formula() -> None:
@@ -237,7 +260,15 @@ def test_a_judge_withholds_what_the_file_does_not_decide(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"error": 0.0}, {"error": 1.0}, {"risk": 0.0}, {"gap": -1.0}, {"gap": math.nan}]
+    "wrong",
+    [
+        {"error": 0.0},
+        {"error": 1e-310},
+        {"error": 1.0},
+        {"risk": 0.0},
+        {"gap": -1.0},
+        {"gap": math.nan},
+    ],
 )
 def test_settings_that_cannot_be_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(UsageError, match="selective"):

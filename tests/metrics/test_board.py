@@ -49,6 +49,19 @@ def by_name(ranking: Ranking) -> dict[str, object]:
     return {own.model: own for own in ranking.models}
 
 
+def test_questions_without_reply_are_not_counted() -> None:
+    board = drawn_board([1.0, 0.0, -1.0], 12, 0.5)
+    some = replace(board, wins=np.where(board.question < 8, board.wins, np.nan))
+    kept = rank_models(board.rows(board.question < 8))
+    ranking = rank_models(some)
+    assert (ranking.questions, ranking.unread) == (8, int((board.question >= 8).sum()))
+    scores = [[own.score for own in each.models] for each in (ranking, kept)]
+    assert scores[0] == scores[1]
+    lone = replace(board, wins=np.where(board.question == 0, board.wins, np.nan))
+    with pytest.raises(ItemError, match="all comparisons that could be read are about 1 question"):
+        rank_models(lone)
+
+
 # a against b: shown first 1, 1, .5 (mean 5/6); shown second 1, 0, 0 (mean 1/3): score 7/12, effect 1/2
 WORKED = comparisons(
     (1, "a", "b", 1.0),
@@ -194,10 +207,10 @@ def one_sided(second: str) -> list[Row]:
     [
         (
             one_sided("c"),
-            "cannot be separated from the models: each was shown on one side less than twice. Ask",
+            "cannot be separated from the models: each was shown fewer than two times on one side. Ask",
         ),
         ([(q, "a", "b", 1.0) for q in range(9)], "no model was shown on both sides. Ask in both"),
-        ([(0, *row[1:]) for row in WORKED_ROWS], "all comparisons are about 1 question"),
+        ([(0, *row[1:]) for row in WORKED_ROWS], "that could be read are about 1 question"),
         (
             [(q, "a", "b", 1.0) for q in range(5)] + [(q, "d", "c", 1.0) for q in range(5)],
             "a and c were never compared, not even through other models. Judge pairs that",
@@ -224,7 +237,7 @@ def test_model_on_one_side_is_left_out() -> None:
     ranking = rank_models(comparisons(*rows))
     assert "d" not in by_name(ranking)
     assert any(
-        said.startswith("d: shown on one side less than twice, so left out. Ask")
+        said.startswith("d: shown fewer than two times on one side and left out. Ask")
         for said in ranking.warnings
     )
 

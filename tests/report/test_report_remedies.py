@@ -284,7 +284,7 @@ def test_a_method_on_other_items_is_marked() -> None:
     del metrics["differences"]["cheap-direct"]
     table = main_table(Finding(with_metrics(advised("none"), **metrics)))
     remarks = {row.name: row.remark for row in table.rows}
-    assert (remarks["cheap"], remarks["average"]) == ("other items", "")
+    assert (remarks["cheap"], remarks["average"]) == ("fewer verdicts", "")
 
 
 def test_with_ties_the_column_says_that_they_are_shared() -> None:

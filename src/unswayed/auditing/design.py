@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from unswayed.auditing.settings import ESTIMATION_LIMIT, ESTIMATION_SHARE, FOLDS
+from unswayed.auditing.settings import ESTIMATION_LIMIT, ESTIMATION_SHARE, FOLDS, AuditSettings
 from unswayed.base.counts import plural
 from unswayed.base.digests import digest
 from unswayed.base.errors import UnknownNameError, UsageError
@@ -279,11 +279,7 @@ def asked_rows(stratum: Stratum, asks: Iterable[Ask]) -> Iterator[tuple[Ask, NDA
 
 
 def estimation_questions(
-    methods: Iterable[Method],
-    stratum: Stratum,
-    *,
-    estimation_items: int | None,
-    sizes: Sequence[int] = (),
+    methods: Iterable[Method], stratum: Stratum, settings: AuditSettings
 ) -> Iterator[Question]:
     """List the questions for fitting, over all methods, folds and sizes; each question once.
 
@@ -291,8 +287,9 @@ def estimation_questions(
     texts of its average length), so that a smaller set is not a part of a larger one.
     """
     asked: set[tuple[str, Ask]] = set()
-    usual = estimation_size(len(stratum.items), estimation_items)
-    for size, fold in itertools.product(dict.fromkeys([usual, *sizes]), range(FOLDS)):
+    usual = estimation_size(len(stratum.items), settings.estimation_items)
+    sizes = (usual, *settings.estimation_sizes)
+    for size, fold in itertools.product(dict.fromkeys(sizes), range(FOLDS)):
         rows = estimation_rows(stratum, size=size, fold=fold)
         chosen = [stratum.subjects[row] for row in rows]
         for method in methods:

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from unswayed.auditing.settings import AuditSettings
-from unswayed.base.counts import agrees, plural
+from unswayed.base.counts import plural
 from unswayed.base.digests import drawn
 from unswayed.base.errors import ItemError
 from unswayed.metrics.win_rates import Comparisons
@@ -104,5 +104,5 @@ def compared_models(
     wins = np.select([choice == first, choice == second, choice == TIE], [1.0, 0.0, 0.5], np.nan)
     whole = Comparisons(models, question[item], pair_of[item, first], pair_of[item, second], wins)
     left = pairs.count(None)
-    told = f"{plural(left, 'item')} that {agrees(left, 'names', 'name')} no two models left out. {_NAMES}."
+    told = f"{plural(left, 'item')} left out, without names of two models. {_NAMES}."
     return whole.rows(np.ones(len(wins), dtype=np.bool_)), (told,) if left else ()

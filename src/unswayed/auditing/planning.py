@@ -93,17 +93,9 @@ class AuditPlan:
     @cached_property
     def estimation(self) -> tuple[Question, ...]:
         """Questions for fitting the methods."""
-        settings = self.settings
-        return tuple(
-            question
-            for stratum in self.strata
-            for question in estimation_questions(
-                self.methods.values(),
-                stratum,
-                estimation_items=settings.estimation_items,
-                sizes=settings.estimation_sizes,
-            )
-        )
+        methods = self.methods.values()
+        parts = (estimation_questions(methods, part, self.settings) for part in self.strata)
+        return tuple(itertools.chain.from_iterable(parts))
 
     @property
     def warnings(self) -> list[str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 
 import msgspec
 import numpy as np
@@ -36,7 +37,9 @@ def evaluate(plan: AuditPlan, source: DecisionSource) -> Metrics:
     options = Options(
         resamples=settings.resamples, seed=settings.seed, gold_ties=settings.gold_ties
     )
-    scored = {name: _scored(plan, method, source) for name, method in plan.methods.items()}
+    score = partial(_scored, plan, source)
+    curve = partial(_curve, plan, options)
+    scored = {name: score(method) for name, method in plan.methods.items()}
     protocols: dict[str, Row] = {
         protocol: measure([own.single_calls[protocol] for own in plan.strata], **options)
         for protocol in plan.strata[0].protocols
@@ -67,18 +70,23 @@ def evaluate(plan: AuditPlan, source: DecisionSource) -> Metrics:
         thresholds=_thresholds(plan, scored),
         # how good fitted methods are with fewer or more estimation items
         estimation_curve={
-            name: tuple(_point(plan, method, source, options, items=size) for size in sizes)
+            name: tuple(_point(score(method, items=n), options, items=n) for n in sizes)
             for name, method in plan.methods.items()
             if method.fitted_from
         }
         if (sizes := plan.settings.estimation_sizes)
         else UNSET,
-        order_curve=_order_curve(plan, source, options),
-        call_curve=_call_curve(plan, source, options),
+        order_curve=curve(
+            lambda own: [
+                score(own, prefix=prefix)
+                for prefix in sorted({p for part in plan.strata for p in own.prefixes(part.n)})
+            ]
+        ),
+        call_curve=curve(lambda own: [score(way) for way in own.settings()], changes=True),
         risk_curve={
-            name: curve
+            name: points
             for name, method in plan.methods.items()
-            if method.abstains and (curve := risk_curve(scored[name].outcomes))
+            if method.abstains and (points := risk_curve(scored[name].outcomes))
         }
         or UNSET,
         improvements=_improvements(plan, scored),
@@ -159,38 +167,28 @@ def _thresholds(plan: AuditPlan, scored: Mapping[str, Scored]) -> ThresholdView 
 
 def _scored(
     plan: AuditPlan,
-    method: Method,
     source: DecisionSource,
-    *,
-    estimation_items: int | None = None,
+    method: Method,
+    items: int | None = None,
     prefix: int | None = None,
 ) -> Scored:
     return score_method(
         method,
         plan.strata,
         source,
-        estimation_items=estimation_items or plan.settings.estimation_items,
+        estimation_items=items or plan.settings.estimation_items,
         samples=plan.samples,
         prefix=prefix,
     )
 
 
 def _point(
-    plan: AuditPlan,
-    method: Method,
-    source: DecisionSource,
-    options: Options,
-    *,
-    items: int | None = None,
-    prefix: int | None = None,
+    scored: Scored, options: Options, *, items: int | None = None, changed: Estimate | None = None
 ) -> Row:
-    """Return a point of a curve, from the same pool: the method with so many estimation items, or with the
-    first of its orders only.
-    """
-    scored = _scored(plan, method, source, estimation_items=items, prefix=prefix)
-    costs, constructed = scored.costs, prefix is not None and scored.by_construction
-    beside = Beside(calls_per_item=costs.calls_per_item)
-    if prefix is None:
+    """Return a point of a curve: a method with so many estimation items, or with fewer or more calls."""
+    costs, constructed = scored.costs, items is None and scored.by_construction
+    beside = Beside(calls_per_item=costs.calls_per_item, changed=changed)
+    if items is not None:
         amortised = costs.calls_per_item_amortised
         beside = Beside(estimation_items=items, calls_per_item_amortised=amortised)
     # items with different numbers of candidates have no RStd over all
@@ -199,35 +197,20 @@ def _point(
     return Row(row.values, beside)
 
 
-def _order_curve(
-    plan: AuditPlan, source: DecisionSource, options: Options
+def _curve(
+    plan: AuditPlan,
+    options: Options,
+    scored_by: Callable[[Method], Sequence[Scored]],
+    *,
+    changes: bool = False,
 ) -> dict[str, tuple[Row, ...]] | UnsetType:
-    """Return the accuracy of methods with only the first of their orders."""
+    """Measure methods with fewer or more calls, where wanted with the share of verdicts that change."""
     curve = {}
     for name, method in plan.methods.items():
-        prefixes = {prefix for stratum in plan.strata for prefix in method.prefixes(stratum.n)}
-        points = (_point(plan, method, source, options, prefix=p) for p in sorted(prefixes))
-        curve[name] = tuple(points)
-    return {name: points for name, points in curve.items() if points} or UNSET
-
-
-def _call_curve(
-    plan: AuditPlan, source: DecisionSource, options: Options
-) -> dict[str, tuple[Row, ...]] | UnsetType:
-    """Measure methods at settings with fewer or more calls, with the share of verdicts that change."""
-    names = [name for name in METRICS if METRICS.load(name).curve]
-    curve = {}
-    for name, method in plan.methods.items():
-        points = []
-        scored = [_scored(plan, setting, source) for setting in method.settings()]
-        for own in scored:
-            constructed = own.by_construction
-            row = measure(own.outcomes, names=names, constructed=constructed, **options)
-            changed = _changed(own, scored[-1], options)
-            beside = Beside(calls_per_item=own.costs.calls_per_item, changed=changed)
-            points.append(Row(row.values, beside))
-        if points:
-            curve[name] = tuple(points)
+        if scored := scored_by(method):
+            changed = [_changed(own, scored[-1], options) if changes else None for own in scored]
+            pairs = zip(scored, changed, strict=True)
+            curve[name] = tuple(_point(own, options, changed=share) for own, share in pairs)
     return curve or UNSET
 
 
@@ -265,7 +248,7 @@ def _cautions(name: str, scored: Scored, left_out: Mapping[str, str]) -> tuple[s
         more = f" ({plural(len(others), 'more fold')} gave this warning.)" if others else ""
         said.append(f"{first}{more}")
     if name in left_out:
-        said.append(f"{name} {left_out[name]}. It is not compared, and its row covers other items.")
+        said.append(f"{name} {left_out[name]}. Its row has fewer verdicts and is not compared.")
     return tuple(said)
 
 

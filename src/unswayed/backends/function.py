@@ -14,10 +14,10 @@ from functools import partial
 from typing import Any
 
 from unswayed.backends.own_prompts import OwnPrompt
-from unswayed.backends.protocol import Answer, Backend, Outcome, overlapping
+from unswayed.backends.protocol import Answer, Backend, Outcome, overlapping, ranked
 from unswayed.base.arguments import checked
 from unswayed.base.errors import UsageError
-from unswayed.model.calls import Failure, Query, Response, TokenLogprob
+from unswayed.model.calls import Failure, Query, Response
 from unswayed.model.items import Task
 
 MOST_OFF = 0.01
@@ -132,14 +132,8 @@ class FunctionJudge(Backend):
         text = symbols[shares.index(best)] if shares.count(best) == 1 else "tie"
         if not query.request.top_logprobs:
             return Response(text=text, cost_usd=0.0)
-        tops = [
-            TokenLogprob(symbol, math.log(max(share / total, LEAST)))
-            for symbol, share in zip(symbols, shares, strict=True)
-        ]
-        tops.sort(key=lambda top: -top.logprob)
-        return Response(
-            text=text, tokens=(text,), top_logprobs=(tuple(tops),), exact=True, cost_usd=0.0
-        )
+        tops = ranked(symbols, [math.log(max(share / total, LEAST)) for share in shares])
+        return Response(text=text, tokens=(text,), top_logprobs=(tops,), exact=True, cost_usd=0.0)
 
 
 async def _in_thread(ask: Callable[[], Any]) -> Any:

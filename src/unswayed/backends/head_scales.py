@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Annotated, Any, Final, NotRequired, Self, TypedDict
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,10 +19,28 @@ from unswayed.base.files import read_whole, whole_file
 
 FORMAT: Final = "unswayed-gates/1"
 FINGERPRINT_DIGITS: Final = 16
+LARGEST_SCALE: Final = 1000.0
+"""UniBias needs 4; far larger ones overflow, and every answer would be the same."""
 HEADER_BYTES: Final = 8
 """A safetensors file: header length as little-endian uint64, JSON header, the numbers."""
 
+FAULTS: Final = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
+
 FloatArray = NDArray[np.float32]
+Count = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class Record(TypedDict):
+    """Origin and figures of the scales in a file."""
+
+    base: str
+    revision: str
+    imbalance: tuple[float, float]
+    variance_ratio: tuple[float, float]
+    how: NotRequired[str]
+    items: NotRequired[Count]
+    orders: NotRequired[Count]
+    masks: NotRequired[Count]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,6 +51,7 @@ class HeadScales:
     neurons: FloatArray | None  # shape (layers, neurons); None leaves neurons as they are
     record: Mapping[str, Any]  # for which base and revision, and how they were fitted
     fingerprint: str = ""  # of the file
+    file: str = "these"
 
     @classmethod
     def read(cls, path: Path, *, revision: str | None = None, wanted: str | None = None) -> Self:
@@ -43,26 +64,42 @@ class HeadScales:
             content = read_whole(path)
             tensors, metadata = tensors_of(content)
             heads, record = tensors["heads"], json.loads(metadata[FORMAT])
-            own = record["base"], record["revision"], record["imbalance"], record["variance_ratio"]
-            if any(t.ndim != 2 or len(t) != len(heads) for t in tensors.values()):
-                raise ValueError(own)
+            msgspec.convert(record, Record)
+            own = heads, tensors.get("neurons")
+            whole = record.pop("crc32") == _checksum(*own)
+            whole = whole and all(t.ndim == 2 and len(t) == len(heads) for t in tensors.values())
+            if not whole or any(abs(t).max(initial=0) > LARGEST_SCALE for t in tensors.values()):
+                raise ValueError(path)
         except OSError as error:
             raise UsageError(f"{path} cannot be read: {error.strerror or error}.") from None
-        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        except (msgspec.ValidationError, *FAULTS):
             raise UsageError(
                 f"{path} is not a whole file of scales ({FORMAT}). Write it again with `unswayed heads fit`."
             ) from None
         fingerprint = f"sha256:{hashlib.sha256(content).hexdigest()[:FINGERPRINT_DIGITS]}"
         if wanted not in (None, fingerprint):
             raise UsageError(
-                f"{path}@{wanted}: the file has fingerprint {fingerprint} now; it is another file than the one named."
+                f"{path} has the fingerprint {fingerprint}, not {wanted}. Give the file with that fingerprint."
             )
         if revision not in (None, record["revision"]):
             raise UsageError(
                 f"{path} was fitted for {record['base']} ({record['revision']}), and this model is {revision}. "
                 "Fit heads for this model."
             )
-        return cls(heads, tensors.get("neurons"), record, fingerprint)
+        return cls(*own, record, fingerprint, str(path))
+
+    def check(self, layers: int, heads: int, neurons: int) -> None:
+        """Check that there is one scale for every head of a model, and for every neuron or none.
+
+        Raises:
+            UsageError: If there are more or fewer.
+        """
+        own = self.neurons is None or self.neurons.shape == (layers, neurons)
+        if self.heads.shape != (layers, heads) or not own:
+            raise UsageError(
+                f"{self.file}: the scales are not those of {layers} layers of {heads} heads and {neurons:,} "
+                "neurons. Fit heads for this model."
+            )
 
     def write(self, path: Path) -> None:
         """Write the file, whole or not at all; needs the extra `local`."""
@@ -70,15 +107,25 @@ class HeadScales:
 
         tensors = {"heads": self.heads, "neurons": self.neurons}
         named = {name: tensor for name, tensor in tensors.items() if tensor is not None}
-        with whole_file(path) as file:  # one entry: the order of several is left to chance
-            file.write(save(named, {FORMAT: json.dumps(self.record, sort_keys=True)}))
+        # one entry: the order of several is left to chance
+        told = {**self.record, "crc32": _checksum(self.heads, self.neurons)}
+        content = save(named, {FORMAT: json.dumps(told, sort_keys=True)})
+        try:
+            with whole_file(path) as file:
+                file.write(content)
+        except OSError as error:
+            raise UsageError(f"cannot write {path}: {error.strerror or error}.") from None
+
+
+def _checksum(heads: FloatArray, neurons: FloatArray | None) -> int:
+    return zlib.crc32(b"" if neurons is None else neurons.tobytes(), zlib.crc32(heads.tobytes()))
 
 
 def tensors_of(content: bytes) -> tuple[dict[str, FloatArray], dict[str, str]]:
     """Return the tensors of a safetensors file in float32, by name, and its metadata.
 
     Raises:
-        ValueError, LookupError, TypeError, AttributeError, RecursionError: If it is not one, or not whole.
+        FAULTS: If it is not one, or not whole.
     """
     start = HEADER_BYTES + int.from_bytes(content[:HEADER_BYTES], "little")
     header: dict[str, Any] = json.loads(content[HEADER_BYTES:start])

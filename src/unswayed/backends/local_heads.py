@@ -64,6 +64,7 @@ class HeadSites:
 
     def _scaled(self, scales: HeadScales) -> Iterator[tuple[Any, FloatArray]]:
         """Yield the projections whose inputs change, with the scale of each input."""
+        scales.check(self.layers, self.heads, self.neurons)
         wide = np.repeat(scales.heads, self.width // self.heads, axis=1)
         for modules, rows in ((self.attention, wide), (self.mlp, scales.neurons)):
             if rows is not None:

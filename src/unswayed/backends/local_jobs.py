@@ -26,8 +26,8 @@ from unswayed.backends.local_costs import PassCosts
 from unswayed.backends.local_plans import WINDOW, Form, PromptBatch, by_length, plan
 from unswayed.backends.local_texts import seed_of
 from unswayed.backends.model_folders import ModelFolder
-from unswayed.backends.protocol import Answer, Backend, Outcome, too_long
-from unswayed.model.calls import Failure, Query, Request, Response, TokenLogprob
+from unswayed.backends.protocol import Answer, Backend, Outcome, ranked, too_long
+from unswayed.model.calls import Failure, Query, Request, Response
 from unswayed.model.parsing import is_failed_attempt
 
 if TYPE_CHECKING:
@@ -267,11 +267,10 @@ def label_response(
     """Return the answer where the label is the answer, from exact log-probabilities of shape (labels,)."""
     labels = request.labels
     text = labels[_chosen(logprobs, request)]
-    listed = sorted(zip(labels, logprobs.tolist(), strict=True), key=lambda pair: -pair[1])
     return Response(
         text=text,
         tokens=(text,),
-        top_logprobs=(tuple(TokenLogprob(*pair) for pair in listed),),
+        top_logprobs=(ranked(labels, logprobs.tolist()),),
         exact=True,
         input_tokens=input_tokens,
         output_tokens=1,

@@ -50,6 +50,9 @@ ADAPTER_CONFIG: Final = "adapter_config.json"
 ADAPTER_WEIGHTS: Final = "adapter_model.safetensors"
 TRAINING: Final = "training.json"
 
+PART: Final = re.compile(r"\+(?=\w+=)")
+"""Begins what follows the place of a model in its name."""
+
 OPEN: Final = "@sha256:"
 """Ends the name of a folder whose files were not hashed."""
 CACHED_FROM_BYTES: Final = 64 * 2**20
@@ -144,8 +147,10 @@ def locate(
 
 def _split_parts(base: str, shown: str) -> tuple[str, Literal[4, 8] | None, dict[str, str]]:
     """Split `PATH+bits=4+dtype=NAME` into path, bits and all parts by name."""
-    base, *written = re.split(r"\+(?=\w+=)", base)
+    base, *written = PART.split(base)
     parts = dict(part.split("=", 1) for part in written)
+    if len(parts) < len(written):
+        raise UsageError(f"{shown}: a part is given twice. Write it once.")
     for name in parts:
         if name not in ("bits", "dtype", "heads"):
             raise UnknownNameError(

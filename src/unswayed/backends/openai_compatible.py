@@ -158,11 +158,8 @@ class _PlainCompletion(msgspec.Struct):
     model: str | None = None
 
 
-class _Completion(msgspec.Struct):
-    choices: list[_Choice] = []
-    usage: msgspec.Raw = NO_USAGE
-    error: object = None
-    model: str | None = None
+class _Completion(_PlainCompletion):
+    choices: list[_Choice] = []  # type: ignore[assignment]
 
 
 _ENCODER = msgspec.json.Encoder()

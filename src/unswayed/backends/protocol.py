@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from unswayed.backends.own_prompts import OwnPrompt
-from unswayed.model.calls import Failure, Query, Request, Response
+from unswayed.model.calls import Failure, Query, Request, Response, TokenLogprob
 from unswayed.model.items import Item
 from unswayed.model.presentation import Ask
 
@@ -184,6 +184,12 @@ def unanswered(query: Query, model: str) -> Failure:
         error="BadResponseError",
         message=f"{query.item.id}: {model} took the call and gave neither an answer nor an error",
     )
+
+
+def ranked(tokens: Iterable[str], logprobs: Iterable[float]) -> tuple[TokenLogprob, ...]:
+    """Return tokens with their log-probabilities, likeliest first."""
+    tops = [TokenLogprob(*pair) for pair in zip(tokens, logprobs, strict=True)]
+    return tuple(sorted(tops, key=lambda top: -top.logprob))
 
 
 def too_long(query: Query, tokens: int, *, longest: int, model: str) -> Failure:

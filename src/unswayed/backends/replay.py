@@ -17,10 +17,10 @@ from typing import Final
 import msgspec
 
 from unswayed.backends import BackendSettings, open_backend
-from unswayed.backends.protocol import Backend, Outcome
+from unswayed.backends.protocol import Backend, Outcome, ranked
 from unswayed.base.errors import ItemError, RunDirectoryError, UnswayedError, UsageError
 from unswayed.data.importers import read_decisions_file
-from unswayed.model.calls import Failure, Query, Request, Response, TokenLogprob, key_of
+from unswayed.model.calls import Failure, Query, Request, Response, key_of
 from unswayed.model.decisions import Decision
 from unswayed.model.items import iter_lines, suffix
 from unswayed.model.presentation import Ask
@@ -195,15 +195,8 @@ def _as_response(decision: Decision) -> Response:
     tops = None
     if decision.probs is not None:
         mass = 1.0 if decision.label_mass is None else decision.label_mass
-        tops = tuple(
-            sorted(
-                (
-                    TokenLogprob(decision.label_set[label], _log(mass * decision.probs[candidate]))
-                    for label, candidate in enumerate(shown.candidates_by_label())
-                ),
-                key=lambda top: -top.logprob,
-            )
-        )
+        by_label = [decision.probs[candidate] for candidate in shown.candidates_by_label()]
+        tops = ranked(decision.label_set, [_log(mass * share) for share in by_label])
     return Response(
         text=text,
         tokens=None if tops is None else (tops[0].token,),

@@ -24,7 +24,7 @@ from urllib.parse import parse_qsl
 import numpy as np
 
 from unswayed.backends import BackendSettings
-from unswayed.backends.protocol import Backend
+from unswayed.backends.protocol import Backend, ranked
 from unswayed.backends.utilities import UTILITY_SD, Draws, heights, level_utilities, utilities
 from unswayed.base.errors import UnknownNameError, UsageError
 from unswayed.base.registry import did_you_mean
@@ -191,12 +191,7 @@ class SimulatedBackend(Backend):
             return None
         highest = max(logits)
         total = highest + math.log(sum(math.exp(logit - highest) for logit in logits))
-        tops = [
-            TokenLogprob(label, logit - total)
-            for label, logit in zip(request.labels, logits, strict=True)
-        ]
-        tops.sort(key=lambda top: -top.logprob)
-        return (tuple(tops),)
+        return (ranked(request.labels, [logit - total for logit in logits]),)
 
 
 def simulated_items(

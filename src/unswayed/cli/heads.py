@@ -11,7 +11,9 @@ import typer
 
 from unswayed.backends import LOCAL, BackendSettings
 from unswayed.backends.head_scales import HeadScales
+from unswayed.backends.model_folders import PART
 from unswayed.base.counts import plural
+from unswayed.base.errors import UsageError
 from unswayed.cli.options import Model, check_out, with_options
 from unswayed.cli.output import note, write
 from unswayed.prompts import AskOptions
@@ -39,6 +41,10 @@ def fit(
 ) -> None:
     """Mask heads and neurons of a local model that push labels (UniBias)."""
     check_out(out, None if data == "-" else data)
+    if PART.search(str(out)):
+        raise UsageError(
+            f"{out}: no model can be named with this file. Choose --out without +NAME=."
+        )
     if selection.limit is None and selection.sample is None:
         selection = replace(selection, limit=SUPPORT)
     name, items = model_for(model, data), selection.load(data)

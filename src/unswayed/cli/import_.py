@@ -33,7 +33,7 @@ def import_(
         str | None,
         typer.Option(
             "--map",
-            help="Meaning of the fields of a jsonl log, as our=theirs,... (docs/your-data.md).",
+            help="Meaning of the fields of a jsonl log, as field=yours,... (docs/your-data.md).",
         ),
     ] = None,
     selection: Annotated[DataOptions, "on_bad_item"],

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import IO, Annotated, Literal
+from typing import IO, Annotated, Any, Literal
 
 import msgspec
 import typer
@@ -89,19 +89,19 @@ def judge(
     part = shard_of_options(
         tasks.first(shard), data, out, shadow=shadow or None, calls=calls, dry_run=dry_run or None
     )
-    if part and out is not None:
-        run = ShardedJudge(
-            data=data,
-            model=model,
-            method=method,
-            order=order,
-            asking=asking,
-            selection=selection,
-            reach=reach,
-            directory=out,
-            shots=shots,
-            budget=budget,
-        )
+    run = ShardedJudge(
+        data=data,
+        model=model,
+        method=method,
+        order=order,
+        asking=asking,
+        selection=selection,
+        reach=replace(reach, pricing_only=dry_run),
+        directory=out or Path(),
+        shots=shots,
+        budget=budget,
+    )
+    if part:
         return ask_shards(judge_shard, run, tasks, part)
     if out is not None:
         check_out(out, None if data == "-" else data, method)
@@ -110,17 +110,9 @@ def judge(
     held = recorded_calls(pool) if dry_run else pool
     arrived = arriving(data, selection)
     progress = None if out is None or dry_run else Progress()
-    with Judge(
-        model_for(model, data),
-        method=method_of(method, order),
-        prompt=asking.prompts(examples_of(shots)),
-        reask=asking.reask,
-        budget=budget,
-        calls=held if isinstance(held, CallStore | Path) else None,
-        shadow=shadow,
-        backend=replace(reach, pricing_only=dry_run),
-        progress=progress,
-    ) as judging:
+    kept = held if isinstance(held, CallStore | Path) else None
+    by = method_of(method, order)
+    with run.judge(by, calls=kept, progress=progress, shadow=shadow) as judging:
         if dry_run:
             show_price(judging.price(item for items in arrived for item in items), json=False)
             return 0
@@ -169,6 +161,18 @@ class ShardedJudge(ShardedRun):
     method: str | None
     order: Literal["given", "canonical"]
 
+    def judge(self, method: str | Method | FittedFile, **more: Any) -> Judge:
+        """Return the judge of the run; `more` arguments are those of `Judge`."""
+        return Judge(
+            model_for(self.model, self.data),
+            method=method,
+            prompt=self.asking.prompts(examples_of(self.shots)),
+            reask=self.asking.reask,
+            budget=self.budget,
+            backend=self.reach,
+            **more,
+        )
+
 
 def judge_shard(run: ShardedJudge, shard: Shard) -> ShardAsked:
     """Judge the items of a shard, and write their calls and verdicts once all are judged; see `ask_shard`."""
@@ -191,16 +195,7 @@ def judge_shard(run: ShardedJudge, shard: Shard) -> ShardAsked:
     progress = Progress()
     with (
         folder.open_local(shard) as store,
-        Judge(
-            model_for(run.model, run.data),
-            method=method,
-            prompt=run.asking.prompts(examples_of(run.shots)),
-            reask=run.asking.reask,
-            budget=run.budget,
-            calls=store,
-            backend=run.reach,
-            progress=progress,
-        ) as judging,
+        run.judge(method, calls=store, progress=progress) as judging,
     ):
         prompt = prompt_fingerprint(judging.prompts)
         plan = plan.with_facts(judging.model, run.data, whole, prompt)

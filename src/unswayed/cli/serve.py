@@ -25,7 +25,7 @@ def serve(
     orders: Annotated[
         Literal["cyclic", "reverse", "williams", "all", "none"] | None,
         typer.Option(
-            help="Orders of the options to average over; none changes nothing. [default: cyclic]"
+            help="Orders of the options to average over; none keeps the given one. [default: cyclic]"
         ),
     ] = None,
     mean: Annotated[

@@ -128,7 +128,7 @@ class Additive(Method):
     fitted_from: ClassVar[int] = FEW_ITEMS
     about: ClassVar[About] = About(
         title="Additive position and label effects",
-        source="ours",
+        source="Unswayed",
         idea="Estimate what each position and each label adds to log p, and subtract both.",
         calls="1",
         estimation="4 per estimation item for two candidates; for more, n if a Graeco-Latin set "

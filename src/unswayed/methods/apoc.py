@@ -106,8 +106,8 @@ class Apoc(Method):
 
     name: ClassVar[str] = "apoc"
     about: ClassVar[About] = About(
-        title="Order consensus with a keyed judge (APOCJudge, our reading)",
-        source="PCFJudge (arXiv 2603.20562), section 3.5; the rule is our reading of its prose",
+        title="Order consensus with a keyed judge (APOCJudge, as read here)",
+        source="PCFJudge (arXiv 2603.20562), section 3.5; the rule is read from its prose",
         idea="Ask in both orders, and where they disagree, take the swapped verdict only if a "
         "judge that first solves the question confirms it.",
         calls="2, and 1 more where the two disagree",

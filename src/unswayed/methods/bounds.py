@@ -7,15 +7,18 @@ bounds the mean over estimation sets (conformal risk control, arXiv 2208.02814; 
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Final, Literal
 
 from scipy.special import betaincinv
 
 from unswayed.base.errors import UsageError
+from unswayed.methods.checks import ROUNDING, UnsoundError
 from unswayed.methods.tables import TOLERANCE
 
 Guarantee = Literal["high", "mean"]
 """Whether a share is bounded with a confidence, or in the mean over estimation sets."""
+LEAST_SHARE: Final = 1e-9
+"""Smallest share that a number of questions can bound in practice."""
 
 
 def upper_end(guarantee: Guarantee, events: int, count: int, risk: float) -> float:
@@ -30,12 +33,22 @@ def upper_end(guarantee: Guarantee, events: int, count: int, risk: float) -> flo
 
 
 def check_settings(name: str, gap: float | None, **shares: float) -> None:
-    """Check the settings of a method with a bound: shares between 0 and 1, a gap of at least 0."""
+    """Check the settings of a method with a bound: shares below 1, a gap of at least 0."""
     for part, value in shares.items():
-        if not 0 < value < 1:
-            raise UsageError(f"{name}: {part} must be between 0 and 1, got {value}.")
+        if not LEAST_SHARE <= value < 1:
+            raise UsageError(
+                f"{name}: {part} must be at least {LEAST_SHARE:g} and less than 1, got {value}."
+            )
     if gap is not None and not gap >= 0:
         raise UsageError(f"{name}: gap must be at least 0, got {gap}.")
+
+
+def check_bound(
+    guarantee: Guarantee, events: int, count: int, *, risk: float, share: float
+) -> None:
+    """Check that a learned count proves the bound that a method states."""
+    if upper_end(guarantee, events, count, risk) > share + ROUNDING:
+        raise UnsoundError(f"{events} events among {count} do not prove a share of {share:g}")
 
 
 def fewest(guarantee: Guarantee, share: float, risk: float) -> int:

@@ -183,8 +183,8 @@ class CalibraEval(Method):
         "are comparable between presentations",
         cannot="A monotone map moves only one threshold on P(A), so its verdicts cannot beat "
         "the best single threshold, and a first-position preference needs one threshold "
-        "per label sequence. For more than two candidates it is our extension, without "
-        "validation.",
+        "per label sequence. For more than two candidates, it is an extension "
+        "without validation.",
     )
 
     def __post_init__(self) -> None:
@@ -276,7 +276,7 @@ class CalibraEval(Method):
                     "left. Raise the weight."
                 )
         if any(curve.n > 2 for curve in curves):
-            warn_of("calibraeval: for more than 2 candidates, it is our unvalidated extension.")
+            warn_of("calibraeval: for more than 2 candidates, it is an unvalidated extension.")
 
     def estimates(self) -> dict[str, Estimate]:
         """Return the thresholds at which each label's map crosses 1/n."""

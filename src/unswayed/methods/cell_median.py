@@ -39,7 +39,7 @@ class CellMedian(PriorMethod):
     name: ClassVar[str] = "cell-median"
     about: ClassVar[About] = About(
         title="Cell median",
-        source="ours",
+        source="Unswayed",
         idea="Set the threshold at which permuted estimation items split into halves.",
         calls="1",
         estimation="2 per estimation item; 4 with `layouts=all`",

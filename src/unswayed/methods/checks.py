@@ -32,6 +32,12 @@ def check_numbers(
             raise UnsoundError(f"{name}: {number} is not a number between {least:g} and {most:g}")
 
 
+def check_offsets(offsets: Sequence[float], n: int) -> None:
+    """Check offsets of n labels, in nats: they sum to 0, and no log-probability is far below -1000."""
+    check_numbers("offsets", offsets, n, least=-1000, most=1000)
+    check_numbers("sum of offsets", [math.fsum(offsets)], 1, least=0, most=0)
+
+
 def check_rising(name: str, numbers: Sequence[float], *, strictly: bool) -> None:
     """Check that numbers rise, or at least never fall."""
     for before, after in itertools.pairwise(numbers):

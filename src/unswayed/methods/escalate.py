@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unswayed.base.digests import digest, number_of
-from unswayed.methods.bounds import check_settings, fewest, upper_end
-from unswayed.methods.checks import UnsoundError, check_numbers
+from unswayed.methods.bounds import check_bound, check_settings, fewest, upper_end
+from unswayed.methods.checks import UnsoundError, check_numbers, check_offsets
 from unswayed.methods.estimation import Tables, not_fitted, warn_if_few, warn_of, warn_uncorrected
 from unswayed.methods.protocol import About, Learned, Method, learned, learned_for
 from unswayed.methods.sets import presentation_set
@@ -75,7 +75,10 @@ class Escalation(Learned):
     calls: float  # mean calls per item on them
 
     def __post_init__(self) -> None:
-        check_numbers("offsets", self.offsets, self.n)
+        check_offsets(self.offsets, self.n)
+        check_numbers("calls", [self.calls], 1, least=1)
+        if not 0 <= self.changed <= self.count or not self.count:
+            raise UnsoundError(f"changed: {self.changed} of {self.count}")
         if self.gap is not None and not 0 <= self.gap <= GRID[-1]:
             raise UnsoundError(f"gap: {self.gap} is not between 0 and {GRID[-1]}")
 
@@ -85,15 +88,15 @@ class Escalate(Method):
     """Corrected calls of an item, until their mean is sure.
 
     Attributes:
-        share: Largest share of verdicts that may differ from those of the whole set.
-        guarantee: Bound on the share: not exceeded with confidence 1 - `risk` (`high`), or not
-            exceeded in the mean over estimation sets (`mean`), if a smaller gap changes more verdicts.
+        share: Largest share of verdicts that may differ from the verdicts of all orders.
+        guarantee: Bound on the share: with confidence 1 - `risk` (`high`), or in the mean over
+            estimation sets (`mean`), provided that a smaller gap changes at least as many verdicts.
         risk: Probability with which `high` may exceed the share.
         orders: Set of orders; `auto` is swap for two candidates and cyclic for more.
-        arranged: What the orders permute: the candidates sorted by `content`, so that the verdict is
-            the same in whatever order they are given, or as `given`.
-        offsets: Offsets of the labels: `fitted`, or all 0 (`none`), as without a correction.
-        gap: Gap at which to stop, in nats, in place of the fitted one; then no bound holds.
+        arranged: Candidates that the orders permute: sorted by `content`, so that the verdict does not
+            depend on the order given, or as `given`.
+        offsets: Offsets of the labels: `fitted`, or all 0 (`none`), which corrects nothing.
+        gap: Gap at which to stop, in nats, in place of the fitted gap. No bound holds then.
         stops: What `fit` learned.
     """
 
@@ -111,7 +114,7 @@ class Escalate(Method):
     fitted_from: ClassVar[int] = 2 * FEWEST
     about: ClassVar[About] = About(
         title="Escalation with a bound",
-        source="ours; bounds by conformal risk control (arXiv 2208.02814) and Clopper-Pearson",
+        source="Unswayed; bounds by conformal risk control (arXiv 2208.02814) and Clopper-Pearson",
         idea="Correct one call, and ask the next order only if the corrected probabilities are close.",
         calls="between 1 and n",
         estimation="n per estimation item",
@@ -119,13 +122,18 @@ class Escalate(Method):
         helps="you want the verdicts of all orders for little more than one call per item, with a bound"
         " on the share that differ",
         cannot="Calls of one item wait for each other. The bound limits changes from the verdicts of all"
-        " orders, not errors, and holds for items like the estimation items. With few of these, every order"
-        " is asked, with a warning. AnyJev, a toolkit for decision models, also stops early by such a bound, but without offsets (`offsets=none`).",
+        " orders, not errors, and holds for items like the estimation items. With few estimation items, every"
+        " order is asked, with a warning.",
         default=False,
     )
 
     def __post_init__(self) -> None:
         check_settings(self.name, self.gap, share=self.share, risk=self.risk)
+        for own in self.stops or ():
+            if own.gap is not None:
+                check_bound(
+                    self.guarantee, own.changed, own.count, risk=self.risk, share=self.share
+                )
 
     @property
     def questions_needed(self) -> int:

@@ -115,7 +115,8 @@ def from_json(data: Json) -> Method:
     try:
         loaded = msgspec.convert(values, kind)
     except (msgspec.ValidationError, UsageError) as error:
-        raise MethodError(f"{name}: the file is damaged: {error}. {AGAIN}") from None
+        fault = str(error).removesuffix(".")
+        raise MethodError(f"{name}: the file is damaged: {fault}. {AGAIN}") from None
     empty = _empty_field(loaded)
     if empty is not None:
         raise MethodError(f"{name}: the file is damaged: {empty}: nothing in it. {AGAIN}")

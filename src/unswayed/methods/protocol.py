@@ -42,7 +42,7 @@ class About:
 
     Attributes:
         title: Name in words.
-        source: Paper with its arXiv number, or "ours".
+        source: Paper with its arXiv number, or "Unswayed".
         idea: One sentence.
         calls: Calls for one more item, as text.
         estimation: Calls for estimation, as text; empty if it learns nothing.

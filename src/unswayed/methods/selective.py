@@ -23,8 +23,8 @@ from typing import ClassVar, Final, Literal, Self
 
 import numpy as np
 
-from unswayed.methods.bounds import check_settings, fewest, upper_end
-from unswayed.methods.checks import UnsoundError, check_numbers
+from unswayed.methods.bounds import check_bound, check_settings, fewest, upper_end
+from unswayed.methods.checks import UnsoundError, check_numbers, check_offsets
 from unswayed.methods.escalate import (
     centred_logs,
     corrected_logs,
@@ -65,7 +65,7 @@ class Selection(Learned):
     count: int  # questions with gold on which it was chosen
 
     def __post_init__(self) -> None:
-        check_numbers("offsets", self.offsets, self.n)
+        check_offsets(self.offsets, self.n)
         if self.gap is not None:
             check_numbers("gap", [self.gap], 1, least=0)
         if not 0 <= self.errors <= self.decided <= self.count:
@@ -77,13 +77,13 @@ class Selective(Method):
     """Verdicts where they are sure enough for a bound on their errors.
 
     Attributes:
-        error: Largest share of wrong verdicts among those given.
-        guarantee: Bound on the share: not exceeded with confidence 1 - `risk` (`high`), or not
-            exceeded in the mean over estimation sets (`mean`).
+        error: Largest share of wrong verdicts among the verdicts given.
+        guarantee: Bound on the share: with confidence 1 - `risk` (`high`), or in the mean over
+            estimation sets (`mean`).
         risk: Probability with which `high` may exceed the share.
         orders: Set of orders whose mean decides; `identity` is one call, `auto` is swap for two
             candidates and cyclic for more.
-        gap: Gap from which verdicts are given, in nats, in place of the fitted one; then no bound holds.
+        gap: Smallest gap with a verdict, in nats, in place of the fitted gap. No bound holds then.
     """
 
     error: float = 0.1
@@ -100,22 +100,27 @@ class Selective(Method):
     abstains: ClassVar[bool] = True
     about: ClassVar[About] = About(
         title="Verdict or abstention",
-        source="ours; bounds by Trust or Escalate (arXiv 2407.18370) and SCOPE (arXiv 2602.13110)",
+        source="Unswayed; bounds by Trust or Escalate (arXiv 2407.18370) and SCOPE (arXiv 2602.13110)",
         idea="Give a verdict only where the corrected probabilities are far enough apart.",
         calls="1",
         estimation="n per estimation item, which needs gold",
         equation="verdict = argmax_c z_c if the gap of z reaches the threshold, z = log p - offset",
-        helps="a wrong verdict costs more than none, and some items have gold: the share of wrong verdicts"
-        " has a bound",
-        cannot="The bound holds for items like the estimation items, over all verdicts together, and"
-        " not for a single one. With few gold labels, it abstains on everything. It is not compared with"
-        " methods that decide every item, and never recommended. Agreement of both orders is no reason for"
-        " trust: on JudgeBench, Claude 3 Haiku is right less often where they agree.",
+        helps="a wrong verdict costs more than no verdict, and some items have gold; the share of wrong"
+        " verdicts has a bound",
+        cannot="The bound holds for items like the estimation items, and for all verdicts together, not for"
+        " a single one. With little gold, the method abstains on every item. Audits neither compare it with"
+        " methods that decide every item nor recommend it. Agreement of both orders does not show that a"
+        " verdict is right.",
         default=False,
     )
 
     def __post_init__(self) -> None:
         check_settings(self.name, self.gap, error=self.error, risk=self.risk)
+        for own in self.selections or ():
+            if own.gap is not None:
+                check_bound(
+                    self.guarantee, own.errors, own.decided, risk=self.risk, share=self.error
+                )
 
     @property
     def fewest_decided(self) -> int:

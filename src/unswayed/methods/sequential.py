@@ -60,7 +60,7 @@ class Sequential(Method):
     name: ClassVar[str] = "sequential"
     about: ClassVar[About] = About(
         title="Sequential vote",
-        source="ours (curtailed sampling)",
+        source="Unswayed (curtailed sampling)",
         idea="Ask one presentation after the other and stop once the vote is decided.",
         calls="at most 4 for two candidates, 2n for more",
         equation="stop when the leader's margin > calls left; verdict as in vote",

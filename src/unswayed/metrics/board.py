@@ -102,9 +102,9 @@ def rank_models(compared: Comparisons, *, baseline: str | None = None, seed: int
         raise ItemError(
             f"{plural(len(compared.models), 'model')} to rank. Give comparisons of at least 2 models."
         )
-    if compared.questions < 2:
+    if compared.rows(~np.isnan(compared.wins)).questions < 2:
         raise ItemError(
-            "all comparisons are about 1 question. Give items of several questions their own prompt or unit."
+            "all comparisons that could be read are about 1 question. Give items of several questions their own prompt or unit."
         )
     fit = between(compared) if baseline is None else against(compared, baseline)
     return _ranking(fit, baseline, seed)

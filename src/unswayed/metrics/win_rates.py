@@ -87,7 +87,7 @@ def _common(compared: Comparisons, model: NDArray[np.intp], base: int) -> BoolAr
     common: BoolArray = np.array(asked.all(axis=0), dtype=np.bool_)
     if (shared := int(common.sum())) < 2:
         raise ItemError(
-            f"the models share {plural(shared, 'question')}, so their scores differ by the questions. Judge "
+            f"the models share {plural(shared, 'question')}, so their scores also depend on these. Judge "
             "all models on the same questions."
         )
     return common
@@ -124,10 +124,10 @@ def against(compared: Comparisons, baseline: str) -> WinRates:
     number[:, base] = 2
     lone = np.flatnonzero((number < 2).any(axis=0))
     if len(lone) + 1 == len(compared.models):
-        raise ItemError(f"{_SEPARATE}: each was shown on one side less than twice. {REMEDY}")
+        raise ItemError(f"{_SEPARATE}: each was shown fewer than two times on one side. {REMEDY}")
     if len(lone):
         names = ", ".join(compared.models[place] for place in lone)
-        told.append(f"{names}: shown on one side less than twice, so left out. {REMEDY}")
+        told.append(f"{names}: shown fewer than two times on one side and left out. {REMEDY}")
         rest = against(compared.rows(~np.isin(model, lone)), baseline)
         return replace(rest, warnings=(*told, *rest.warnings))
     rates = np.where(held, total / np.maximum(count, 1), 0.0)
@@ -178,8 +178,10 @@ def between(compared: Comparisons) -> WinRates:
         if np.abs(step).max() < 1e-10:
             break
     residual = wins - expit(design @ strengths)[pair]
-    scores = np.zeros((compared.questions, m + 1))
-    question = compared.question[read]
+    question = np.unique(compared.question[read], return_inverse=True)[
+        1
+    ]  # without a reply: no entry
+    scores = np.zeros((int(question.max()) + 1, m + 1))
     for places, sign in ((first, 1.0), (second, -1.0), (np.full_like(first, m), 1.0)):
         np.add.at(scores, (question, places), sign * residual)
     influence = (scores - scores.mean(axis=0)) @ np.linalg.inv(curvature) * len(scores)

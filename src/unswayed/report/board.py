@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -11,19 +13,14 @@ from unswayed.base.visible import one_line, visible
 from unswayed.metrics.board import Ranking, Standing
 from unswayed.report.numerals import interval, percent, plural, points, share
 
+COLUMNS: Final = "Score|95%\ninterval|Rank|Ranks\npossible|Shown\nfirst|Shown\nsecond"
+
 
 def board_report(ranking: Ranking) -> RenderableType:
     """Build the table of models and the sentences around it, for `rich.print`."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("Model", no_wrap=True)
-    for title in (
-        "Score",
-        "95%\ninterval",
-        "Rank",
-        "Ranks\npossible",
-        "Shown\nfirst",
-        "Shown\nsecond",
-    ):
+    table.add_column("Model", overflow="fold")
+    for title in COLUMNS.split("|"):
         table.add_column(title, justify="right", no_wrap=True)
     for own in ranking.models:
         table.add_row(*_cells(own, ranking.baseline))
@@ -59,8 +56,8 @@ def sentences(ranking: Ranking) -> list[str]:
         f"Position effect: {points(ranking.position_effect)} (win rate shown first minus shown second).",
         f"A score is the share of wins{over}, as the mean of both sides; ties count half. Values are percentages.",
         f"The order is certain for {percent(ranking.certain)} of the pairs of models.",
-        f"Always shown first, {ranking.changed_if_first} of {plural(len(others), 'model')} would be on the "
-        f"other side of 50%; always shown second, {ranking.changed_if_second}.",
+        f"If always shown first, {ranking.changed_if_first} of {plural(len(others), 'model')} would be on the "
+        f"other side of 50%. If always shown second, {ranking.changed_if_second} would be.",
         f"A judge that always takes the first answer would give {always}.",
         f"{plural(ranking.comparisons, 'comparison')} on {plural(ranking.questions, 'question')}, "
         f"{ranking.unread:,} unread.",

@@ -21,8 +21,7 @@ from unswayed.report.explorer import embed
 from unswayed.report.facts import command_text, date_text, facts
 from unswayed.report.findings import Finding, State
 from unswayed.report.keys import key_figures, key_tables
-from unswayed.report.plots import call_tables, curve_tables
-from unswayed.report.risk import risk_tables
+from unswayed.report.plots import call_tables, curve_tables, risk_tables
 from unswayed.report.scores import lede_of, score_sections
 from unswayed.report.sections import (
     TableSection,

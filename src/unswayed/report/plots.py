@@ -13,12 +13,13 @@ from typing import Final, Literal, NamedTuple
 from unswayed.base.counts import plural
 from unswayed.base.visible import one_line
 from unswayed.metrics import METRICS
+from unswayed.metrics.abstention import COVERAGE
 from unswayed.metrics.rows import Row
 from unswayed.model.decisions import Estimate
 from unswayed.report.claims import groups_of
 from unswayed.report.findings import ACCURACY, CONSISTENCY, POSITION_RATE, Finding
 from unswayed.report.intervals import above, below
-from unswayed.report.numerals import calls_text, figure, number, ordinal, share, whole
+from unswayed.report.numerals import calls_text, figure, number, ordinal, percent, share, whole
 from unswayed.report.numerals import expected as expected_text
 from unswayed.report.words import plain, say
 
@@ -296,6 +297,21 @@ def call_tables(finding: Finding) -> list[PlotTable]:
         if blocks:
             tables.append(PlotTable(title, "runs", tuple(blocks), sub))
     return tables
+
+
+def risk_tables(finding: Finding) -> list[PlotTable]:
+    """Return errors among the surest answers of methods that abstain, beside the share decided in this run."""
+    blocks = []
+    for name, points in (finding.metrics.risk_curve or {}).items():
+        rows = [
+            PlotRow(f"surest {percent(point.coverage, 0)}", Estimate(value=point.error, n=0))
+            for point in points
+        ]
+        coverage = finding.metrics.methods[name].estimates[METRICS.name_of(COVERAGE)].value
+        title = f"{one_line(name)}, decides {percent(coverage or 0.0)}"
+        blocks.append(PlotBlock(tuple(rows), title))
+    sub = "% wrong, by share of answers decided"
+    return [PlotTable("Errors among verdicts", "groups", tuple(blocks), sub)] if blocks else []
 
 
 def tables_of_curve(

@@ -137,7 +137,7 @@ def _table(
         elif method == finding.base and len(methods) > 1:
             kind, remark = "ref", "current use"
         elif compared and f"{method}-{finding.base}" not in compared:
-            remark = "other items"
+            remark = "fewer verdicts"
         calls = Cell() if row.calls is None else Cell(f"{row.calls:.2f}", "", f"{row.calls:.6f}")
         rows.append(TableRow(method, remark, kind, calls, tuple(own)))
     notes = plain(sentence("tables.notes", lacking(finding, columns)))

@@ -16,7 +16,7 @@ import numpy as np
 
 from unswayed.backends import BackendSettings
 from unswayed.backends.local_jobs import label_response, timed
-from unswayed.backends.model_folders import ModelFolder, locate
+from unswayed.backends.model_folders import PART, ModelFolder, locate
 from unswayed.backends.protocol import Answer, Backend, too_long
 from unswayed.base.errors import UnknownNameError, UsageError
 from unswayed.base.registry import did_you_mean
@@ -39,6 +39,10 @@ def open_tiny(model: str, settings: BackendSettings) -> TinyBackend:
     name, _, revision = given.partition("@")
     if name not in FORMATS:
         raise UnknownNameError(f"unknown model 'tiny/{model}'. {did_you_mean(name, FORMATS)}")
+    if PART.search(file):
+        raise UsageError(
+            f"tiny/{model}: only +heads=FILE may follow tiny/{name}, once, and FILE may not hold +NAME=."
+        )
     weights = str(FORMATS[name].folder)
     folder = locate(weights + plus + file)
     identity = folder.name.removeprefix(f"{weights}@")

@@ -101,6 +101,7 @@ def read_model(folder: Path, scales: HeadScales | None = None) -> TinyModel:
             for number in range(config["num_hidden_layers"])
         )
         if scales is not None:
+            scales.check(len(layers), config["num_attention_heads"], len(layers[0].down))
             wide = np.repeat(scales.heads, len(layers[0].out) // scales.heads.shape[1], axis=1)
             neurons = np.ones((len(wide), 1)) if scales.neurons is None else scales.neurons
             layers = tuple(

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Final
 
 import msgspec
@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from unswayed.base.errors import UnknownNameError, UsageError
 from unswayed.base.registry import did_you_mean
+from unswayed.model.decisions import FloatArray as FloatArray
 from unswayed.model.items import Item, ItemSet, Task
 
-FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 
@@ -124,14 +124,8 @@ def worth() -> Worth:
         sizes_learned=sizes + rng.normal(0.0, 0.22, len(NOUNS)),
         topic_bias=rng.normal(0.0, 0.6, len(TOPICS)),
     )
-    for array in (
-        worth.words,
-        worth.words_learned,
-        worth.sizes,
-        worth.sizes_learned,
-        worth.topic_bias,
-    ):
-        array.setflags(write=False)
+    for field in fields(worth):
+        getattr(worth, field.name).setflags(write=False)
     return worth
 
 

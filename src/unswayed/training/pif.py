@@ -72,7 +72,7 @@ class PifObjective:
     """Supervised symbol binding on permutation groups."""
 
     card_text: str = (
-        "PIF-style symbol-binding SFT with negatives: our reading, the paper's loss is not public"
+        "symbol-binding SFT with negatives in the style of PIF, whose loss is not public"
     )
     sampled: bool = False
     needs_gold: bool = True

@@ -30,6 +30,7 @@ from unswayed.base.version import VERSION
 from unswayed.calls import Question, RunSettings
 from unswayed.calls.calibration import prompts_for
 from unswayed.calls.questions import Drafter
+from unswayed.model.decisions import FloatArray
 from unswayed.model.items import ItemSet, blind
 from unswayed.model.presentation import Ask, Presentation, presentations
 from unswayed.prompts import PromptSettings, prompt_fingerprint
@@ -39,7 +40,6 @@ from unswayed.tiny.formats import FORMATS
 if TYPE_CHECKING:
     import torch
 
-FloatArray = NDArray[np.float64]
 Set = tuple[tuple[int, int], ...]
 """Layer and place of heads or neurons."""
 

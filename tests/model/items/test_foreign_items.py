@@ -464,7 +464,7 @@ def test_ambiguous_or_unknown_layout_is_rejected(name: str) -> None:
         ("prompt=Question", "data.csv has no such field"),
         ("promt=question", "promt is not a field of an item. Did you mean 'prompt'"),
         ("question=prompt", "question is not a field of an item. Did you mean 'prompt'"),
-        ("question", "write ours=theirs"),
+        ("question", "write field=column"),
         ("gold=answer,gold_from=2", "gold_from=2: write one of 0, 1, letters"),
         ("group=answer,gold_from=0", "data.csv has no column that names the right candidate"),
     ],

@@ -250,7 +250,7 @@ def _detects(record: Record) -> bool:
 
 
 INSPECT: Final = Importer(
-    title="Inspect logs (.eval, .json): our decisions, permuted runs, multiple choice in its own order.",
+    title="Inspect logs (.eval, .json): decisions of Unswayed, permuted runs, multiple choice in its own order.",
     detects=_detects,
     schema=_Sample,
     read=_read,

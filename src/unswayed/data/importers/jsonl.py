@@ -22,7 +22,7 @@ from unswayed.model.tasks.listwise import best_candidate
 FAILED: Final = "a call that failed (error)"
 
 OWN_DECISIONS: Final = importer(
-    "Our own decisions.jsonl; with --map any log of one judge call per line.",
+    "decisions.jsonl of Unswayed; with --map any log of one judge call per line.",
     Decision,
     lambda decision, source: (decision,),  # which brings no item
     answer="choice",

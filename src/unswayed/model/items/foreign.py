@@ -84,7 +84,7 @@ def parse_columns(text: str) -> dict[str, Paths]:
     for part in divided(text, ","):
         ours, equals, theirs = part.partition("=")
         if not equals:
-            raise UsageError(f"--columns {part!r}: write ours=theirs, such as prompt=question.")
+            raise UsageError(f"--columns {part!r}: write field=column, such as prompt=question.")
         columns[ours.strip()] = tuple(name.strip() for name in divided(theirs, "|"))
     return columns
 

@@ -359,7 +359,9 @@ def check_item(item: Item) -> None:
     if item.values is not None and len(item.values) != item.n:
         raise BadFieldError("values", f"{len(item.values)} for {item.n} candidates")
     authors = item.candidates_by
-    if authors is not None and (len(authors) != item.n or not all(authors)):
+    if authors is not None and (
+        len(authors) != item.n or any(name != name.strip() or not name for name in authors)
+    ):
         raise BadFieldError("candidates_by", f"{list(authors)} are not names of {item.n} models")
 
 
