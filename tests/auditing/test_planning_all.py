@@ -51,7 +51,7 @@ def lists(n: int) -> list[Item]:
 def test_all_names_every_method_it_leaves_out() -> None:
     reasons = skipped(4, "all")
     assert reasons["cell-median"] == "it needs 2 candidates, got 4"
-    assert reasons["batch"] == "not part of all; name it to run it"
+    assert reasons["batch"] == "left out of all unless named"
     assert "repeat" not in reasons
 
 

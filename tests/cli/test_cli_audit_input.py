@@ -176,8 +176,15 @@ def test_an_unknown_built_in_set_is_suggested(run: Run) -> None:
     assert "Did you mean 'tiny-judge'?" in ran.err
 
 
+@pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        ("audit tiny-mcq --model hf/some-model", "the local model hf/some-model needs torch"),
+        ("heads fit tiny-judge-train --out runs", "heads fit needs torch"),
+    ],
+)
 def test_a_missing_extra_names_the_install_command(
-    run: Run, monkeypatch: pytest.MonkeyPatch
+    run: Run, monkeypatch: pytest.MonkeyPatch, command: str, named: str
 ) -> None:
     import importlib.util
 
@@ -187,8 +194,9 @@ def test_a_missing_extra_names_the_install_command(
         return None if name in {"torch", "transformers"} else found(name, package)
 
     monkeypatch.setattr(importlib.util, "find_spec", without_torch)
-    ran = run("audit", "tiny-mcq", "--model", "hf/some-model")
+    ran = run(*command.split())
     assert ran.code == 2
+    assert named in ran.err
     assert f"Install it with: {install_command('local')}\n" in ran.err
     assert not Path("runs").exists()
 

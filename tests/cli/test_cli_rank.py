@@ -119,6 +119,17 @@ def test_balanced_design_moves_gold_along(files: tuple[Path, Path]) -> None:
         assert item.candidates[item.gold].split()[0] in MODELS
 
 
+def test_swapped_pairs_keep_the_worth_of_their_answers(run: Run, files: tuple[Path, Path]) -> None:
+    given = write_lines("worth.jsonl", items(meta={"utility": [5, 0]}))
+    asked = ("--model", "simulated/judge?slot=0&label=0&noise=0", "--design", "balanced")
+    assert run("audit", given, *asked, "--out", "run").code == 0
+    scores = {own.model: own.score.value for own in us.rank("run").models}
+    assert scores == {**dict.fromkeys(MODELS, 1.0), "base": 0.5}
+    assert run("export", "run", "--what", "decisions", "--out", "asked.jsonl").code == 0
+    with pytest.raises(ItemError, match="shown on one side"):  # swapped ones are other items
+        us.rank("asked.jsonl", given)
+
+
 @pytest.mark.parametrize(
     "more", [("--orders", "swap"), ("--methods", "vote"), ("--protocol", "label")]
 )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-import msgspec
 import numpy as np
+from msgspec.structs import replace as replace_fields
 
 from unswayed.auditing.settings import AuditSettings
 from unswayed.base.counts import plural
@@ -56,15 +56,15 @@ def designed(items: ItemSet, settings: AuditSettings) -> ItemSet:
 
 
 def _swapped(item: Item) -> Item:
-    gold = item.gold
-    if isinstance(gold, int):
-        gold = 1 - gold
-    elif isinstance(gold, tuple):
+    """Swap the candidates of an item, under an id of its own: decisions about it do not fit the item."""
+    gold = 1 - item.gold if isinstance(item.gold, int) else item.gold
+    if isinstance(gold, tuple):
         gold = tuple(1 - candidate for candidate in gold)
-    authors = item.candidates_by and item.candidates_by[::-1]
-    return msgspec.structs.replace(
-        item, candidates=item.candidates[::-1], candidates_by=authors, gold=gold
-    )
+    worth = item.meta.get("utility")
+    meta = item.meta | ({"utility": worth[::-1]} if isinstance(worth, list) else {})
+    own, shown = f"{item.id} (swapped)", item.candidates[::-1]
+    by = item.candidates_by and item.candidates_by[::-1]
+    return replace_fields(item, id=own, candidates=shown, candidates_by=by, gold=gold, meta=meta)
 
 
 def compared_models(

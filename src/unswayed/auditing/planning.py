@@ -282,7 +282,7 @@ def _not_in_all(
         if name not in taken:
             reasons = (why_not(METHODS.load(name)(), task=task, n=n, gold=gold) for n in sizes)
             unfit = next((reason for reason in reasons if reason is not None), None)
-            skipped[name] = unfit or "not part of all; name it to run it"
+            skipped[name] = unfit or "left out of all unless named"
     return skipped
 
 

@@ -34,7 +34,7 @@ from unswayed.model.calls import Failure, Query, Response
 
 
 def open_huggingface(model: str, settings: BackendSettings) -> HuggingFaceBackend:
-    """Local folder or Hub id, run here with transformers: `hf/<path or id>[+bits=4|8][+lora=DIR]` (extra: local).
+    """Local folder or Hub id, run here with transformers: `hf/<path or id>[+bits=4|8][+heads=FILE][+lora=DIR]` (extra: local).
 
     Finds and fingerprints the model; it is loaded with the first question.
     """

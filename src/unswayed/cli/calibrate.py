@@ -1,4 +1,4 @@
-"""`unswayed calibrate`: fit on unlabelled items, write a file for production."""
+"""`unswayed calibrate`: fit on items, write a file for production."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def calibrate(
     method: Annotated[
         str, typer.Argument(help="Method to fit, such as pride or pride:prior=group.")
     ],
-    data: Annotated[str, typer.Argument(help="Items to fit on; gold is not used.")],
+    data: Annotated[str, typer.Argument(help="Items to fit on; few methods use gold.")],
     out: Annotated[Path, typer.Option(help="Calibration file to write (JSON).")],
     model: Model = None,
     asking: AskOptions,
@@ -37,7 +37,7 @@ def calibrate(
         bool, typer.Option("--force", help="Write the file even if it corrects nothing.")
     ] = False,
 ) -> int:
-    """Fit a method on items without gold, for `judge`."""
+    """Fit a method on items, for `judge`."""
     check_out(out, None if data == "-" else data)
     fitted = fit(
         method,
@@ -60,7 +60,7 @@ def calibrate(
 def _show(fitted: Calibration) -> None:
     """Print the learned values with their intervals."""
     resampled = fitted.method.resamples > 0
-    table = Table("learned", "value", "95% interval", box=None, pad_edge=False)
+    table = Table("learned", "value", "95% interval or bound", box=None, pad_edge=False)
     for name, estimate in fitted.diagnostics["estimates"].items():
         value, low, high = (estimate.get(key) for key in ("value", "low", "high"))
         few = (estimate.get("n_units") or estimate["n"]) < FEWEST

@@ -47,6 +47,7 @@ def _cells(own: Standing, baseline: str | None) -> tuple[str, ...]:
 
 def sentences(ranking: Ranking) -> list[str]:
     """Describe the position effect, the certain orders, other designs and the counts."""
+    pairs = len(ranking.models) * (len(ranking.models) - 1) // 2
     others = [own for own in ranking.models if own.model != ranking.baseline]
     shares = sorted(own.shown_first for own in others)
     first, last = percent(shares[0]), percent(shares[-1])
@@ -55,7 +56,7 @@ def sentences(ranking: Ranking) -> list[str]:
     return [
         f"Position effect: {points(ranking.position_effect)} (win rate shown first minus shown second).",
         f"A score is the share of wins{over}, as the mean of both sides; ties count half. Values are percentages.",
-        f"The order is certain for {percent(ranking.certain)} of the pairs of models.",
+        f"The order is certain for {round(ranking.certain * pairs)} of {plural(pairs, 'pair')} of models.",
         f"If always shown first, {ranking.changed_if_first} of {plural(len(others), 'model')} would be on the "
         f"other side of 50%. If always shown second, {ranking.changed_if_second} would be.",
         f"A judge that always takes the first answer would give {always}.",

@@ -26,6 +26,7 @@ from unswayed.backends.local_jobs import Job
 from unswayed.backends.local_models import LoadedModel, load_model
 from unswayed.base.counts import plural
 from unswayed.base.errors import UsageError
+from unswayed.base.registry import require
 from unswayed.base.version import VERSION
 from unswayed.calls import Question, RunSettings
 from unswayed.calls.calibration import prompts_for
@@ -246,6 +247,7 @@ def fit_heads(
     Raises:
         UsageError: If model or items do not allow it, or if no mask balances the labels better than none.
     """
+    require("torch", extra="local", feature="heads fit")
     provider, _, name = model.partition("/")
     tiny = provider == "tiny" and name in FORMATS
     backend = open_backend(f"hf/{FORMATS[name].folder}" if tiny else model, reach)
