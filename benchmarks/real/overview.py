@@ -2,12 +2,14 @@
 
     python benchmarks/real/overview.py [--write]
 
-The share is *right most often*: for pairs, right in both orders. Nothing is asked.
+The share is *right most often*: for pairs, right in both orders. Of several seeds of a training, each has its
+share. Nothing is asked.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +20,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 from evidence_table import Table, add_write, evidence
 
 METHODS = ("direct", "canonical", "average", "pride")
-TRAINED = "after rl --exact"
+TRAINED = re.compile(r"after rl --exact(, seed \d+)?")
 SETS = {  # by table: the set, the columns that name a judge and hold the share
     "arc": ("ARC-Challenge", "method", "right most often"),
     "mmlu": ("MMLU", "method", "right most often"),
@@ -49,7 +51,10 @@ def main() -> None:
     table = Table(("model", "set", "items", *METHODS, "trained"))
     for key, own in found.items():
         if METHODS[0] in own:  # else a part of a set, of which only a trained judge was asked
-            table.add(*key, *(own.get(judge, "–") for judge in (*METHODS, TRAINED)))
+            seeds = [share for judge, share in own.items() if TRAINED.fullmatch(judge)]
+            bare = [share.split()[0] for share in seeds]
+            trained = " · ".join(seeds if len(seeds) == 1 else bare) or "–"
+            table.add(*key, *(own.get(judge, "–") for judge in METHODS), trained)
     if given.write:
         table.keep("real-models", "overview")
 

@@ -97,9 +97,11 @@ RUNS = {  # by the table that shows them
                 "optimiser.learning_rate=3e-4",
                 "optimiser.items_per_step=2",
             ),
+            seed,
             within=500,
         )
-        for model in ("smollm2-135m", "qwen2.5-coder-0.5b")
+        for model, seeds in (("smollm2-135m", (0,)), ("qwen2.5-coder-0.5b", (0, 1)))
+        for seed in seeds
     ],
 }
 
@@ -185,7 +187,7 @@ def tables(given: argparse.Namespace, name: str) -> None:
         command = " ".join([run.objective, *(f"--set {field}" for field in run.options)])
         minutes = f"{seconds / 60:.0f}"
         trainings.add(run.model, f"train {command}", run.items, run.seed, steps, minutes)
-    table = Table(COLUMNS)
+    table, seeded = Table(COLUMNS), any(run.seed for run in runs)
     for model, within in dict.fromkeys((run.model, run.within) for run in runs):
         base = audit(given, model, SET, longest=within)
         for method in BESIDE:
@@ -195,7 +197,7 @@ def tables(given: argparse.Namespace, name: str) -> None:
             if (run.model, run.within) == (model, within):
                 own: dict[str, Any] = {"trained": folders[run][0], "limit": run.audited}
                 result = audit(given, model, SET, methods=["direct"], longest=within, **own)
-                told = f"after {run.objective}"
+                told = f"after {run.objective}" + f", seed {run.seed}" * seeded
                 table.add(model, *cells(result, "direct", beside, told))
     if given.write:
         trainings.keep("real-models", f"{name}-commands")
