@@ -26,7 +26,6 @@ from unswayed.model.decisions import (
     SCORE,
     TIE,
     BoolArray,
-    Decision,
     DecisionTable,
     Evidence,
     FloatArray,
@@ -180,22 +179,15 @@ def _fit_folds(
         questions = [Question(item, ask) for item, ask in method.plan_fit(chosen)]
         if not questions and not method.fitted_from:
             return [method] * FOLDS, []
-        by_fold.append(_fitted(method, taught, list(source(questions))))
+        decisions = list(source(questions))
+        try:
+            by_fold.append(method.fit(taught, decisions))
+        except NeedsLogprobs:  # other items may have them, so that the method was not skipped
+            by_fold.append(method.fit(taught, []))
         if fold == 0:
             distinct = {(question.item.id, question.ask): question for question in questions}
             calls = [(question.item, question.ask) for question in distinct.values()]
     return by_fold, calls
-
-
-def _fitted(method: Method, chosen: Sequence[Item], decisions: Sequence[Decision]) -> Method:
-    """Return the fitted method; one that learned nothing, with its warning, if these lack probabilities.
-
-    Other items may have them, so that the method was not skipped.
-    """
-    try:
-        return method.fit(chosen, decisions)
-    except NeedsLogprobs:
-        return method.fit(chosen, [])
 
 
 def _score_stratum(
