@@ -283,7 +283,7 @@ def test_a_limit_of_the_system_never_makes_a_run_wait_for_ever(
 ) -> None:
     code = textwrap.dedent(LIMITED).replace("{limit}", limit)
     done = subprocess.run(
-        [sys.executable, "-c", code, PATHS, str(tmp_path / "run")],
+        [sys.executable, "-B", "-c", code, PATHS, str(tmp_path / "run")],
         capture_output=True,
         text=True,
         timeout=100,

@@ -466,6 +466,8 @@ Differences between groups
 Verdicts that changed with the order
 Fewer or more estimation items
 Fitted methods, by the number of items of the other folds that they were fitted on
+Methods that abstain: share of wrong answers among the surest, withheld ones included
+Methods that stop early, at several gaps between the two likeliest answers
 """.strip().split("\n")
 """No state here has it: tests of the parts of the report look at it."""
 

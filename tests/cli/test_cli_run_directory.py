@@ -1,6 +1,7 @@
 """Run directories that cannot be used, belong to something else, are full, shared or interrupted."""
 
 import json
+import os
 import re
 import resource
 import shutil
@@ -311,13 +312,14 @@ def test_a_directory_that_another_process_writes_is_refused(
 
 
 def with_room_for(n_bytes: int, *arguments: str | Path) -> Ran:
-    """Run a command that may not write files larger than this."""
+    """Run a command that may not write files larger than this, nor compiled modules, which others read."""
 
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, n_bytes))
 
     done = subprocess.run(
         command_of(*arguments),
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
         preexec_fn=limit,

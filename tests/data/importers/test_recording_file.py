@@ -276,7 +276,11 @@ except UsageError as error:
     print(error)
 """
     ended = subprocess.run(
-        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True
+        [sys.executable, "-B", "-c", script],  # no truncated module stays for others
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert ended.stderr == ""
     assert ended.stdout.count("temporary file: File too large. Set TMPDIR to a directory") == 1
