@@ -48,9 +48,9 @@ COLUMNS = (
 )
 
 
-def arc(data: Path) -> Iterator[dict[str, Any]]:
-    """Questions of ARC-Challenge's test part with four options, from the original file."""
-    for row in rows_of(next(data.glob("arc/ARC-Challenge-Test*.jsonl*"))):
+def arc(data: Path, part: str = "Test") -> Iterator[dict[str, Any]]:
+    """Questions of a part of ARC-Challenge with four options, from the original file."""
+    for row in rows_of(next(data.glob(f"arc/ARC-Challenge-{part}*.jsonl*"))):
         options = row["question"]["choices"]
         if len(options) == 4:
             yield {

@@ -27,6 +27,7 @@ SETS = {  # by table: the set, the columns that name a judge and hold the share
     "llmbar": ("LLMBar", "method", "right most often"),
     "trained": ("LLMBar", "judge", "right in both orders"),
     "slower": ("LLMBar, short pairs", "judge", "right in both orders"),
+    "questions": ("ARC-Challenge, short questions", "judge", "right in both orders"),
 }
 
 

@@ -3,8 +3,9 @@
     python benchmarks/real/training.py --models FOLDER --data FOLDER --runs FOLDER [--write]
 
 Folders are those of `audits.py`, whose audits of the untrained models are read or made here; the data folder
-also holds PandaLM's test set (`pandalm/`). Models train on pairs of PandaLM and are audited on LLMBar. Items are
-taken in the order of a hash of their ids. Every training is the printed command with `small-lora.toml`.
+also holds PandaLM's test set (`pandalm/`). Models train on pairs of PandaLM and are audited on LLMBar, or train on
+the development part of ARC-Challenge and are audited on its test part. Items are taken in the order of a hash of
+their ids. Every training is the printed command with `small-lora.toml`.
 """
 
 from __future__ import annotations
@@ -20,19 +21,18 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 HERE = Path(__file__).resolve().parent
 sys.path += [str(HERE), str(HERE.parent)]
 
-from audits import arguments, audit, in_hash_order, percent, rows_of, short  # noqa: E402
+from audits import arc, arguments, audit, in_hash_order, percent, rows_of, short  # noqa: E402
 
 import unswayed as us  # noqa: E402
 from evidence_table import Table  # noqa: E402
 from unswayed.auditing.evaluation import score_method  # noqa: E402
 from unswayed.metrics.measure import difference  # noqa: E402
 
-SET = "llmbar"
 RIGHT = "consistent_accuracy"
 BESIDE = ("direct", "canonical", "average", "pride")
 COLUMNS = (
@@ -41,9 +41,14 @@ COLUMNS = (
     "judge",
     "accuracy",
     "consistency",
-    "right in both orders",
+    "right in both orders",  # of questions: right most often
     *(f"less {name}" for name in BESIDE[:3]),
     "places",
+)
+SLOWER = (
+    "target.temperature=0.02",
+    "optimiser.learning_rate=3e-4",
+    "optimiser.items_per_step=2",
 )
 
 
@@ -56,7 +61,8 @@ class Run(NamedTuple):
     longest: int  # characters of an item's texts; short prompts make cheap steps
     options: tuple[str, ...] = ()  # of the recipe
     seed: int = 0
-    # audited, within: pairs of LLMBar, and most characters of their texts
+    # of, audited, within: set of the audit, its items, and most characters of their texts
+    of: Literal["llmbar", "arc"] = "llmbar"
     audited: int = 100
     within: int | None = None
 
@@ -64,7 +70,8 @@ class Run(NamedTuple):
     def name(self) -> str:
         """Name of its folder."""
         objective = self.objective.replace(" --", "-").replace(" ", "-")
-        return f"{self.model}-pairs-{objective}-{self.items}-{self.seed}"
+        kind = "pairs" if self.of == "llmbar" else self.of
+        return f"{self.model}-{kind}-{objective}-{self.items}-{self.seed}"
 
 
 RUNS = {  # by the table that shows them
@@ -92,16 +99,24 @@ RUNS = {  # by the table that shows them
             "rl --exact",
             48,
             250,
-            (
-                "target.temperature=0.02",
-                "optimiser.learning_rate=3e-4",
-                "optimiser.items_per_step=2",
-            ),
+            SLOWER,
             seed,
             within=500,
         )
         for model, seeds in (("smollm2-135m", (0,)), ("qwen2.5-coder-0.5b", (0, 1, 2)))
         for seed in seeds
+    ],
+    "questions": [
+        Run(
+            "qwen2.5-coder-0.5b",
+            "rl --exact",
+            48,
+            250,
+            ("task=mcq", *SLOWER),
+            of="arc",
+            audited=60,
+            within=200,
+        )
     ],
 }
 
@@ -124,7 +139,8 @@ def pairs(data: Path) -> Iterator[dict[str, Any]]:
 
 def chosen(run: Run, data: Path) -> list[dict[str, Any]]:
     """Items of a training."""
-    return in_hash_order(short(pairs(data), run.longest))[: run.items]
+    items = pairs(data) if run.of == "llmbar" else arc(data, "Dev")
+    return in_hash_order(short(items, run.longest))[: run.items]
 
 
 def train(run: Run, given: argparse.Namespace) -> tuple[Path, float]:
@@ -188,15 +204,17 @@ def tables(given: argparse.Namespace, name: str) -> None:
         minutes = f"{seconds / 60:.0f}"
         trainings.add(run.model, f"train {command}", run.items, run.seed, steps, minutes)
     table, seeded = Table(COLUMNS), any(run.seed for run in runs)
-    for model, within in dict.fromkeys((run.model, run.within) for run in runs):
-        base = audit(given, model, SET, longest=within)
+    for model, of, within, limit in dict.fromkeys(
+        (run.model, run.of, run.within, None if run.of == "llmbar" else run.audited) for run in runs
+    ):
+        base = audit(given, model, of, longest=within, limit=limit)
         for method in BESIDE:
             table.add(model, *cells(base, method, ()))
         beside = [outcomes(base, method) for method in BESIDE[:3]]
         for run in runs:
-            if (run.model, run.within) == (model, within):
+            if (run.model, run.of, run.within) == (model, of, within):
                 own: dict[str, Any] = {"trained": folders[run][0], "limit": run.audited}
-                result = audit(given, model, SET, methods=["direct"], longest=within, **own)
+                result = audit(given, model, of, methods=["direct"], longest=within, **own)
                 told = f"after {run.objective}" + f", seed {run.seed}" * seeded
                 table.add(model, *cells(result, "direct", beside, told))
     if given.write:

@@ -58,7 +58,7 @@ BUDGETS = {  # words outside code, tables, comments and generated blocks
     "evidence/performance.md": 1_200,
     "evidence/study.md": 1_500,
     "evidence/published.md": 600,
-    "evidence/real-models.md": 525,
+    "evidence/real-models.md": 580,
     "evidence/stability.md": 600,
     "evidence/reproducing.md": 800,
     "evidence/beyond.md": 1_700,
