@@ -135,7 +135,7 @@ def test_a_run_lowers_the_loss_and_resumes_exactly(word_model, tmp_path):
     assert again.resumed_from == 4
     straight, resumed = (load_file(d / "model.safetensors") for d in (whole, cut))
     assert all(torch.equal(straight[key], resumed[key]) for key in straight)
-    assert "PIF-style" in (whole / "README.md").read_text()
+    assert "in the style of PIF" in (whole / "README.md").read_text()
 
 
 def test_pif_has_no_reward(word_model):
