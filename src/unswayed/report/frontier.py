@@ -18,6 +18,7 @@ from unswayed.model.decisions import Estimate
 from unswayed.report.findings import ACCURACY, ACCURACY_FRACTIONAL, SPEARMAN, Finding
 from unswayed.report.labels import Box, Label, LabelBox, Spot, place
 from unswayed.report.numerals import calls_text, share
+from unswayed.report.table import decisive
 from unswayed.report.words import plain, say
 
 LONGEST_NAME = 26
@@ -124,10 +125,10 @@ class Frontier:
 
 
 def dots_of(finding: Finding, metric: str) -> list[Dot]:
-    """Return the methods that have this metric and a price, with the frontier marked."""
+    """Return the methods that decide every item, with this metric and a price; the frontier is marked."""
     scored = [
         (name, row.calls, estimate)
-        for name, row in finding.metrics.methods.items()
+        for name, row in decisive(finding).items()
         if row.calls is not None and row.calls > 0 and (estimate := row.get(metric)) is not None
     ]
     on_frontier: set[str] = set()

@@ -107,6 +107,13 @@ def _shown(key: str, finding: Finding) -> bool:
     return any(values) if key == UNPARSED_RATE else any(value is not None for value in values)
 
 
+def decisive(finding: Finding) -> dict[str, Row]:
+    """Return the rows of methods that withheld no verdict; others are not of the same verdicts."""
+    coverage = METRICS.name_of(COVERAGE)
+    rows = finding.metrics.methods.items()
+    return {name: row for name, row in rows if (own := row.get(coverage)) is None or own.value == 1}
+
+
 def estimate_of(row: Row, key: str, finding: Finding) -> Estimate | None:
     """Return a method's value for a column; of the shares by position, the one that is spoken about."""
     if key == POSITION_RATE:
@@ -124,10 +131,13 @@ def _table(
         finding.metrics.methods.items(),
         key=lambda pair: math.inf if pair[1].calls is None else pair[1].calls,
     )
-    cells = []
+    cells, comparable = [], decisive(finding)
     for key, metric in columns.items():
         estimates = [estimate_of(row, key, finding) for _, row in methods]
-        best = None if key in (TIE_RATE, UNPARSED_RATE) else _best(metric, estimates)
+        measured = [
+            own for (name, _), own in zip(methods, estimates, strict=True) if name in comparable
+        ]
+        best = None if key in (TIE_RATE, UNPARSED_RATE) else _best(metric, measured)
         cells.append([_cell(estimate, metric, best) for estimate in estimates])
     rows, compared = [], finding.metrics.differences
     for (method, row), *own in zip(methods, *cells, strict=True):
