@@ -89,3 +89,18 @@ def make_random_llama(
     LlamaForCausalLM(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
+
+
+def save_adapter(folder: Path, out: Path, *targets: str) -> None:
+    """Write a random adapter of a model to `out/lora`, and the two merged to `out/merged`."""
+    import peft
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    torch.manual_seed(1)
+    base = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    config = peft.LoraConfig(r=4, target_modules=list(targets), init_lora_weights=False)
+    adapted = peft.get_peft_model(base, config)
+    adapted.save_pretrained(out / "lora")
+    adapted.merge_and_unload().save_pretrained(out / "merged")
+    AutoTokenizer.from_pretrained(folder).save_pretrained(out / "merged")

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from local_asking import CPU, ask, chat, logprobs, opened, query
-from random_llama import HEADS, INNER, LAYERS, make_random_llama
+from random_llama import HEADS, INNER, LAYERS, make_random_llama, save_adapter
 
 import unswayed as us
 from unswayed.backends import open_backend
@@ -163,17 +163,7 @@ def test_scales_of_another_shape_are_refused(
 
 
 def test_adapter_and_scales_stack(folder: Path, file: Path, tmp_path: Path) -> None:
-    import peft
-    import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    torch.manual_seed(1)
-    base = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
-    config = peft.LoraConfig(r=4, target_modules=["o_proj", "down_proj"], init_lora_weights=False)
-    adapted = peft.get_peft_model(base, config)
-    adapted.save_pretrained(tmp_path / "lora")
-    adapted.merge_and_unload().save_pretrained(tmp_path / "merged")
-    AutoTokenizer.from_pretrained(folder).save_pretrained(tmp_path / "merged")
+    save_adapter(folder, tmp_path, "o_proj", "down_proj")
     scales_for(tmp_path / "merged").write(tmp_path / "own")
     both = opened(f"{folder}+heads={file}+lora={tmp_path / 'lora'}")
     (found,) = ask(both, [query(chat(9))])

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from local_asking import CPU, ask, chat, logprobs, opened, plain_label_logprobs, query
-from random_llama import CHAT_TEMPLATE, make_random_llama
+from random_llama import CHAT_TEMPLATE, make_random_llama, save_adapter
 
 from unswayed.backends import BackendSettings, model_folders, open_backend
 from unswayed.backends.huggingface import HuggingFaceBackend
@@ -92,16 +92,7 @@ def test_a_candidate_cannot_end_the_turn(backend: HuggingFaceBackend) -> None:
 
 
 def test_a_lora_adapter_is_part_of_the_model_and_of_its_name(folder: Path, tmp_path: Path) -> None:
-    import peft
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    torch.manual_seed(1)
-    base = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
-    config = peft.LoraConfig(r=4, target_modules=["q_proj", "v_proj"], init_lora_weights=False)
-    adapted = peft.get_peft_model(base, config)
-    adapted.save_pretrained(tmp_path / "lora")
-    adapted.merge_and_unload().save_pretrained(tmp_path / "merged")
-    AutoTokenizer.from_pretrained(folder).save_pretrained(tmp_path / "merged")
+    save_adapter(folder, tmp_path, "q_proj", "v_proj")
 
     with_adapter = opened(f"{folder}+lora={tmp_path / 'lora'}")
     (found,) = ask(with_adapter, [query(chat(9))])
