@@ -123,8 +123,8 @@ def test_costs_are_those_of_the_counts() -> None:
 
 def test_heats_shade_by_share_and_count_rows() -> None:
     heat = share_heat("t", "s", ["1", "2"], [[3, 1], [0, 0]])
-    assert [[cell.text for cell in row.cells] for row in heat.rows] == [["75", "25"], ["–", "–"]]
-    assert heat.rows[0].cells[0].shade == DARKEST
+    assert [[text for text, _ in row.cells] for row in heat.rows] == [["75", "25"], ["–", "–"]]
+    assert heat.shaded[0].cells[0] == ("75", DARKEST)
     assert [row.total for row in heat.rows] == ["4", "0"]
     orders = exposure_heat("t", "s", "answer", [[2, 0], [0, 2]])
     assert [row.label for row in orders.rows] == ["answer 1", "answer 2"]
