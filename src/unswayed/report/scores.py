@@ -315,16 +315,16 @@ def group_tables(findings: Sequence[Finding]) -> list[PlotTable]:
     blocks = []
     for finding in findings:
         whole = finding.base_row.get(SPEARMAN)
-        found = [
+        measured = [
             (own, one_line(group))
             for group, methods in finding.metrics.groups.items()
             if (row := methods.get(finding.base or "")) is not None
             and (own := row.get(SPEARMAN)) is not None
         ]
-        found.sort(key=lambda pair: pair[0].value or 0.0)
+        measured.sort(key=lambda pair: pair[0].value or 0.0)
         line = None if whole is None else whole.value
-        rows = (PlotRow(name, own, line, axis=RHO) for own, name in found)
-        if len(found) > 1:
+        rows = (PlotRow(name, own, line, axis=RHO) for own, name in measured)
+        if len(measured) > 1:
             blocks.append(PlotBlock(tuple(rows)[:MOST_GROUPS], finding.name))
     sub = "single calls with human scores; dashed: all items"
     return plotted(f"{METRICS.load(SPEARMAN).title} by group", "groups", blocks, sub)
