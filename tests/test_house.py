@@ -44,7 +44,6 @@ OTHER_THINGS: Final = {
     ("data/importers/table.py", "pride"): "the project whose files are read",
     ("metrics/outcomes.py", "label_mass"): "the array of recorded masses, named in an error",
     ("data/benchmarks/scored.py", "consistency"): "a criterion that summaries are scored on",
-    ("auditing/export.py", "label_mass"): "a column of exported decisions",
     ("metrics/metric.py", "label_mass"): "the same array, which a metric needs",
     ("calls/calibration.py", "label_mass"): "a key of the file that `calibrate` writes",
     ("training/rewards/score.py", "accuracy"): "a part of a reward, a field of `Rewards`",

@@ -192,7 +192,8 @@ def test_an_item_of_a_scale_tells_its_scores(audits: dict[Task, Path]) -> None:
     assert "score" in view.views[0].quiet
 
 
-def test_papers_have_points_and_levels(tmp_path: Path) -> None:
+def test_papers_have_points_and_levels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda *_, **__: None)
     lists = {path.stem for path in write_figures([list_run()], tmp_path)}
     scales = {path.stem for path in write_figures([scale_run()], tmp_path)}
     assert "points" in lists
