@@ -11,17 +11,16 @@ import asyncio
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeGuard
+from typing import Final, Protocol, TypeGuard
 
-from unswayed.backends.dialect import Transport
+from unswayed.backends import BackendSettings
+from unswayed.backends.dialect import Dialect, Traits, Transport
 from unswayed.backends.faults import Fault
-from unswayed.backends.pacing import Gate, backoff_s
+from unswayed.backends.pacing import Clock, Gate, backoff_s
+from unswayed.backends.patience import Patience
 from unswayed.backends.protocol import Outcome
 from unswayed.base.errors import BackendError
-from unswayed.model.calls import Failure, Query, Response
-
-if TYPE_CHECKING:
-    from unswayed.backends.client import HttpBackend
+from unswayed.model.calls import Failure, Query, Request, Response
 
 MOST_IDENTICAL: Final = 3
 """Attempts of one call that fail in exactly the same way before it is given up."""
@@ -40,10 +39,37 @@ class Line:
     gate: Gate
 
 
+class Wire(Protocol):
+    """Part of the client that a run needs: one attempt at a time, and what is learned from it."""
+
+    settings: BackendSettings  # limit on attempts
+    max_connections: int
+    dialect: Dialect  # reads refusals
+    traits: Traits  # what the server is known to accept
+    patience: Patience  # how long a server that answers nothing is put up with
+    clock: Clock  # chance
+
+    async def attempt(
+        self, request: Request, traits: Traits, line: Line
+    ) -> tuple[Response | Fault, float]:
+        """One attempt, with the seconds it took."""
+        ...
+
+    def learn(self, traits: Traits) -> None:
+        """Keep traits that a request was accepted with."""
+        ...
+
+    def finish(
+        self, response: Response, request: Request, traits: Traits, *, took: float, attempts: int
+    ) -> Response:
+        """Return the response as it is handed over."""
+        ...
+
+
 class Attempts:
     """Calls that stop together: each is tried until it is answered or given up."""
 
-    def __init__(self, wire: HttpBackend, line: Line) -> None:
+    def __init__(self, wire: Wire, line: Line) -> None:
         self.stop: asyncio.Future[None] = line.loop.create_future()
         self._wire = wire
         self._line = line
@@ -164,7 +190,7 @@ class Workers(Attempts):
     for, and never more than `max_connections`.
     """
 
-    def __init__(self, wire: HttpBackend, line: Line, queries: Iterator[Query]) -> None:
+    def __init__(self, wire: Wire, line: Line, queries: Iterator[Query]) -> None:
         super().__init__(wire, line)
         self.done: deque[tuple[Query, Outcome]] = deque()
         self.error: Exception | None = None
