@@ -358,7 +358,7 @@ def test_python_reaches_a_server_and_says_how_items_are_asked(
     items: ItemSet, tmp_path: Path
 ) -> None:
     with pytest.raises(BackendError, match=r"127\.0\.0\.1:9"):
-        us.audit("openai-api/local/m", items, base_url="http://127.0.0.1:9/v1", limit=2)
+        us.audit("openai-api/local/m", items, base_url="http://127.0.0.1:9/v1", patience=0.1)
     shot = [{"id": "s", "prompt": "p", "candidates": ["x", "y"], "gold": 1}]
     run = us.audit(
         MODEL, items, prompt="modified-direct", labels=["X", "Y"], shots=shot, resamples=100

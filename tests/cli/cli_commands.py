@@ -127,13 +127,15 @@ def judge_without_template(folder: str | Path) -> Path:
 
 
 class Server:
-    """A fake server in a thread; the model is `openai-api/local/m`."""
+    """A fake server in a thread; the model is `openai-api/local/m`. Commands in this process try it again soon."""
 
     model = "openai-api/local/m"
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._module = load_script("tests/backends/fake_server.py")
         self._monkeypatch = monkeypatch
+        monkeypatch.setattr("unswayed.backends.pacing.BACKOFF_BASE_S", 0.05)
+        monkeypatch.setattr("unswayed.backends.patience.FIRST_CONTACT_S", 0.3)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()

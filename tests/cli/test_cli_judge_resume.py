@@ -74,7 +74,7 @@ def test_kill_9_loses_nothing_and_repeats_calls_in_flight(
     whole = Path("whole.jsonl")
     server.start()
     assert run("judge", data, "--model", Server.model, "--out", whole).code == 0
-    server.start(latency_s=0.02)
+    server.start(latency_s=0.005)
     command = command_of("judge", data, "--model", Server.model, "--out", OUT)
     paid = 0
     for n_lines in (1, 65):

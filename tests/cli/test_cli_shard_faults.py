@@ -68,14 +68,14 @@ def counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Countin
 def test_killed_shard_goes_on_and_merged_figures_are_unchanged(
     run: Run, counted: CountingServer, local: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_lines("pairs.jsonl", [pair(number) for number in range(300)])
+    write_lines("pairs.jsonl", [pair(number) for number in range(100)])
     options = ("--max-connections", "8", "--methods", "all")
     command = command_of(
         *("audit", "pairs.jsonl", "--model", MODEL, "--out", "run", "--shard", "0/2"), *options
     )
     for _ in range(2):
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        point = counted.n_received + random.Random(os.getpid()).randint(120, 200)
+        point = counted.n_received + random.Random(os.getpid()).randint(60, 120)
         while counted.n_received < point and process.poll() is None:
             time.sleep(0.001)
         process.send_signal(signal.SIGKILL)
