@@ -1,6 +1,5 @@
 """Flips, their sign test and recalls by label of recorded judges are those computed independently."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,7 +7,7 @@ import pytest
 from recorded_data import expected
 
 from needs import DATA, recorded
-from unswayed.data.importers import detect, import_files
+from unswayed.data.importers import import_files
 from unswayed.metrics import flips, outcomes_from_decisions, sign_test
 from unswayed.metrics.recall_balance import CKLD_RAW, RSTD, recalls
 
@@ -47,22 +46,6 @@ def test_flips_and_recalls_are_those_of_the_recorded_judge(judge: str) -> None:
         sums = RSTD.statistics(outcomes).sum(axis=0, keepdims=True)
         by_label = [want["recall_A"], want["recall_B"]]
         np.testing.assert_allclose(recalls(sums)[0], by_label, atol=1e-12)
-
-
-def one_file(pattern: str) -> Path:
-    return next(DATA.glob(pattern))
-
-
-def test_the_format_is_told_from_the_first_record() -> None:
-    kinds = {
-        "judgebench": one_file("judgebench/outputs*"),
-        "llmbar": one_file("llmbar/*Vanilla*"),
-        "autoj": AUTOJ,
-        "alpaca-eval": one_file("alpaca_eval/*"),
-        "mt-bench": one_file("mtbench/position_bias*"),
-    }
-    for kind, path in kinds.items():
-        assert detect(path) == kind
 
 
 def test_judges_of_the_same_pairs_join_without_mixing() -> None:
