@@ -50,7 +50,7 @@ _FILE: Final = re.compile(r"samples_(.+?)_\d{4}-\d{2}-\d{2}T")
 _SKIPPED: Final = "unswayed_skipped"
 _CLOZE: Final = "unswayed_cloze"
 _ANSWER: Final = re.compile(r"\(?([A-Za-z0-9])\)?[.:]?")
-_FIELDS: Final = (("opa", "opb", "opc", "opd"),)
+_FIELDS: Final = ("opa", "opb", "opc", "opd")
 """Where some tasks keep each option in a field of its own."""
 
 
@@ -198,9 +198,8 @@ def _options(doc: Mapping[str, Any]) -> list[str] | None:
     choices = doc.get("choices", doc.get("options"))
     if isinstance(choices, Mapping):
         choices = choices.get("text")
-    if choices is None:
-        fields = next((names for names in _FIELDS if doc.keys() >= set(names)), ())
-        choices = [doc[name] for name in fields]
+    if choices is None and doc.keys() >= set(_FIELDS):
+        choices = [doc[name] for name in _FIELDS]
     if isinstance(choices, list) and len(choices) > 1:
         return [str(choice) for choice in choices]
     return None

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count
 from pathlib import PurePath
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
@@ -71,16 +71,6 @@ class _Row(msgspec.Struct):
     extra_info: _Shown
 
 
-class _Layout(NamedTuple):
-    """Content of a row: the item's name and task, its order, and the right candidate."""
-
-    name: str
-    task: Task
-    text: re.Pattern[str]
-    order: Order
-    gold: int
-
-
 def _is_training_row(record: Record) -> bool:
     """Rows of verl have these fields too; only permuted ones say their permutation."""
     extra = record.get("extra_info")
@@ -88,17 +78,33 @@ def _is_training_row(record: Record) -> bool:
 
 
 def _training_row(row: _Row, source: Source) -> ReadRecord:
-    layout = _pair(row) if row.extra_info.original_question_id is not None else _question(row)
-    texts = _shown_texts(row.prompt[-1].content if row.prompt else "", layout.text)
+    extra = row.extra_info
+    if extra.original_question_id is not None:
+        name, task, layout = f"arena/{extra.original_question_id}", Task.PAIRWISE, _PAIR
+        if extra.permutation not in (0, 1):
+            raise BadFieldError("extra_info.permutation", f"{extra.permutation!r} is not 0 or 1")
+        order: Order = (0, 1) if extra.permutation == 0 else (1, 0)
+        gold = order[_letter(row, 2)]
+    elif extra.original_index is not None:
+        name, task, layout = f"{row.data_source}/{extra.original_index}", Task.MCQ, _QUESTION
+        shown = str(extra.permutation)
+        if sorted(shown) != list(_LETTERS):
+            reason = f"{shown!r} is not an order of {_LETTERS}"
+            raise BadFieldError("extra_info.permutation", reason)
+        order = tuple(map(_LETTERS.index, shown))
+        gold = _letter(row, len(_LETTERS))
+    else:
+        raise BadFieldError("extra_info", "has neither original_question_id nor original_index")
+    texts = _shown_texts(row.prompt[-1].content if row.prompt else "", layout)
     if texts is None:
         raise BadFieldError("prompt", "does not show a question with its candidates")
     prompt, *by_position = texts
     item = Item(
-        id=layout.name,
-        task=layout.task,
+        id=name,
+        task=task,
         prompt=prompt,
-        candidates=tuple(map(str.rstrip, by_candidate(layout.order, by_position))),
-        gold=layout.gold,
+        candidates=tuple(map(str.rstrip, by_candidate(order, by_position))),
+        gold=gold,
         meta={"source": row.data_source},
     )
     return ReadRecord(item, ())
@@ -110,31 +116,6 @@ def _shown_texts(prompt: str, layout: re.Pattern[str]) -> tuple[str, ...] | None
         raise BadFieldError("prompt", f"has a candidate's heading more than {_MOST_HEADINGS} times")
     match = layout.fullmatch(prompt)
     return match.groups() if match else None
-
-
-def _pair(row: _Row) -> _Layout:
-    extra = row.extra_info
-    if extra.permutation not in (0, 1):
-        raise BadFieldError("extra_info.permutation", f"{extra.permutation!r} is not 0 or 1")
-    order: Order = (0, 1) if extra.permutation == 0 else (1, 0)
-    displayed = _letter(row, 2)
-    return _Layout(
-        f"arena/{extra.original_question_id}", Task.PAIRWISE, _PAIR, order, order[displayed]
-    )
-
-
-def _question(row: _Row) -> _Layout:
-    extra = row.extra_info
-    if extra.original_index is None:
-        raise BadFieldError("extra_info", "has neither original_question_id nor original_index")
-    shown = str(extra.permutation)
-    if sorted(shown) != list(_LETTERS):
-        raise BadFieldError("extra_info.permutation", f"{shown!r} is not an order of {_LETTERS}")
-    order = tuple(_LETTERS.index(letter) for letter in shown)
-    original = _letter(row, len(_LETTERS))
-    return _Layout(
-        f"{row.data_source}/{extra.original_index}", Task.MCQ, _QUESTION, order, original
-    )
 
 
 def _letter(row: _Row, n: int) -> int:

@@ -166,19 +166,8 @@ ALPACA_EVAL: Final = importer(
 # Source: allenai/reward-bench, `scripts/run_{rm,dpo,generative,v2}.py`; results in allenai/reward-bench-results.
 
 _DRAWN: Final = f"order not recorded (none was shown, or it was drawn): {UNKNOWN}"
-_COLUMNS: Final = (
-    "results",
-    "id",
-    "subset",
-    "prompt",
-    "text_chosen",
-    "text_rejected",
-    "scores_chosen",
-    "scores_rejected",
-    "scores",
-    "num_correct",
-)
 _FIELDS: Final = ("model", "model_type")
+"""One value for all rows; the other fields are columns."""
 
 
 class _Reward(msgspec.Struct):
@@ -202,9 +191,9 @@ def _unfold(record: Record, source: Source) -> Iterator[Entry]:
         yield source, record
         return
     columns: dict[str, Sequence[object]] = {}
-    for name in _COLUMNS:
+    for name in _Reward.__struct_fields__:
         column = record.get(name)
-        if isinstance(column, list | msgspec.Raw):
+        if name not in _FIELDS and isinstance(column, list | msgspec.Raw):
             columns[name] = parts_of(column, name)
     lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) > 1:
