@@ -43,7 +43,7 @@ OTHER_THINGS: Final = {
     ): "a criterion of SummEval, of a summary with its document",
     ("data/importers/table.py", "pride"): "the project whose files are read",
     ("metrics/outcomes.py", "label_mass"): "the array of recorded masses, named in an error",
-    ("data/benchmarks/summeval.py", "consistency"): "a criterion that summaries are scored on",
+    ("data/benchmarks/scored.py", "consistency"): "a criterion that summaries are scored on",
     ("auditing/export.py", "label_mass"): "a column of exported decisions",
     ("metrics/metric.py", "label_mass"): "the same array, which a metric needs",
     ("calls/calibration.py", "label_mass"): "a key of the file that `calibrate` writes",
@@ -114,11 +114,11 @@ def test_function_fits_a_screen(path: Path) -> None:
 BUDGETS: Final = {
     ".": 1400,
     "auditing": 5067,
-    "backends": 8110,
+    "backends": 7961,
     "base": 1116,
-    "calls": 3070,
+    "calls": 3075,
     "cli": 3073,
-    "data": 6290,
+    "data": 6093,
     "ext": 128,
     "integrations": 458,
     "methods": 5356,
@@ -130,7 +130,7 @@ BUDGETS: Final = {
     "store": 1295,
     "testing": 1340,
     "tiny": 1200,
-    "training": 9547,
+    "training": 9441,
 }
 """Lines of Python by room. Who raises one names, in that commit, the feature that needs it."""
 
@@ -141,7 +141,7 @@ ONCE: Final = {
     "base": 1,
     "calls": 1,
     "cli": 6,
-    "data": 19,
+    "data": 6093,
     "methods": 3,
     "metrics": 18,
     "model": 10,
