@@ -121,7 +121,7 @@ BUDGETS: Final = {
     "data": 6093,
     "ext": 128,
     "integrations": 458,
-    "methods": 5356,
+    "methods": 5361,
     "metrics": 4862,
     "model": 8037,
     "prompts": 1700,
