@@ -137,7 +137,7 @@ def verdict_table(
         cells: Cells read, shape (I, T); default: all that may be asked.
         scores: By candidate, shape (I, n).
         tied: Tied candidates, shape (I, n).
-        confidence: That of the choice, shape (I,), or of every candidate, (I, n); default: scores.
+        confidence: Of the choice, shape (I,), or by candidate, (I, n); default: scores.
         consistent: Shape (I,); default: agreement of the answers in `cells`.
         score: Score of the response, shape (I,); default, where levels have values: the value of
             the chosen level, of tied ones the mean; NaN for a declared tie, which names none.

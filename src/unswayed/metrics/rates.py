@@ -3,7 +3,7 @@
 Shares among parsed, untied choices of permutable items. Over a set of orders that shows every
 candidate equally often at every position, an unswayed judge has 1/n everywhere; an item that lacks
 an order counts for what its candidates are worth, so only complete items count where there are any.
-Of a scale, `level_choices` counts choices by level and position.
+`level_choices` counts the choices of a scale by level and position.
 """
 
 from __future__ import annotations
