@@ -1,7 +1,16 @@
 """Fixtures of the training tests."""
 
+import gc
+
 import pytest
 from small_models import save_word_model
+
+
+@pytest.fixture(autouse=True)
+def frozen():
+    """Leave all that is imported out of the collection that accelerate makes in each training run."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

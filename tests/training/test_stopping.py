@@ -25,7 +25,7 @@ def stopped_and_resumed(word_model, tmp_path_factory):
     """Stop a run, let it go on to the result of an undisturbed one, and return the step it stopped at."""
 
     def run(out, **options):
-        return trained("pa-grpo", colour_items(10), model=str(word_model), out=out, **options)
+        return trained("pa-grpo", colour_items(6), model=str(word_model), out=out, **options)
 
     wholes = {}
 
@@ -37,7 +37,7 @@ def stopped_and_resumed(word_model, tmp_path_factory):
         return wholes[repr(recipe)]
 
     def check(out, press=None, disturb=None, **changes):
-        recipe = small_recipe(optimiser_steps="6", **changes)
+        recipe = small_recipe(optimiser_steps="4", **changes)
         expected = result_of_whole(recipe)
         if disturb:
             disturb()
@@ -67,7 +67,7 @@ def test_a_signal_while_a_step_is_logged_lets_it_end(stopped_and_resumed, tmp_pa
     assert "stopping when the step" in capfd.readouterr().err
 
 
-@pytest.mark.parametrize(("pressed", "saved"), [(1, 2), (2, 2), (3, 4)])
+@pytest.mark.parametrize(("pressed", "saved"), [(1, 2), (2, 2)])
 def test_between_updates_of_one_batch_the_last_is_waited_for(
     stopped_and_resumed, tmp_path, pressed, saved
 ):
@@ -81,7 +81,7 @@ def test_between_updates_of_one_batch_the_last_is_waited_for(
 def test_a_step_that_is_being_sampled_is_thrown_away(
     stopped_and_resumed, tmp_path, monkeypatch, capfd, step, saved, swallowed
 ):
-    # Steps 4 and 5 are in the second epoch: five steps make one.
+    # step 4 is the first of the second epoch
     rewards, calls = GroupScorer.rewards, []
 
     def pressed(self, gathered):
@@ -180,11 +180,10 @@ def test_sigterm_in_a_long_step_saves_within_the_grace(command, undisturbed):
     assert result_of(out) == undisturbed(1)
 
 
-@pytest.mark.parametrize("slow_rank", [0, 1])
-def test_ctrl_c_to_one_of_two_processes_stops_both(command, undisturbed, slow_rank):
-    # The other process waits in a collective; a terminal and a launcher pass one Ctrl-C on.
-    out = command.folder / f"one-of-two-{slow_rank}"
-    with command.started(out, processes=2, slow_at=1, slow_rank=slow_rank, slow_s=2) as children:
+def test_ctrl_c_to_one_of_two_processes_stops_both(command, undisturbed):
+    # it waits for the other in a collective; a terminal and a launcher both pass a Ctrl-C on
+    out = command.folder / "one-of-two"
+    with command.started(out, processes=2, slow_at=1, slow_s=1) as children:
         for _ in range(2):
             children[1].send_signal(signal.SIGINT)
             time.sleep(0.2)
