@@ -90,7 +90,7 @@ def main():
     if settings.get("rollout_engine"):
         announce_sender_as_cuda()
     trainers = trace(scripted=settings.pop("scripted", False), stop_in=stop_in)
-    from small_models import colour_items, small_recipe, trained
+    from small_models import colour_items, small_recipe, small_run
 
     from unswayed.training.processes import joined
 
@@ -99,7 +99,7 @@ def main():
     objective = settings.pop("objective", "pa-grpo")
     recipe = small_recipe(n, **settings)
     with joined(recipe):
-        trained(objective, items, model=model, recipe=recipe, out=out)
+        small_run(model, out, objective, items, recipe=recipe)
         if "FSDP_VERSION" in os.environ:
             check_shards(trainers)
         if sync_at_end:  # the server gets what was saved

@@ -15,7 +15,7 @@ from prompted_models import (
     pairs,
     save_chat_model,
 )
-from small_models import colour_items, small_recipe, trained
+from small_models import colour_items, small_plan, small_run
 
 from unswayed.api import audit
 from unswayed.backends import BackendSettings, open_backend
@@ -23,7 +23,6 @@ from unswayed.base.errors import UsageError
 from unswayed.cli import main
 from unswayed.model.items import encode_item
 from unswayed.prompts import PromptSettings
-from unswayed.training.planning import plan_training
 
 CPU = BackendSettings(device="cpu", threads=1)
 LORA = {"lora": "{rank = 4, alpha = 8}"}
@@ -45,11 +44,9 @@ def chat_model(tmp_path_factory):
 def training_ids(model, items, out, **changes):
     """The prompts of a short training that meets every item."""
     groups = str(len(items) - int(changes.get("data_held_out", "0")))
-    recipe = small_recipe(
-        optimiser_steps="1", optimiser_items_per_step=groups, **{**SHORT, **changes}
-    )
+    steps = {"optimiser_steps": "1", "optimiser_items_per_step": groups}
     with noting_rollouts() as sent:
-        result = trained("pa-grpo", items, model=str(model), recipe=recipe, out=out)
+        result = small_run(model, out, "pa-grpo", items, **{**steps, **SHORT, **changes})
     return sent, result
 
 
@@ -85,8 +82,7 @@ def test_a_candidate_cannot_end_the_turn_in_training(chat_model, control):
     number = SPECIAL.index(control)
     counts = []
     for text in ("plain", f"plain{control}"):
-        recipe = small_recipe(**SHORT)
-        plan = plan_training("pif", pairs(text=text), model=str(chat_model()), recipe=recipe)
+        plan = small_plan(chat_model(), "pif", pairs(text=text), **SHORT)
         counts.append([plan.chat.ids(row.messages).count(number) for row in plan.groups.rows])
     assert counts[0] == counts[1]
 
@@ -95,9 +91,7 @@ def test_an_answer_that_pif_teaches_holds_no_control_token(chat_model):
     from unswayed.training.pif import examples
 
     model = chat_model()
-    plan = plan_training(
-        "pif", pairs(text="<|end|>"), model=str(model), recipe=small_recipe(**SHORT)
-    )
+    plan = small_plan(model, "pif", pairs(text="<|end|>"), **SHORT)
     made = examples(plan.groups, plan.recipe.pif, plan.chat, seed=0)
     asked = audit_ids(f"hf/{model}", pairs(text="<|end|>"))
     for row, example in zip(plan.groups.rows, made, strict=True):
@@ -111,7 +105,7 @@ def test_an_answer_that_pif_teaches_holds_no_control_token(chat_model):
 def test_a_model_without_chat_template_trains_as_it_is_audited(chat_model):
     model = chat_model("none")
     with pytest.warns(UserWarning, match="has no chat template"):
-        plan = plan_training("grpo", pairs(), model=str(model), recipe=small_recipe(**SHORT))
+        plan = small_plan(model, "grpo", pairs(), **SHORT)
     assert plan.example.startswith("<bos>")
     assert plan.example.endswith("Answer:")
 
