@@ -26,7 +26,6 @@ from unswayed.data.benchmarks import copies as files
 from unswayed.model.items import ItemSet
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
-Download = Callable[..., str]
 APART = files._apart
 """What a test that has a server puts back."""
 
@@ -38,55 +37,48 @@ def in_this_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
         monkeypatch.setattr(files, "_apart", files._fault)
 
 
-def hub(monkeypatch: pytest.MonkeyPatch, download: Download) -> None:
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[dict[str, Any]]]:
+    """Sets what the hub answers, an error or a folder, and what it has cached; returns the requests."""
+
+    def answers(answer: object, cached: object = None) -> list[dict[str, Any]]:
+        asked: list[dict[str, Any]] = []
+
+        def download(repository: str, *, local_files_only: bool = False, **options: Any) -> str:
+            if not local_files_only:
+                asked.append({**options, "repository": repository})
+            given = (answer if asked else cached) if local_files_only else answer
+            if given is None or (local_files_only and isinstance(given, Exception)):
+                raise errors.LocalEntryNotFoundError("not cached")
+            if isinstance(given, Exception):
+                raise given
+            return str(given)
+
+        monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
+        return asked
+
+    return answers
 
 
-def refusal(kind: type[Exception]) -> Download:
-    """A hub that answers every request with this error."""
-
-    def download(*arguments: Any, local_files_only: bool = False, **options: Any) -> str:
-        if local_files_only:
-            raise errors.LocalEntryNotFoundError("not cached")
-        if issubclass(kind, errors.HfHubHTTPError):
-            raise kind("no", response=SimpleNamespace(headers={}, request=None))
-        raise kind("no route")
-
-    return download
+Hub = Callable[..., list[dict[str, Any]]]
 
 
-def test_pinned_files_are_requested_and_their_commit_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[dict[str, Any]] = []
+def refused(kind: type[errors.HfHubHTTPError]) -> Exception:
+    return kind("no", response=SimpleNamespace(headers={}, request=None))  # type: ignore[arg-type]
 
-    def download(repository: str, *, local_files_only: bool = False, **options: Any) -> str:
-        if local_files_only and not asked:
-            raise errors.LocalEntryNotFoundError("not cached")
-        asked.append({**options, "repository": repository})
-        return str(write(tmp_path / "snapshots" / COMMIT, ROWS["mmlu"]))
 
-    hub(monkeypatch, download)
+def test_pinned_files_are_requested_and_their_commit_kept(tmp_path: Path, hub: Hub) -> None:
+    asked = hub(write(tmp_path / "snapshots" / COMMIT, ROWS["mmlu"]))
     items = us.load_data("mmlu")
-    assert asked[0] == {
-        "repository": "cais/mmlu",
-        "repo_type": "dataset",
-        "revision": BENCHMARKS.load("mmlu").revision,
-        "allow_patterns": ["all/test-*.parquet"],
-    }
-    assert items.origin["commit"] == COMMIT
-    assert items.origin["revision"] == BENCHMARKS.load("mmlu").revision
+    revision = BENCHMARKS.load("mmlu").revision
+    request = {"repository": "cais/mmlu", "repo_type": "dataset", "revision": revision}
+    assert asked == [{**request, "allow_patterns": ["all/test-*.parquet"]}]
+    assert (items.origin["commit"], items.origin["revision"]) == (COMMIT, revision)
 
 
-def test_a_pinned_cached_file_needs_no_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pinned_cached_file_needs_no_hub(tmp_path: Path, hub: Hub) -> None:
     folder = write(tmp_path / "snapshots" / COMMIT, ROWS["mmlu"])
-
-    def download(repository: str, *, local_files_only: bool = False, **options: Any) -> str:
-        if not local_files_only:
-            raise ConnectionError("no route")
-        return str(folder)
-
-    hub(monkeypatch, download)
+    hub(ConnectionError("no route"), cached=folder)
     assert len(us.load_data("mmlu")) == 1
     with pytest.raises(UsageError, match="not cached"):
         us.load_data("mmlu:dev")  # another part of the same snapshot
@@ -94,30 +86,39 @@ def test_a_pinned_cached_file_needs_no_hub(tmp_path: Path, monkeypatch: pytest.M
         us.load_data("tiny-mmlu")  # not pinned: the newest is asked for
 
 
-def test_a_gated_set_says_where_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:
-    hub(monkeypatch, refusal(errors.GatedRepoError))
-    with pytest.raises(UsageError) as refused:
+MMLU = "cais/mmlu at revision c30699e"
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (refused(errors.RepositoryNotFoundError), rf"hub has no {MMLU}.*all/test-\*\.parquet"),
+        (refused(errors.RevisionNotFoundError), rf"hub has no {MMLU}.*all/test-\*\.parquet"),
+        (errors.LocalEntryNotFoundError("no route"), rf"{MMLU}.* not cached.*--data-dir FOLDER"),
+        (ConnectionError("no route"), rf"{MMLU}.* not cached.*--data-dir FOLDER"),
+        (OSError("no route"), rf"{MMLU}.* not cached.*--data-dir FOLDER"),
+        (
+            OSError("403: your token Bearer hf_abcdefgh12345678 is bad"),
+            r"token \[key hidden\] is bad",
+        ),
+        (None, r"cannot be fetched .*\(LocalEntryNotFoundError"),
+        ("nowhere", r"has no file all/test-\*\.parquet: .* moved or changed"),
+    ],
+)
+def test_hub_that_gives_no_files_says_which_and_what_to_do(
+    answer: object, said: str, hub: Hub
+) -> None:
+    hub(answer)
+    with pytest.raises(UsageError, match=said):
+        us.load_data("mmlu")
+
+
+def test_a_gated_set_says_where_to_ask(hub: Hub) -> None:
+    hub(refused(errors.GatedRepoError))
+    with pytest.raises(UsageError) as told:
         us.load_data("gpqa")
     for part in ("https://huggingface.co/datasets/Idavidrein/gpqa", "HF_TOKEN", "--data-dir"):
-        assert part in str(refused.value)
-
-
-@pytest.mark.parametrize("kind", [errors.RepositoryNotFoundError, errors.RevisionNotFoundError])
-def test_a_moved_set_names_id_and_revision(
-    kind: type[Exception], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    hub(monkeypatch, refusal(kind))
-    with pytest.raises(UsageError, match=r"hub has no cais/mmlu at revision c30699e") as refused:
-        us.load_data("mmlu")
-    assert "all/test-*.parquet" in str(refused.value)
-
-
-def test_a_set_without_the_file_was_changed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    hub(monkeypatch, lambda *_, **__: str(tmp_path))
-    with pytest.raises(UsageError, match=r"has no file all/test-\*.parquet: .* moved or changed"):
-        us.load_data("mmlu")
+        assert part in str(told.value)
 
 
 def test_set_without_files_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,32 +127,8 @@ def test_set_without_files_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
             raise errors.LocalEntryNotFoundError("not cached")
         return "nowhere"
 
-    hub(monkeypatch, download)
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
     with pytest.raises(UsageError, match=r"cannot be fetched .*\(it has none of the files\)"):
-        us.load_data("mmlu")
-
-
-@pytest.mark.parametrize("kind", [errors.LocalEntryNotFoundError, ConnectionError, OSError])
-def test_without_a_network_it_says_id_revision_and_what_to_do(
-    kind: type[Exception], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    hub(monkeypatch, refusal(kind))
-    with pytest.raises(UsageError) as refused:
-        us.load_data("arc-challenge")
-    for part in ("allenai/ai2_arc", "210d026faf", "not cached", "--data-dir FOLDER"):
-        assert part in str(refused.value)
-
-
-def test_a_token_repeated_by_the_hub_stays_out_of_messages(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def download(*arguments: Any, local_files_only: bool = False, **options: Any) -> str:
-        if local_files_only:
-            raise errors.LocalEntryNotFoundError("not cached")
-        raise OSError("403 Forbidden: your token Bearer hf_abcdefgh12345678 is bad")
-
-    hub(monkeypatch, download)
-    with pytest.raises(UsageError, match=r"your token \[key hidden\] is bad"):
         us.load_data("mmlu")
 
 
@@ -160,21 +137,36 @@ def test_offline_mode_of_hub_gives_same_message(
 ) -> None:
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
-    said = "mmlu: cais/mmlu at revision c30699e.* is not cached and cannot be fetched"
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError, match=f"mmlu: {MMLU}.* is not cached and cannot be fetched"):
         us.load_data("mmlu")
 
 
-def test_files_of_github_are_fetched_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def github(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, int], list[str]]:
+    """Publishes a benchmark for some requests, after which nothing is reached; returns the addresses."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    source = write(tmp_path / "published", ROWS["auto-j"])
-    addresses: list[str] = []
 
-    def urlopen(address: str, timeout: float) -> Any:
-        addresses.append(address)
-        return (source / address.partition("83b/")[2]).open("rb")
+    def publish(name: str, answered: int) -> list[str]:
+        addresses: list[str] = []
+        source = write(tmp_path / "published", ROWS[name])
 
-    monkeypatch.setattr("urllib.request.urlopen", urlopen)
+        def urlopen(address: str, timeout: float) -> Any:
+            addresses.append(address)
+            if len(addresses) > answered:
+                raise ConnectionError("no route")
+            return (source / address.partition(f"{BENCHMARKS.load(name).revision}/")[2]).open("rb")
+
+        monkeypatch.setattr("urllib.request.urlopen", urlopen)
+        return addresses
+
+    return publish
+
+
+GitHub = Callable[[str, int], list[str]]
+
+
+def test_files_of_github_are_fetched_once(github: GitHub) -> None:
+    addresses = github("auto-j", 1)
     first, second = us.load_data("auto-j"), us.load_data("auto-j")
     assert first.items == second.items
     assert addresses == [
@@ -184,38 +176,18 @@ def test_files_of_github_are_fetched_once(tmp_path: Path, monkeypatch: pytest.Mo
     assert first.origin["commit"] == BENCHMARKS.load("auto-j").revision
 
 
-def test_a_moving_revision_is_refetched_or_read_from_the_cache(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    source = write(tmp_path / "published", ROWS["vicuna-bench"])
-    addresses: list[str] = []
-
-    def urlopen(address: str, timeout: float) -> Any:
-        addresses.append(address)
-        if len(addresses) > 2:
-            raise ConnectionError("no route")
-        return (source / address.partition("main/")[2]).open("rb")
-
-    monkeypatch.setattr("urllib.request.urlopen", urlopen)
+def test_a_moving_revision_is_refetched_or_read_from_the_cache(github: GitHub) -> None:
+    addresses = github("vicuna-bench", 2)
     loaded = [us.load_data("vicuna-bench") for _ in range(3)]
     assert len(addresses) == 3
     assert loaded[0].items == loaded[2].items
     assert "commit" not in loaded[0].origin
 
 
-@pytest.mark.parametrize("error", [ConnectionResetError("gone"), TimeoutError("slow")])
-def test_github_out_of_reach_says_what_to_do(
-    error: OSError, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def urlopen(address: str, timeout: float) -> Any:
-        raise error
-
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr("urllib.request.urlopen", urlopen)
-    with pytest.raises(
-        UsageError, match=r"hanna: dig-team/.* cannot be fetched .*--data-dir FOLDER"
-    ):
+def test_github_out_of_reach_says_what_to_do(github: GitHub) -> None:
+    github("hanna", 0)
+    said = r"hanna: dig-team/.* cannot be fetched .*--data-dir FOLDER"
+    with pytest.raises(UsageError, match=said):
         us.load_data("hanna")
 
 
