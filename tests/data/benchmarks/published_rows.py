@@ -98,9 +98,16 @@ def scored(article: str, coherence: Sequence[float]) -> Any:
 
 def preferred(letter: str) -> Any:
     published = {
-        "criteria": "Is it kind?", "instruction": "Write.", "reference_answer": "Dear you.",
-        "response_A": "Dear A.", "response_B": "Dear B.", "score_A": "4", "score_B": "2",
-        "feedback_A": "…", "feedback_B": "…", "preference": letter,
+        "criteria": "Is it kind?",
+        "instruction": "Write.",
+        "reference_answer": "Dear you.",
+        "response_A": "Dear A.",
+        "response_B": "Dear B.",
+        "score_A": "4",
+        "score_B": "2",
+        "feedback_A": "…",
+        "feedback_B": "…",
+        "preference": letter,
     }
     own = {f"orig_{name}": value for name, value in published.items()}
     return {**own, "instruction": "long", "output": "long"}

@@ -23,7 +23,6 @@ import unswayed as us
 from unswayed.base.errors import ItemError, UnknownNameError, UsageError
 from unswayed.data.benchmarks import BENCHMARKS, is_benchmark
 from unswayed.data.benchmarks import copies as files
-from unswayed.model.items import ItemSet
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 APART = files._apart
@@ -121,13 +120,9 @@ def test_a_gated_set_says_where_to_ask(hub: Hub) -> None:
         assert part in str(told.value)
 
 
-def test_set_without_files_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    def download(*arguments: Any, local_files_only: bool = False, **options: Any) -> str:
-        if local_files_only:
-            raise errors.LocalEntryNotFoundError("not cached")
-        return "nowhere"
-
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
+def test_set_without_files_is_reported(monkeypatch: pytest.MonkeyPatch, hub: Hub) -> None:
+    hub(None)
+    monkeypatch.setattr(files, "_apart", lambda fetch: "")
     with pytest.raises(UsageError, match=r"cannot be fetched .*\(it has none of the files\)"):
         us.load_data("mmlu")
 
@@ -225,19 +220,18 @@ def test_an_unknown_part_or_name_is_told_what_there_is(tmp_path: Path) -> None:
         BENCHMARKS.load("mmlux")
 
 
-def ids_of(items: ItemSet) -> list[str]:
-    return [item.id for item in items]
-
-
 def test_a_sample_depends_on_seed_and_id_alone() -> None:
     items = us.load_data("tiny-mcq")
-    drawn = us.load_data("tiny-mcq", sample=50, seed=3)
-    assert len(drawn) == 50
-    assert ids_of(drawn) == [name for name in ids_of(items) if name in set(ids_of(drawn))]
-    assert set(ids_of(us.load_data("tiny-mcq", sample=20, seed=3))) <= set(ids_of(drawn))
-    assert set(ids_of(us.load_data("tiny-mcq", sample=50, seed=4))) != set(ids_of(drawn))
-    turned = us.load_data(list(reversed(items.items)), sample=50, seed=3)
-    assert set(ids_of(turned)) == set(ids_of(drawn))
+
+    def drawn(sample: int, seed: int, data: object = "tiny-mcq") -> list[str]:
+        return [item.id for item in us.load_data(data, sample=sample, seed=seed)]  # type: ignore[arg-type]
+
+    names = drawn(50, seed=3)
+    assert len(names) == 50
+    assert names == [item.id for item in items if item.id in set(names)]
+    assert set(drawn(20, seed=3)) <= set(names)
+    assert set(drawn(50, seed=4)) != set(names)
+    assert set(drawn(50, 3, list(reversed(items.items)))) == set(names)
     assert len(us.load_data("tiny-mcq", sample=50, limit=7)) == 7
     with pytest.raises(UsageError, match="sample 0"):
         us.load_data("tiny-mcq", sample=0)
@@ -297,10 +291,8 @@ def test_mmlu_folder_of_authors_is_read_without_header(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", sorted(ROWS))
 def test_copy_is_found_below_root_of_repository(name: str, tmp_path: Path) -> None:
     write(tmp_path / "copy" / "own", ROWS[name])
-    parts = [] if name in ("mt-bench", "gpqa") else [name]
-    for data in parts or [f"{name}:{'human' if name == 'mt-bench' else 'main'}"]:
-        found = us.load_data(data, data_dir=tmp_path)
-        assert found.items == us.load_data(data, data_dir=tmp_path / "copy" / "own").items
+    found = us.load_data(name, data_dir=tmp_path)
+    assert found.items == us.load_data(name, data_dir=tmp_path / "copy" / "own").items
 
 
 def test_copy_in_two_folders_is_refused(tmp_path: Path) -> None:

@@ -5,10 +5,10 @@ import json
 from pathlib import Path
 
 import pytest
-from foreign_files import OWN, choices, judgebench, lines, read
+from foreign_files import OWN, judgebench, lines, read
 
 from unswayed.base.errors import ItemError, UnknownNameError, UsageError
-from unswayed.data.importers import IMPORTERS, Imported, import_files, parse_map
+from unswayed.data.importers import IMPORTERS, import_files
 
 
 def test_own_decisions_pass_through(tmp_path: Path) -> None:
@@ -18,100 +18,6 @@ def test_own_decisions_pass_through(tmp_path: Path) -> None:
     made = import_files("auto", [path])
     assert [decision.choice for decision in made.decisions] == [0, "tie"]
     assert made.items == ()
-
-
-def mapped(tmp_path: Path, text: str, *records: object) -> Imported:
-    return read("jsonl", tmp_path, *records, fields=parse_map(text))
-
-
-def test_a_map_reads_displayed_labels_and_swaps(tmp_path: Path) -> None:
-    row = {"key": 7, "best": "B", "q": "?", "a1": "x", "a2": "y", "kind": "k"}
-    calls = ((False, "A"), ("true", "a "))
-    made = mapped(
-        tmp_path,
-        "id=key,order=meta.swapped,verdict=out.winner,tie=C,gold=best,prompt=q,candidates=a1|a2,group=kind",
-        *({**row, "meta": {"swapped": flag}, "out": {"winner": said}} for flag, said in calls),
-    )
-    assert choices(made.decisions) == [((0, 1), 0), ((1, 0), 1)]
-    (item,) = made.items
-    assert (item.id, item.gold, item.group, item.candidates) == ("7", 1, "k", ("x", "y"))
-
-
-def test_a_map_reads_ties_unparsed_and_candidate_symbols(tmp_path: Path) -> None:
-    records = [
-        {"id": "a", "swapped": True, "verdict": 1, "gold": 2},
-        {"id": "a", "swapped": False, "verdict": "same", "gold": 2},
-        {"id": "b", "swapped": True, "verdict": "?", "gold": "same"},
-    ]
-    text = "id=id,order=swapped,verdict=verdict,verdict_is=candidate,labels=1|2,tie=same,gold=gold"
-    made = mapped(tmp_path, text, *records)
-    # by candidate: "1" is candidate 0 although the order is swapped
-    assert choices(made.decisions) == [((1, 0), 0), ((0, 1), "tie"), ((1, 0), None)]
-    assert [item.gold for item in made.items] == [1, "tie"]
-    assert made.decisions[0].labels == ("1", "2")
-
-
-def test_a_map_reads_orders_of_four_as_lists_and_strings(tmp_path: Path) -> None:
-    records = [
-        {"id": "a", "order": [1, 2, 3, 0], "verdict": "D"},
-        {"id": "b", "order": "BCDA", "verdict": "D"},
-    ]
-    made = mapped(tmp_path, "id=id,order=order,verdict=verdict,labels=A|B|C|D", *records)
-    # BCDA shows candidate 0 last, under D
-    assert choices(made.decisions) == [((1, 2, 3, 0), 0), ((1, 2, 3, 0), 0)]
-    assert made.items[0].task == "mcq"
-
-
-@pytest.mark.parametrize(
-    ("record", "message"),
-    [
-        ({"order": "ABBA"}, "order: 'ABBA' is not an order"),
-        (
-            {"order": "BCDA"},
-            r"order: 'BCDA' is not an order of A\|B: name other symbols in labels=",
-        ),
-        ({"order": "original"}, "else no, false or 0"),
-        ({"order": [0, 2]}, "is not a permutation"),
-        ({"order": True, "id": None}, "id: None is not an id"),
-        ({"order": True, "gold": "Z"}, "gold: 'Z' names no candidate"),
-    ],
-)
-def test_a_map_that_does_not_fit_a_record_names_the_field(
-    tmp_path: Path, record: dict[str, object], message: str
-) -> None:
-    row = {"verdict": "A", "id": "a", **record}
-    with pytest.raises(ItemError, match=rf"x\.jsonl:1: .*{message}"):
-        mapped(tmp_path, "id=id,order=order,verdict=verdict,gold=gold", row)
-
-
-def test_a_map_under_which_nothing_can_be_read_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ItemError, match=r"is one of A\|B or tie"):
-        mapped(tmp_path, "id=id,verdict=verdict", {"id": "a", "verdict": "first"})
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("id=a", "needs verdict"),
-        ("id=a,verdict", "write field=name"),
-        ("id=a,verdikt=b", "Did you mean 'verdict'"),
-        ("id=a,verdict=b,id=c", "given twice"),
-        ("id=a,verdict=b,verdict_is=position", "write label, candidate or name"),
-        ("id=a,verdict=b,labels=A", "different symbols"),
-        ("id=a,verdict=b,verdict_is=name", "verdict_is=name needs names="),
-        ("id=a,verdict=b,candidates_are=seen", "write own or shown"),
-        ("id=a,verdict=b,names=m1|m2,order=o", "leave out order="),
-        ("id=a,verdict=b,tie=a", "also a word for tie"),
-    ],
-)
-def test_a_bad_map_says_what_is_wrong(text: str, message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        parse_map(text)
-
-
-def test_a_map_belongs_to_jsonl(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="judgebench knows its own fields"):
-        import_files("judgebench", [tmp_path], fields=parse_map("id=a,verdict=b"))
 
 
 @pytest.mark.parametrize(
