@@ -123,13 +123,13 @@ BUDGETS: Final = {
     "integrations": 458,
     "methods": 5446,
     "metrics": 5037,
-    "model": 8037,
-    "prompts": 1700,
+    "model": 7862,
+    "prompts": 1649,
     "report": 3924,
     "serving": 732,
     "store": 1295,
     "testing": 1340,
-    "tiny": 1200,
+    "tiny": 1148,
     "training": 9547,
 }
 """Lines of Python by room. Who raises one names, in that commit, the feature that needs it."""

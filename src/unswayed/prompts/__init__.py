@@ -11,6 +11,7 @@ from unswayed.prompts.blocks import plain_texts
 from unswayed.prompts.checks import check_prompts, prompt_fingerprint
 from unswayed.prompts.rendering import Wordings, candidate_spans, render
 from unswayed.prompts.settings import (
+    Asked,
     AskOptions,
     PromptSettings,
     Rendered,
@@ -25,6 +26,7 @@ __all__ = [
     "NO_CANDIDATE",
     "PROMPTS",
     "AskOptions",
+    "Asked",
     "PromptSettings",
     "Rendered",
     "Span",

@@ -81,11 +81,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     unit: str | None = None
 
     def __post_init__(self) -> None:
-        """Derive a label set that was left out.
-
-        Raises:
-            ShapeError: If the labels are neither A, B, … nor 1, 2, ….
-        """
+        """Derive a label set that was left out."""
         if not self.label_set:
             msgspec.structs.force_setattr(self, "label_set", _canonical_labels(self.labels))
 
@@ -164,11 +160,7 @@ def _ask(
 
 
 def check_decision(decision: Decision) -> None:
-    """Check a decision that came from a file.
-
-    Raises:
-        ItemError: Naming the item and the field.
-    """
+    """Check a decision that came from a file; an `ItemError` names the item and the field."""
     n = len(decision.order)
     where = f"{decision.item_id}: "
     wrong = _wrong_presentation(decision.order, decision.labels, decision.label_set)

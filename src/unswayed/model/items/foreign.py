@@ -101,16 +101,9 @@ def written_columns(columns: str | Mapping[str, str | Sequence[str]] | None) -> 
 def reading_of(
     records: Sequence[Record], given: Mapping[str, str | Sequence[str]], name: str
 ) -> ColumnReading:
-    """Decide what the columns of records mean.
+    """Decide what the columns of all records mean.
 
-    Args:
-        records: All of them.
-        given: Paths by field of ours, as `--columns` gives them, and perhaps `gold_from`.
-        name: File or source, for messages.
-
-    Raises:
-        UsageError: If `given` names no field or no column.
-        ItemError: If a field is missing or could be two columns.
+    `given` are paths by field of ours, as `--columns` gives them, and perhaps `gold_from`.
     """
     names = list(dict.fromkeys(key for record in records for key in record))
     columns = _given_columns(given, records, name, names)
@@ -280,15 +273,7 @@ def _is_ours(name: str) -> bool:
 
 
 def our_record(record: Record, reading: ColumnReading) -> dict[str, Any]:
-    """Return a record with our fields, for `item_with_id`.
-
-    Args:
-        record: One of the records that `reading` is about.
-        reading: What its columns mean.
-
-    Raises:
-        BadFieldError: Naming their column.
-    """
+    """Return a record with our fields, for `item_with_id`; a `BadFieldError` names their column."""
     columns, used = reading.columns, reading.used
     paths = columns.get("candidates", ())
     kept = {key: own for key, own in record.items() if key not in used and not is_missing(own)}
