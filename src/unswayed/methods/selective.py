@@ -98,6 +98,7 @@ class Selective(Method):
     fitted_from: ClassVar[int] = FEWEST
     needs_gold: ClassVar[bool] = True
     abstains: ClassVar[bool] = True
+    learns_threshold: ClassVar[bool] = True
     about: ClassVar[About] = About(
         title="Verdict or abstention",
         source="Unswayed; bounds by Trust or Escalate (arXiv 2407.18370) and SCOPE (arXiv 2602.13110)",
