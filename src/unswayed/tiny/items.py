@@ -252,11 +252,11 @@ def _distinct(
     rng = np.random.default_rng(seed)
     kept: dict[Hashable, tuple[dict[str, Any], dict[str, Any]]] = {}
     while len(kept) < n:
-        for content, meta, fields in chunk(rng):
-            kept.setdefault(content, (meta, fields))
+        for content, meta, given in chunk(rng):
+            kept.setdefault(content, (meta, given))
     items = [
-        Item(id=f"{name}-{number:04d}", task=task, meta={"source": name, **meta}, **fields)
-        for number, (meta, fields) in enumerate(itertools.islice(kept.values(), n))
+        Item(id=f"{name}-{number:04d}", task=task, meta={"source": name, **meta}, **given)
+        for number, (meta, given) in enumerate(itertools.islice(kept.values(), n))
     ]
     return ItemSet.of(items, name=name)
 
