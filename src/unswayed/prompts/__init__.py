@@ -11,10 +11,10 @@ from unswayed.prompts.blocks import plain_texts
 from unswayed.prompts.checks import check_prompts, prompt_fingerprint
 from unswayed.prompts.rendering import Wordings, candidate_spans, render
 from unswayed.prompts.settings import (
-    Asked,
     AskOptions,
     PromptSettings,
     Rendered,
+    Terms,
     Wording,
     check_labels,
     label_set_of,
@@ -26,12 +26,12 @@ __all__ = [
     "NO_CANDIDATE",
     "PROMPTS",
     "AskOptions",
-    "Asked",
     "PromptSettings",
     "Rendered",
     "Span",
     "Spans",
     "Style",
+    "Terms",
     "Wording",
     "Wordings",
     "candidate_spans",

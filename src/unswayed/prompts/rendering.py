@@ -101,7 +101,7 @@ class _Form:
     prompt: _Prompt
     task: TaskSpec
     examples: Chat
-    asked: Mapping[str, Any]  # the fields of `Asked`
+    asked: Mapping[str, Any]  # the fields of `Terms`
     wordings: dict[_Shape, Wording | None] = field(default_factory=dict)
 
     @property

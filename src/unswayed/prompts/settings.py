@@ -90,7 +90,7 @@ class AskOptions(Settings):
             ) from None
 
 
-class Asked(msgspec.Struct, frozen=True, eq=False, gc=False, kw_only=True):
+class Terms(msgspec.Struct, frozen=True, eq=False, gc=False, kw_only=True):
     """How a reply is asked for, whatever the texts of the item."""
 
     labels: tuple[str, ...]  # the label set in canonical order, length n
@@ -103,14 +103,14 @@ class Asked(msgspec.Struct, frozen=True, eq=False, gc=False, kw_only=True):
     form: str | None  # where the label is wanted, as in `ReplySpec`
 
 
-class Wording(Asked, frozen=True, eq=False, gc=False, kw_only=True):
+class Wording(Terms, frozen=True, eq=False, gc=False, kw_only=True):
     """Everything but the texts of plain items that are shown alike."""
 
     before: tuple[Message, ...]  # the messages before the last one, which is the user's
     outline: Outline  # the last message, with holes for the texts
 
 
-class Rendered(Asked, frozen=True, eq=False, gc=False, kw_only=True):
+class Rendered(Terms, frozen=True, eq=False, gc=False, kw_only=True):
     """A prompt ready to be sent."""
 
     messages: tuple[Message, ...]  # the chat

@@ -3,7 +3,7 @@
 A judge item asks which of two three-word answers is better; a multiple-choice item asks which of
 four nouns is largest; a rubric item asks which of five levels describes a four-word answer. Every
 word has a true worth, so gold is known exactly (human scores, to the raters' noise), and random
-draws give a continuum of margins with near-ties. Sets are generated, never stored: the same seed
+themes give a continuum of margins with near-ties. Sets are generated, never stored: the same seed
 gives the same items, another seed gives fresh ones.
 """
 
@@ -128,7 +128,7 @@ def worth() -> Worth:
     return worth
 
 
-class Draws(NamedTuple):
+class Themes(NamedTuple):
     """What items about answers are made of."""
 
     topics: IntArray  # index into `TOPICS`, shape (n,)
@@ -140,9 +140,9 @@ class Draws(NamedTuple):
         return total
 
 
-def draw_judge(n: int, rng: np.random.Generator) -> Draws:
+def draw_judge(n: int, rng: np.random.Generator) -> Themes:
     """Draw n judge items' contents, topics first."""
-    return Draws(rng.integers(0, len(TOPICS), n), rng.integers(0, len(WORDS), (n, 2, 3)))
+    return Themes(rng.integers(0, len(TOPICS), n), rng.integers(0, len(WORDS), (n, 2, 3)))
 
 
 def draw_mcq(n: int, rng: np.random.Generator) -> IntArray:
@@ -150,9 +150,9 @@ def draw_mcq(n: int, rng: np.random.Generator) -> IntArray:
     return np.argsort(rng.random((n, len(NOUNS))), axis=1)[:, :4]
 
 
-def draw_rubric(n: int, rng: np.random.Generator) -> Draws:
+def draw_rubric(n: int, rng: np.random.Generator) -> Themes:
     """Draw n rubric items' contents, topics first."""
-    return Draws(rng.integers(0, len(TOPICS), n), rng.integers(0, len(WORDS), (n, RESPONSE_WORDS)))
+    return Themes(rng.integers(0, len(TOPICS), n), rng.integers(0, len(WORDS), (n, RESPONSE_WORDS)))
 
 
 def on_scale(worth: FloatArray) -> FloatArray:
@@ -172,8 +172,8 @@ def judge_items(n: int = 1000, seed: int = BUILT_IN_SEED) -> ItemSet:
     """
 
     def chunk(rng: np.random.Generator) -> Iterator[Made]:
-        draws = draw_judge(CHUNK, rng)
-        for topic, words, utility in zip(*draws, draws.worth(worth().words), strict=True):
+        themes = draw_judge(CHUNK, rng)
+        for topic, words, utility in zip(*themes, themes.worth(worth().words), strict=True):
             first, second = (tuple(sorted(answer)) for answer in words.tolist())
             if first == second:
                 continue  # the same words on both sides: there is no better answer
@@ -217,11 +217,11 @@ def rubric_items(n: int = 300, seed: int = BUILT_IN_SEED) -> ItemSet:
     """
 
     def chunk(rng: np.random.Generator) -> Iterator[Made]:
-        draws = draw_rubric(CHUNK, rng)
-        quality = on_scale(draws.worth(worth().words))
+        themes = draw_rubric(CHUNK, rng)
+        quality = on_scale(themes.worth(worth().words))
         impressions = quality[:, None] + rng.normal(0.0, RATER_NOISE, (CHUNK, RATERS))
         scores = np.clip(np.rint(impressions), VALUES[0], VALUES[-1]).mean(axis=1)
-        for topic, words, true, score in zip(*draws, quality, scores, strict=True):
+        for topic, words, true, score in zip(*themes, quality, scores, strict=True):
             fields = {
                 "prompt": TOPICS[topic],
                 "candidates": LEVELS,
