@@ -123,7 +123,7 @@ BUDGETS: Final = {
     "integrations": 458,
     "methods": 5451,
     "metrics": 5037,
-    "model": 7862,
+    "model": 7859,
     "prompts": 1649,
     "report": 3924,
     "serving": 732,

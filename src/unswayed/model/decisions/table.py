@@ -106,28 +106,27 @@ class DecisionTable:
         return values if values is None or self.outer is None else values[:, list(self.outer)]
 
     # Any: codes or numbers
-    def _changed(self, change: Callable[[NDArray[Any], float], NDArray[Any]]) -> dict[str, Any]:
-        """Return the columns of answers after a change, which is told what stands for none."""
-        columns = {
-            "choices": (self.choices, MISSING),
-            "probs": (self.probs, np.nan),
-            "label_mass": (self.label_mass, np.nan),
-            "marks": (self.marks, 0),
-        }
-        changed: dict[str, Any] = {
-            name: None if values is None else change(values, unknown)
-            for name, (values, unknown) in columns.items()
-        }
-        ratings = {name: change(values, np.nan) for name, values in self.ratings.items()}
-        return {**changed, "ratings": ratings}
+    def _changed(self, change: Callable[[NDArray[Any], float], NDArray[Any]]) -> DecisionTable:
+        """Return the table after a change of its columns, which is told what stands for no answer."""
+
+        def changed(values: NDArray[Any] | None, unknown: float) -> NDArray[Any] | None:
+            return None if values is None else change(values, unknown)
+
+        return replace(
+            self,
+            choices=change(self.choices, MISSING),
+            probs=changed(self.probs, np.nan),
+            label_mass=changed(self.label_mass, np.nan),
+            marks=changed(self.marks, 0),
+            ratings={name: change(values, np.nan) for name, values in self.ratings.items()},
+        )
 
     def rows(self, index: NDArray[np.intp]) -> DecisionTable:
         """Return the table of some items."""
         return replace(
-            self,
+            self._changed(lambda values, _: values[index]),
             items=self.subjects.rows(index),
             gold=None if self.gold is None else self.gold[index],
-            **self._changed(lambda values, _: values[index]),
         )
 
     def select(self, asks: Sequence[Ask], *, through: Presentation | None = None) -> DecisionTable:
@@ -152,19 +151,17 @@ class DecisionTable:
                 cells[rows, place] = values[rows, column]
             return cells[:, :, list(outer.order)] if turns and values.ndim == 3 else cells
 
-        answers = self._changed(seen)
-        if turns:
-            answers["choices"] = renumbered(answers["choices"], outer.order)
-        return DecisionTable(
-            items=self.items,
+        table = self._changed(seen)
+        return replace(
+            table,
             asks=tuple(asks),
             shown=tuple(
                 self.shown[column] if column >= 0 else ask.presentation
                 for column, ask in zip(columns, real, strict=True)
             ),
-            label_set=self.label_set,
+            choices=renumbered(table.choices, outer.order) if turns else table.choices,
             outer=outer.order if self.outer is None else compose(self.outer, outer.order),
-            **answers,
+            gold=None,
         )
 
     def _by_item(self, ask: Ask) -> Iterator[tuple[NDArray[np.intp], int]]:
