@@ -44,7 +44,6 @@ OTHER_THINGS: Final = {
     ("data/importers/table.py", "pride"): "the project whose files are read",
     ("metrics/outcomes.py", "label_mass"): "the array of recorded masses, named in an error",
     ("data/benchmarks/scored.py", "consistency"): "a criterion that summaries are scored on",
-    ("auditing/export.py", "label_mass"): "a column of exported decisions",
     ("metrics/metric.py", "label_mass"): "the same array, which a metric needs",
     ("calls/calibration.py", "label_mass"): "a key of the file that `calibrate` writes",
     ("training/rewards/score.py", "accuracy"): "a part of a reward, a field of `Rewards`",
@@ -113,7 +112,7 @@ def test_function_fits_a_screen(path: Path) -> None:
 
 BUDGETS: Final = {
     ".": 1400,
-    "auditing": 5067,
+    "auditing": 5010,
     "backends": 7961,
     "base": 1116,
     "calls": 3075,
@@ -125,7 +124,7 @@ BUDGETS: Final = {
     "metrics": 5037,
     "model": 7859,
     "prompts": 1649,
-    "report": 3924,
+    "report": 3860,
     "serving": 732,
     "store": 1295,
     "testing": 1340,
@@ -136,7 +135,7 @@ BUDGETS: Final = {
 
 ONCE: Final = {
     ".": 2,
-    "auditing": 11,
+    "auditing": 5010,
     "backends": 7,
     "base": 1,
     "calls": 1,
@@ -146,7 +145,7 @@ ONCE: Final = {
     "metrics": 18,
     "model": 10,
     "prompts": 3,
-    "report": 5,
+    "report": 3860,
     "store": 1,
     "tiny": 1,
     "training": 8,
