@@ -91,7 +91,7 @@ class AskOptions(Settings):
 
 
 class Terms(msgspec.Struct, frozen=True, eq=False, gc=False, kw_only=True):
-    """How a reply is asked for, whatever the texts of the item."""
+    """Labels, limits and form of the reply that a prompt asks for."""
 
     labels: tuple[str, ...]  # the label set in canonical order, length n
     max_tokens: int  # cap on generated tokens

@@ -129,7 +129,7 @@ def worth() -> Worth:
 
 
 class Themes(NamedTuple):
-    """What items about answers are made of."""
+    """Contents of items about answers."""
 
     topics: IntArray  # index into `TOPICS`, shape (n,)
     words: IntArray  # indices into `WORDS`, shape (n, ..., words of an answer)
@@ -161,7 +161,7 @@ def on_scale(worth: FloatArray) -> FloatArray:
 
 
 Made = tuple[Hashable, dict[str, Any], dict[str, Any]]
-"""What an item is about, its `meta` and its other fields."""
+"""Content of an item, its `meta` and its other fields."""
 
 
 def judge_items(n: int = 1000, seed: int = BUILT_IN_SEED) -> ItemSet:

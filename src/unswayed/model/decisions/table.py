@@ -252,31 +252,27 @@ class DecisionTable:
         n = _size_of(subjects)
         shape = len(subjects), len(asks)
 
-        def filled(values: NDArray[Any], unknown: float) -> NDArray[Any]:  # Any: codes or numbers
+        def filled(given: NDArray[Any], unknown: float) -> NDArray[Any]:  # Any: codes or numbers
+            values = given
             if cells is not None:
-                given = values
-                values = np.full(
-                    (shape[0] * shape[1], *given.shape[1:]), unknown, dtype=given.dtype
-                )
+                size = (shape[0] * shape[1], *given.shape[1:])
+                values = np.full(size, unknown, dtype=given.dtype)
                 values[cells] = given  # of answers to the same question the last one stays
             return values.reshape(*shape, *values.shape[1:])
 
         has_mass = not np.isnan(answers.label_mass).all()
+        ratings = {name: own for name, own in answers.ratings.items() if not own.is_empty}
         return cls(
             items=subjects,
             asks=asks,
             shown=tuple([ask.presentation for ask in asks]),
             label_set=label_set,
-            choices=filled(answers.choices, MISSING),
-            probs=None if answers.probs.is_empty else filled(answers.probs.cells(n), np.nan),
-            label_mass=filled(answers.label_mass, np.nan) if has_mass else None,
-            marks=filled(answers.marks, 0) if answers.marks.any() else None,
-            ratings={
-                name: filled(values.cells(n), np.nan)
-                for name, values in answers.ratings.items()
-                if not values.is_empty
-            },
-        )
+            choices=answers.choices,
+            probs=None if answers.probs.is_empty else answers.probs.cells(n),
+            label_mass=answers.label_mass if has_mass else None,
+            marks=answers.marks if answers.marks.any() else None,
+            ratings={name: own.cells(n) for name, own in ratings.items()},
+        )._changed(filled)
 
 
 def _size_of(items: Subjects) -> int:
