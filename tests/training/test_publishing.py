@@ -68,7 +68,7 @@ def test_merged_folder_answers_as_the_adapter(tmp_path, capsys, dtype, bound):
     assert "+lora=" not in card
     assert str(tmp_path) not in card
     with pytest.raises(
-        UsageError, match="push me/judge: adapter_config.json names the base by its path"
+        UsageError, match=r"push me/judge: adapter_config\.json names the base by its path"
     ):
         push(adapter, "me/judge")
     with pytest.raises(RunDirectoryError, match="already exists"):
