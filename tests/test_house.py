@@ -121,15 +121,15 @@ BUDGETS: Final = {
     "ext": 128,
     "integrations": 458,
     "methods": 5361,
-    "metrics": 4862,
-    "model": 8037,
-    "prompts": 1700,
+    "metrics": 4864,
+    "model": 7843,
+    "prompts": 1620,
     "report": 3860,
     "serving": 732,
     "store": 1295,
     "testing": 1340,
-    "tiny": 1200,
-    "training": 9441,
+    "tiny": 1148,
+    "training": 9447,
 }
 """Lines of Python by room. Who raises one names, in that commit, the feature that needs it."""
 
