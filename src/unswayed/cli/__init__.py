@@ -101,7 +101,12 @@ def _run(arguments: Sequence[str] | None) -> int:
     named = {" ".join(words[:2]), *words[:1]} & COMMANDS.keys()
     if any(name.endswith("_COMPLETE") for name in os.environ):  # the words stand elsewhere
         named = set(COMMANDS)
-    for name, (where, example) in COMMANDS.items():
+    group = {name: COMMANDS[name] for name in COMMANDS if words and name.split()[:-1] == words[:1]}
+    if group and not named and set(words[1:]) <= {"-h", "--help"}:
+        del words[0]  # `heads` is no command by itself
+    else:
+        group = COMMANDS
+    for name, (where, example) in group.items():
         if name in named:
             epilog = f"Example: unswayed {name} {example}"
             app.command(name, cls=PanelCommand, epilog=epilog)(_interruptible(command_of(name)))
