@@ -129,7 +129,7 @@ BUDGETS: Final = {
     "store": 1295,
     "testing": 1340,
     "tiny": 1148,
-    "training": 9441,
+    "training": 9447,
 }
 """Lines of Python by room. Who raises one names, in that commit, the feature that needs it."""
 
