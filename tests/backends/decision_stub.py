@@ -25,6 +25,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Self
 
+import pytest
+
 FAULTS = {
     "500": "status 500",
     "429": "status 429 with Retry-After: 7",
@@ -52,6 +54,7 @@ FIELDS = {
         *("prompt_cache_options", "safety_identifier"),
     },
 }
+BOTH = pytest.mark.parametrize("api", FIELDS)
 Option = tuple[Any, str]
 """Name and text."""
 
@@ -59,6 +62,17 @@ Option = tuple[Any, str]
 def liking(text: str) -> float:
     """How much the stub likes a text, from 0 to 1: what an unbiased judge would go by."""
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") / 2**32
+
+
+def rows(count: int = 60, n: int = 4) -> list[dict[str, Any]]:
+    """Questions whose right answer is what the stub likes most."""
+    made = []
+    for i in range(count):
+        texts = [f"answer {i} {k}" for k in range(n)]
+        best = max(range(n), key=lambda k: liking(texts[k]))
+        made.append({"id": f"q{i}", "task": "mcq", "prompt": f"Question {i}?", "candidates": texts})
+        made[-1]["gold"] = best
+    return made
 
 
 def softmax(scores: Sequence[float]) -> list[float]:

@@ -99,7 +99,7 @@ def test_forms_of_a_function_measure_what_its_decisions_measure(judge: Any) -> N
 
 def test_probabilities_make_every_method_run() -> None:
     judge = us.FunctionJudge(shares, probabilities=True)
-    result = us.audit(judge, rows(200), methods="all", **FAST)
+    result = us.audit(judge, rows(100), methods="all", **FAST)
     assert result.metrics["methods"]["direct"]["accuracy"]["value"] < 0.9
     for name in ("average", "pride", "contextual", "cell-median"):
         assert result.metrics["methods"][name]["accuracy"]["value"] > 0.95
