@@ -17,7 +17,7 @@ def at(service: Service, base_url: str | None = None, **environ: str) -> Address
     return resolve(service, base_url=base_url, environ=environ, model="openai/m")
 
 
-def test_the_key_goes_to_its_own_address_and_to_the_one_beside_it() -> None:
+def test_the_key_goes_to_its_own_address_and_the_one_beside_it() -> None:
     address = at(OPENAI, OPENAI_API_KEY=f" {KEY}\n")
     assert (address.url, address.is_own) == ("https://api.openai.com/v1", True)
     assert address.key.reveal() == KEY

@@ -108,13 +108,9 @@ def test_trees_do_not_change_the_answer(folder: Path, monkeypatch: pytest.Monkey
 
 def test_shared_examples_are_read_once_and_change_nothing(folder: Path) -> None:
     shown = chat(300)[1].content
+    ends = [Message("user", f"{shown}\nItem {number}: A or B?") for number in range(8)]
     asked = [
-        query((Message("system", "Judge."), Message("user", f"{shown}\nItem {number}: A or B?")))
-        for number in range(8)
-    ]
-    asked = [
-        one._replace(item=Item(id=f"i{number}", prompt="p", candidates=("a", "b")))
-        for number, one in enumerate(asked)
+        query((Message("system", "Judge."), end), f"i{number}") for number, end in enumerate(ends)
     ]
     backend = opened(folder)
     for one, answer in zip(asked, ask(backend, asked), strict=True):
