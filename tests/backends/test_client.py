@@ -19,6 +19,7 @@ from chat_cases import (
     Counted,
     FakeWire,
     JumpClock,
+    Wires,
     against,
     answers_well,
     backend_at,
@@ -324,7 +325,7 @@ async def test_what_would_fail_every_call_stops_the_run_at_once(fault: Fault) ->
 async def test_after_a_fatal_failure_only_running_answers_are_kept() -> None:
     faults = [
         Fault(kind="slow", delay_s=0.1, on=[1, 2]),
-        Fault(kind="status", status=401, on=[3]),
+        status(401, on=[3]),
         Fault(kind="hang", without="question"),
     ]
     asked = Counted(1000)
@@ -343,8 +344,8 @@ async def test_after_a_fatal_failure_only_running_answers_are_kept() -> None:
 
 async def test_waiting_retries_give_up_when_the_run_stops() -> None:
     faults = [
-        Fault(kind="status", status=500, retry_after="30", contains='question 0"'),
-        Fault(kind="status", status=401, delay_s=0.05, contains='question 1"'),
+        status(500, retry_after="30", contains='question 0"'),
+        status(401, delay_s=0.05, contains='question 1"'),
     ]
     async with FakeServer(faults=faults) as server:
         # real clock: without being woken, the first call would sleep for half a minute
@@ -585,16 +586,8 @@ async def test_no_queries_no_connection() -> None:
 
 
 def test_the_connections_of_an_ended_loop_are_let_go() -> None:
-    wires: list[FakeWire] = []
-
-    async def answer(body: bytes) -> HttpReply:
-        return good_reply(body)
-
-    def connect() -> FakeWire:
-        wires.append(FakeWire(answer))
-        return wires[-1]
-
-    backend = backend_at("http://x/v1", connect=connect)
+    wires = Wires(answers_well)
+    backend = backend_at("http://x/v1", connect=wires.connect)
 
     async def work() -> None:
         assert len([pair async for pair in backend.answer(queries(3))]) == 3
@@ -607,18 +600,14 @@ def test_the_connections_of_an_ended_loop_are_let_go() -> None:
 
 
 def test_one_backend_serves_event_loops_of_several_threads() -> None:
-    wires: list[FakeWire] = []
     together = threading.Barrier(3)
 
     async def answer(body: bytes) -> HttpReply:
         await asyncio.to_thread(together.wait, 10)  # a call of every loop is under way
         return good_reply(body)
 
-    def connect() -> FakeWire:
-        wires.append(FakeWire(answer))
-        return wires[-1]
-
-    backend = backend_at("http://x/v1", connect=connect)
+    wires = Wires(answer)
+    backend = backend_at("http://x/v1", connect=wires.connect)
 
     async def work() -> bool:
         (query,) = queries(1)
@@ -634,12 +623,12 @@ def test_one_backend_serves_event_loops_of_several_threads() -> None:
 
 
 ECHOES = [
-    Fault(kind="status", status=400, message=f"your header was Bearer {KEY}"),
-    Fault(kind="status", status=401, message=f"Incorrect API key provided: {KEY}."),
-    Fault(kind="status", status=404, message=KEY),
-    Fault(kind="status", status=429, message=KEY, code="insufficient_quota"),
-    Fault(kind="status", status=500, message=f"Authorization={KEY}"),
-    Fault(kind="status", status=500, message="x" * 390 + KEY),
+    status(400, f"your header was Bearer {KEY}"),
+    status(401, f"Incorrect API key provided: {KEY}."),
+    status(404, KEY),
+    status(429, KEY, code="insufficient_quota"),
+    status(500, f"Authorization={KEY}"),
+    status(500, "x" * 390 + KEY),
     Fault(kind="body", message=f'{{"{KEY}": 1}}'),
     Fault(kind="body", message=f'{{"error": "{KEY}"}}'),
     Fault(kind="redirect", location=f"http://127.0.0.1:9/?key={KEY}"),

@@ -121,9 +121,9 @@ def started(stub: DecisionStub, data: Path, folder: Path) -> Forked:
 
 
 def test_interrupted_run_resumes_without_repeated_calls(tmp_path: Path) -> None:
-    data, log = tmp_path / "items.jsonl", tmp_path / "log"
+    data = tmp_path / "items.jsonl"
     data.write_text("".join(json.dumps(row) + "\n" for row in rows(60)))
-    with DecisionStub(latency_s=0.03, log=log) as stub:
+    with DecisionStub(latency_s=0.03) as stub:
         process = started(stub, data, tmp_path)
         while len(stub.bodies) < 20 and process.is_alive:
             time.sleep(0.01)
