@@ -5,6 +5,7 @@ import json
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,10 @@ from typing import Any
 
 import pytest
 
+import warm
+from forked import Forked
 from scripts import load_script
+from unswayed.cli import main
 
 SIMULATED = "simulated/judge"
 
@@ -44,12 +48,26 @@ def command_of(*arguments: str | Path) -> list[str]:
     return [sys.executable, "-m", "unswayed", *map(str, arguments)]
 
 
-def shell(line: str, *, data: str | None = None) -> Ran:
-    """Run a shell line in which `unswayed` is the command."""
+def forked(*arguments: str | Path, first: Callable[[], object] = int) -> Ran:
+    """Run a command in a fork of this process, in which `first` may set limits or plan a kill before."""
+
+    def work() -> int:
+        first()
+        return main([str(argument) for argument in arguments])
+
+    with tempfile.TemporaryDirectory() as folder:
+        child = Forked(Path(folder), work)
+        return Ran(child.code() or 0, child.out.read_text("utf-8"), child.err.read_text("utf-8"))
+
+
+def shell(line: str, *, fresh: bool = False) -> Ran:
+    """Run a shell line in which `unswayed` is the command, `fresh` where the shell sets more than files."""
+    command = f'"{sys.executable}" -m unswayed'
+    if not fresh:
+        command = str(warm.folder_of_command(warm.AUDIT) / "unswayed")
     done = subprocess.run(
-        ["bash", "-c", f'unswayed() {{ "{sys.executable}" -m unswayed "$@"; }}\n{line}'],
+        ["bash", "-c", f'unswayed() {{ {command} "$@"; }}\n{line}'],
         capture_output=True,
-        input=data,
         text=True,
         timeout=120,
         check=False,
@@ -101,13 +119,15 @@ def judge_without_template(folder: str | Path) -> Path:
 
 
 class Server:
-    """A fake server in a thread; the model is `openai-api/local/m`."""
+    """A fake server in a thread; the model is `openai-api/local/m`. Commands in this process try it again soon."""
 
     model = "openai-api/local/m"
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._module = load_script("tests/backends/fake_server.py")
         self._monkeypatch = monkeypatch
+        monkeypatch.setattr("unswayed.backends.pacing.BACKOFF_BASE_S", 0.05)
+        monkeypatch.setattr("unswayed.backends.patience.FIRST_CONTACT_S", 0.3)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()

@@ -1,5 +1,6 @@
 """Run directories that cannot be used, belong to something else, are full, shared or interrupted."""
 
+import itertools
 import json
 import os
 import re
@@ -9,14 +10,24 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
 
 import pytest
-from cli_commands import SIMULATED, Ran, Run, Server, choice, command_of, pair, write_lines
+from cli_commands import (
+    SIMULATED,
+    Ran,
+    Run,
+    Server,
+    choice,
+    forked,
+    pair,
+    write_lines,
+)
 
 import needs
+from forked import Forked, command
 from unswayed.base.errors import UnswayedError
 from unswayed.store import CallStore
 
@@ -127,7 +138,7 @@ def test_another_prompt_in_the_same_directory_is_refused(
     assert ran.code == 2
     assert "run holds an audit with a different prompt" in ran.err
     assert {path.name: path.read_bytes() for path in Path("run").iterdir()} == before
-    assert audit(run, pairs, "--out", "run", "--methods", "all").code == 0
+    assert audit(run, pairs, "--out", "run", "--methods", "vote").code == 0
 
 
 def test_the_same_data_may_grow(run: Run, pairs: Path) -> None:
@@ -200,13 +211,13 @@ def test_created_of_damaged_run_names_no_other_folder(run: Run, pairs: Path) -> 
 
 def test_unfinished_audit_keeps_finished_one(run: Run, folder: Path, server: Server) -> None:
     data = write_lines("grown.jsonl", [pair(number) for number in range(40)])
-    held = (data, "--out", "run", "--limit", "30", "--methods", "all")
+    held = (data, "--out", "run", "--limit", "30", "--methods", "average")
     server.start()
     assert audit(run, *held, model=Server.model).code == 0
     before = files_of(Path("run"))
     server.start({"kind": "status", "status": 401})
     for larger in ("40", "35"):
-        wanted = ("--methods", "all", "--protocol", "all", "--limit", larger)
+        wanted = ("--protocol", "all", "--limit", larger)
         assert audit(run, data, "--out", "run", *wanted, model=Server.model).code == 3
     (earlier,) = Path("run/earlier").iterdir()
     assert files_of(earlier) == before
@@ -216,59 +227,61 @@ def test_unfinished_audit_keeps_finished_one(run: Run, folder: Path, server: Ser
     assert again.json["methods"] == json.loads(before["metrics.json"])["methods"]
 
 
-KILLED: Final = """
-import os, signal, sys
-from pathlib import Path
-from unswayed.cli import main
+def dies_after(steps: int) -> None:
+    """Kill this process once it has linked, renamed, replaced or made so many files."""
+    left = itertools.count(steps, -1)
 
-left = int(sys.argv.pop(1))
+    def counted(function: Callable[..., object]) -> Callable[..., object]:
+        def step(*args: object, **named: object) -> object:
+            if not next(left):
+                os.kill(os.getpid(), signal.SIGKILL)
+            return function(*args, **named)
 
-def dies(function):
-    def counted(*args, **named):
-        global left
-        left -= 1
-        if left < 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return function(*args, **named)
-    return counted
+        return step
 
-for name in ("hardlink_to", "rename", "replace", "mkdir"):
-    setattr(Path, name, dies(getattr(Path, name)))
-main(sys.argv[1:])
-"""
+    for name in ("hardlink_to", "rename", "replace", "mkdir"):
+        setattr(Path, name, counted(getattr(Path, name)))
+
+
+@pytest.fixture
+def finished(run: Run, pairs: Path) -> dict[str, bytes]:
+    """The files of a finished audit in `run`."""
+    assert audit(run, pairs, "--out", "run").code == 0
+    return files_of(Path("run"))
+
+
+FEWER = ("audit", "pairs.jsonl", "--model", SIMULATED, "--resamples", "100", "--out", "run")
 
 
 @pytest.mark.parametrize("steps", [2, 4, 9, 10, 12])
-def test_kill_while_keeping_loses_no_finished_audit(steps: int, run: Run, pairs: Path) -> None:
-    assert audit(run, pairs, "--out", "run").code == 0
-    before = files_of(Path("run"))
-    fewer = ["audit", str(pairs), "--model", SIMULATED, "--resamples", "100", "--out", "run"]
-    fewer += ["--limit", "10"]
-    killed = subprocess.run([sys.executable, "-c", KILLED, str(steps), *fewer], check=False)
+def test_kill_while_keeping_loses_no_finished_audit(
+    steps: int, run: Run, finished: dict[str, bytes]
+) -> None:
+    fewer = (*FEWER, "--limit", "10")
+    killed = forked(*fewer, first=lambda: dies_after(steps))
     held = list(Path("run/earlier").glob("2*")) or [Path("run")]
-    assert killed.returncode == -signal.SIGKILL
-    assert [files_of(folder) for folder in held] == [before]
+    assert killed.code == -signal.SIGKILL
+    assert [files_of(folder) for folder in held] == [finished]
     assert run(*fewer).code == 0
     (earlier,) = Path("run/earlier").iterdir()
-    assert files_of(earlier) == before
+    assert files_of(earlier) == finished
     assert json.loads(Path("run/metrics.json").read_text())["data"]["n_items"] == 10
 
 
 @pytest.mark.parametrize("steps", [12, 13, 14, 15])
-def test_half_written_audit_is_not_kept_as_earlier(steps: int, run: Run, pairs: Path) -> None:
-    assert audit(run, pairs, "--out", "run").code == 0
-    before = files_of(Path("run"))
-    fewer = ["audit", str(pairs), "--model", SIMULATED, "--resamples", "100", "--out", "run"]
-    command = [sys.executable, "-c", KILLED, str(steps), *fewer, "--limit", "10"]
-    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+def test_half_written_audit_is_not_kept_as_earlier(
+    steps: int, run: Run, finished: dict[str, bytes]
+) -> None:
+    killed = forked(*FEWER, "--limit", "10", first=lambda: dies_after(steps))
+    assert killed.code == -signal.SIGKILL
     assert run("report", "run").code == 2
-    assert run(*fewer, "--limit", "20").code == 0
+    assert run(*FEWER, "--limit", "20").code == 0
     (earlier,) = Path("run/earlier").iterdir()
-    assert files_of(earlier) == before
+    assert files_of(earlier) == finished
 
 
 def test_all_keeps_costly_methods_that_the_finished_audit_holds(run: Run, folder: Path) -> None:
-    data = write_lines("five.jsonl", [choice(number, 5) for number in range(24)])
+    data = write_lines("five.jsonl", [choice(number, 5) for number in range(8)])
     assert audit(run, data, "--out", "run", "--methods", "all,repeat").code == 0
     whole = ("--out", "run", "--methods", "all")
     assert "0 to make" in audit(run, data, *whole, "--dry-run").out
@@ -312,21 +325,9 @@ def test_a_directory_that_another_process_writes_is_refused(
 
 
 def with_room_for(n_bytes: int, *arguments: str | Path) -> Ran:
-    """Run a command that may not write files larger than this, nor compiled modules, which others read."""
-
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, n_bytes))
-
-    done = subprocess.run(
-        command_of(*arguments),
-        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
-        capture_output=True,
-        text=True,
-        preexec_fn=limit,
-        timeout=120,
-        check=False,
-    )
-    return Ran(done.returncode, done.stdout, done.stderr)
+    """Run a command that may not write files larger than this."""
+    limits = (n_bytes, n_bytes)
+    return forked(*arguments, first=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limits))
 
 
 @pytest.mark.parametrize("kib", [2, 400])
@@ -363,30 +364,28 @@ def test_a_full_disk_leaves_no_half_written_results(run: Run, pairs: Path) -> No
 
 
 @pytest.fixture
-def slow(server: Server) -> Server:
+def slow(request: pytest.FixtureRequest, server: Server) -> Server:
     """A server that answers after 0.1 s, so that a run of 400 calls takes a while."""
-    server.start(latency_s=0.1)
+    says = {"say": request.param} if hasattr(request, "param") else {}
+    server.start(latency_s=0.1, **says)
     return server
 
 
-def begun(data: Path) -> subprocess.Popen[str]:
+@pytest.fixture
+def begun(many: Path, slow: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forked]:
     """An audit in a process of its own that has made its first calls."""
-    process = subprocess.Popen(
-        command_of(
-            "audit", data, "--model", Server.model, "--out", "run", "--max-connections", "2"
-        ),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )
+    options = ("--model", Server.model, "--out", "run", "--max-connections", "2")
+    process = command(tmp_path_factory.mktemp("said"), "audit", many, *options)
     deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and process.poll() is None:
+    recorded = 0
+    while not recorded:
+        assert process.is_alive, process.err.read_text()
+        assert time.monotonic() < deadline
         with suppress(UnswayedError), CallStore.open("run", read_only=True) as store:
-            if len(store):
-                return process
-        time.sleep(0.05)
-    raise AssertionError(f"no call was recorded: {process.communicate()[1]}")
+            recorded = len(store)
+        time.sleep(0.02)
+    yield process
+    process.kill()
 
 
 @pytest.fixture
@@ -395,13 +394,11 @@ def many(folder: Path) -> Path:
 
 
 def test_one_ctrl_c_keeps_finished_work_for_the_same_command(
-    run: Run, many: Path, slow: Server
+    run: Run, many: Path, slow: Server, begun: Forked
 ) -> None:
-    process = begun(many)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "Traceback" not in err
+    begun.send(signal.SIGINT)
+    assert begun.code() == 130
+    assert "Traceback" not in begun.err.read_text()
     metrics = json.loads(Path("run/metrics.json").read_text())
     made = metrics["calls"]["made"]
     assert 0 < made < 400
@@ -416,27 +413,24 @@ def test_one_ctrl_c_keeps_finished_work_for_the_same_command(
     assert paid - made <= 2  # what was in flight
 
 
-def test_ctrl_c_leaves_replies_that_await_a_second_call(many: Path, slow: Server) -> None:
-    slow.start(say=lambda _: "Both have their merits.", latency_s=0.1)
-    process = begun(many)
-    process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=60)
+@pytest.mark.parametrize("slow", [lambda _: "Both have their merits."], indirect=True)
+def test_ctrl_c_leaves_replies_that_await_a_second_call(begun: Forked) -> None:
+    begun.send(signal.SIGINT)
+    assert begun.code() == 130
     told = json.loads(Path("run/metrics.json").read_text())["calls"]
     assert 0 < told["awaiting"] == told["made"] < 400
     assert (told["unparsed"], told["replies"]) == (0, 0)
-    assert " still await" in out
-    assert "could not be read, so" not in out
+    assert " still await" in begun.out.read_text()
+    assert "could not be read, so" not in begun.out.read_text()
 
 
 def test_ctrl_c_twice_leaves_at_once_and_loses_no_recorded_call(
-    run: Run, many: Path, slow: Server
+    run: Run, many: Path, slow: Server, begun: Forked
 ) -> None:
-    process = begun(many)
-    process.send_signal(signal.SIGINT)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "Traceback" not in err
+    begun.send(signal.SIGINT)
+    begun.send(signal.SIGINT)
+    assert begun.code() == 130
+    assert "Traceback" not in begun.err.read_text()
     with CallStore.open("run", read_only=True) as store:
         kept = len(store)
     assert kept > 0

@@ -7,6 +7,7 @@ from pathlib import Path
 import prose
 import pytest
 import run_page
+
 import warm
 
 ROOT = Path(__file__).parents[2]
@@ -53,7 +54,7 @@ BUDGETS = {  # words outside code, tables, comments and generated blocks
         ),
         350,
     ),
-    "evidence/claims.md": 1_134,
+    "evidence/claims.md": 1_152,
     "evidence/reliability.md": 910,
     "evidence/performance.md": 1_200,
     "evidence/study.md": 1_500,

@@ -105,3 +105,10 @@ def test_recorded_answers_of_the_same_order_are_repeats(tmp_path: Path) -> None:
 def test_one_more_sample_takes_no_other_from_the_repeats(tmp_path: Path) -> None:
     found = recorded(tmp_path, *((*asked, asked[0] % 2) for asked in (*TWICE, (0, (0, 1), 2))))
     assert (found.changed.n, found.beyond.n) == (30, 30)
+
+
+def test_first_of_three_recorded_repetitions_counts(tmp_path: Path) -> None:
+    asked = [(item, order, k) for item, order, _ in TWICE[::2] for k in range(3)]
+    found = recorded(tmp_path, *((*call, int(call[2] > 0)) for call in asked))
+    assert found.changed.value == pytest.approx(2 / 3)  # 0 1 1: two of three pairs differ
+    assert found.across.value == pytest.approx(4 / 9)

@@ -67,8 +67,8 @@ def metrics_of(
 
 
 def _repeats(plan: AuditPlan, temperature: float | None) -> Repeats | UnsetType:
-    """Measure repeat noise: sample 0 is greedy, and has a law of its own, where it is ours;
-    of recorded decisions it counts where a presentation has too few others.
+    """Measure repeat noise: sample 0 of an own call is greedy, and has a law of its own; of
+    recorded decisions nothing says so, and it is a repetition like the others.
     """
     numbers = sorted({ask.sample for stratum in plan.strata for ask in stratum.table.asks} - {0})
     if temperature is None:
@@ -81,10 +81,7 @@ def _repeats(plan: AuditPlan, temperature: float | None) -> Repeats | UnsetType:
         asks = [ask._replace(sample=number) for ask in shown for number in numbers]
         seen = stratum.table.select(asks)
         choices = np.where(seen.allowed, seen.choices, np.int16(MISSING))
-        choices = choices.reshape(len(seen), len(shown), -1)
-        if temperature is None:
-            choices[(choices[..., 1:] != MISSING).sum(axis=2) >= FEWEST, 0] = MISSING
-        samples.append((choices, stratum.clusters))
+        samples.append((choices.reshape(len(seen), len(shown), -1), stratum.clusters))
     return repeats(samples, temperature)
 
 

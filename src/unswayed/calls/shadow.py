@@ -49,6 +49,11 @@ class Shadow:
             raise UsageError(f"shadow {share}: give a share from 0 to 1, such as 0.02.")
         if share and not method.fitted_from:
             raise UsageError(f"{method.name} learns nothing, so there is no drift to check.")
+        if share and method.learns_threshold:
+            raise UsageError(
+                f"{method.name} learns a threshold, whose spread resampling does not show, so it cannot be tested "
+                "for drift. Leave out shadow, and calibrate again after a change of the judge."
+            )
         self._method = method
         self._share = share
         self._file = file

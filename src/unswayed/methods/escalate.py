@@ -112,6 +112,7 @@ class Escalate(Method):
     name: ClassVar[str] = "escalate"
     reads: ClassVar[frozenset[Evidence]] = frozenset({Evidence.PROBS})
     fitted_from: ClassVar[int] = 2 * FEWEST
+    learns_threshold: ClassVar[bool] = True
     about: ClassVar[About] = About(
         title="Escalation with a bound",
         source="Unswayed; bounds by conformal risk control (arXiv 2208.02814) and Clopper-Pearson",

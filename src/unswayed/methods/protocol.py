@@ -118,6 +118,8 @@ class Method(ABC):
             learns nothing.
         needs_gold: Whether `fit_tables` reads the gold of estimation items (`table.gold`).
         abstains: Whether it may withhold a verdict (ABSTAINED).
+        learns_threshold: Whether it chooses a threshold on its estimation items. Resampling does not show the
+            spread of a choice, so its numbers are not tested for drift.
     """
 
     name: ClassVar[str]
@@ -127,6 +129,7 @@ class Method(ABC):
     fitted_from: ClassVar[int] = 0
     needs_gold: ClassVar[bool] = False
     abstains: ClassVar[bool] = False
+    learns_threshold: ClassVar[bool] = False
 
     @classmethod
     def readings(cls) -> tuple[frozenset[Evidence], ...]:

@@ -196,7 +196,7 @@ def test_a_constant_criterion_has_no_correlation(
 
 
 def test_the_categories_of_mt_bench_are_those_of_its_questions() -> None:
-    from unswayed.data.benchmarks.mt_bench import category
+    from unswayed.data.benchmarks.preferences import category
 
     with (needs.DATA / "fastchat" / "mt_bench__question.jsonl").open(encoding="utf-8") as file:
         rows = [json.loads(line) for line in file]

@@ -1,4 +1,4 @@
-"""Published benchmarks by name: fetched, checked, and turned into items; one file per benchmark."""
+"""Published benchmarks by name: fetched, checked, and turned into items."""
 
 from __future__ import annotations
 

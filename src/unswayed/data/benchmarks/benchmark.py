@@ -1,21 +1,18 @@
 """Benchmark: source of its rows, their required fields, and their meaning.
 
-A benchmark is one file with one value. Fetching, reading, checking the schema and choosing a part
-are `files` and `loading`; the file of a benchmark only says how rows become items.
+A benchmark is one value. Fetching, reading, checking the schema and choosing a part are `copies` and
+`loading`; a benchmark only says how rows become items.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, Literal, TypeVar
 
-import msgspec
-
 from unswayed.base.digests import digest
-from unswayed.data.importers import IMPORTERS
-from unswayed.data.importers.protocol import Record, Source
+from unswayed.data.importers.protocol import Record
 from unswayed.model.items import Item
 
 T = TypeVar("T")
@@ -39,11 +36,6 @@ class Place:
     part: str
     file: str
     number: int
-
-    @property
-    def source(self) -> Source:
-        """The same for an importer, which counts from 1."""
-        return Source(self.file, self.number + 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,21 +110,3 @@ def shuffled(item_id: str, n: int) -> tuple[int, ...]:
         The published number of each candidate of the item.
     """
     return tuple(sorted(range(n), key=lambda k: digest(str(ORDER_SEED), item_id, str(k))))
-
-
-def imported(
-    name: str, rows: Sequence[msgspec.Struct], place: Place, **judged: object
-) -> Iterator[Item]:
-    """Yield the items of rows as an importer of judgments on them reads these, so that both belong together.
-
-    Args:
-        name: The importer.
-        rows: Of the benchmark.
-        place: Of the first.
-        judged: The fields of a judgment that a row lacks, empty.
-    """
-    importer = IMPORTERS.load(name)
-    for row in rows:
-        item = importer.convert({**msgspec.to_builtins(row), **judged}, place.source).item
-        assert item is not None
-        yield item

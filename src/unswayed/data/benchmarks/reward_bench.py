@@ -1,11 +1,4 @@
-"""RewardBench: 23 subsets of pairs in four sections.
-
-The chosen answer always comes first, so candidates get an order of our own. The group is the subset;
-the published score of a section weighs its subsets, which `section_scores` does.
-
-Source: Lambert et al., arXiv 2403.13787; `allenai/reward-bench`, split `filtered`; weights as in
-allenai/reward-bench, `rewardbench/constants.py`.
-"""
+"""RewardBench and its second version: answers chosen and rejected, in subsets."""
 
 from __future__ import annotations
 
@@ -16,7 +9,13 @@ import msgspec
 
 from unswayed.base.errors import UsageError
 from unswayed.data.benchmarks.benchmark import Benchmark, Place, shuffled
-from unswayed.model.items import Item
+from unswayed.model.items import BadFieldError, Item, Task
+
+# RewardBench: 23 subsets of pairs in four sections. The chosen answer always comes first, so candidates get an order
+# of our own. The group is the subset; the published score of a section weighs its subsets, which `section_scores`
+# does.
+# Source: Lambert et al., arXiv 2403.13787; `allenai/reward-bench`, split `filtered`; weights as in
+# allenai/reward-bench, `rewardbench/constants.py`.
 
 SECTIONS: Final[Mapping[str, Mapping[str, int]]] = {
     "Chat": {
@@ -58,7 +57,7 @@ the published scores follow the table."""
 _SECTION_OF: Final = {subset: name for name, subsets in SECTIONS.items() for subset in subsets}
 
 
-class _Row(msgspec.Struct):
+class _Pair(msgspec.Struct):
     prompt: str
     chosen: str
     rejected: str
@@ -68,7 +67,7 @@ class _Row(msgspec.Struct):
     id: int | str | None = None
 
 
-def _items(rows: Sequence[_Row], place: Place) -> Iterator[Item]:
+def _pairs(rows: Sequence[_Pair], place: Place) -> Iterator[Item]:
     for number, row in enumerate(rows, start=place.number):
         name = f"reward-bench-{number}"
         order = shuffled(name, 2)
@@ -114,12 +113,75 @@ REWARD_BENCH: Final = Benchmark(
     revision="d61ac5c97d0f2f7eb922da3c0b6bbaf614ae8d02",
     files={"filtered": ("data/filtered-*.parquet",), "raw": ("data/raw-*.parquet",)},
     default=("filtered",),
-    schema=_Row,
-    items=_items,
+    schema=_Pair,
+    items=_pairs,
     task="pairwise",
     rows=2985,
     licence="ODC-BY; subsets have licences of their own",
     paper="2403.13787",
     shuffles=True,
     note="Section scores weigh subsets; --group-by meta.section counts items alike.",
+)
+
+# RewardBench 2: the best of four answers, and questions with many right answers. Outside of the subset Ties one of
+# four answers is right; in Ties several of up to 38 are. The right ones always come first, so candidates get an order
+# of our own. All are lists, whose answers are scored and ranked; the group is the subset.
+# Source: Malik et al., arXiv 2506.01937; `allenai/reward-bench-2`.
+
+_TIES: Final = "Ties"
+
+
+class _List(msgspec.Struct):
+    id: str
+    prompt: str
+    chosen: list[str]
+    rejected: list[str]
+    subset: str
+    num_correct: int
+    num_incorrect: int
+
+
+def _lists(rows: Sequence[_List], place: Place) -> Iterator[Item]:
+    for number, row in enumerate(rows, start=place.number):
+        _check(row)
+        name = f"reward-bench-2-{number}"
+        answers = (*row.chosen, *row.rejected)
+        order = shuffled(name, len(answers))
+        right = tuple(c for c, k in enumerate(order) if k < len(row.chosen))
+        yield Item(
+            id=name,
+            task=Task.LISTWISE,
+            prompt=row.prompt,
+            candidates=tuple(answers[k] for k in order),
+            gold=right[0] if len(right) == 1 else right,
+            group=row.subset,
+            meta={"id": row.id, "published_order": order},
+        )
+
+
+def _check(row: _List) -> None:
+    for column, answers, count in (
+        ("num_correct", row.chosen, row.num_correct),
+        ("num_incorrect", row.rejected, row.num_incorrect),
+    ):
+        if len(answers) != count or not count:
+            raise BadFieldError(column, f"is {count}, but there are {len(answers)} such answers")
+    if row.subset != _TIES and len(row.chosen) != 1:
+        raise BadFieldError("chosen", f"has {len(row.chosen)} answers outside of {_TIES}")
+
+
+REWARD_BENCH_2: Final = Benchmark(
+    title="The best of four answers in five subsets; in a sixth several of many are right.",
+    hub="huggingface",
+    repository="allenai/reward-bench-2",
+    revision="main",
+    files={"test": ("data/test-*.parquet",)},
+    schema=_List,
+    items=_lists,
+    task="listwise",
+    rows=1865,
+    licence="ODC-BY; parts are outputs of models with terms of their own",
+    paper="2506.01937",
+    shuffles=True,
+    note="The published score of Ties also weighs margins of scores, which accuracy does not.",
 )

@@ -48,7 +48,6 @@ _DAMAGED: Final = (
     OSError,
     ValueError,
     NotImplementedError,
-    struct.error,
 )
 _ENCRYPTED: Final = 0x1
 _STARTS: Final = ("header.json", "_journal/start.json")
@@ -76,12 +75,28 @@ def _samples(
     evaluation = head if isinstance(head, BadFieldError) else head.get("eval", {})
     if isinstance(evaluation, BadFieldError):
         raise UsageError(f"{file}: {evaluation}.")
-    named = (name for name in members if name.startswith("samples/") and name.endswith(".json"))
-    for number, name in enumerate(named, start=1):
-        sample = _decoded(archive, members[name])
+    samples = [member for member in members.values() if _is_sample(archive, member)]
+    for number, member in enumerate(samples, start=1):
+        sample = _decoded(archive, member)
         if not isinstance(sample, BadFieldError):
             sample = {**sample, EVALUATION: evaluation}
         yield Source(file, number), sample
+
+
+def _is_sample(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bool:
+    """Return True if the zip's table or the member's own header says so: one name may be damaged."""
+    names = member.orig_filename.encode(), _header(archive, member)[0]
+    return any(name.startswith(b"samples/") and name.endswith(b".json") for name in names)
+
+
+def _header(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> tuple[bytes, int]:
+    """Return a member's name in its own header and the length of what follows it, up to which the file is read."""
+    file = archive.fp
+    assert file is not None
+    file.seek(member.header_offset)
+    header = file.read(_HEADER.size)
+    *_, name, extra = _HEADER.unpack(header) if len(header) == _HEADER.size else (0, 0)
+    return file.read(name), extra
 
 
 def _decoded(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Record | BadFieldError:
@@ -96,11 +111,10 @@ def _content(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
     if member.compress_type != _ZSTANDARD:
         with archive.open(member) as stored:
             return stored.read(member.file_size)
+    _, extra = _header(archive, member)
     file = archive.fp
     assert file is not None
-    file.seek(member.header_offset)
-    fields = _HEADER.unpack(file.read(_HEADER.size))
-    file.seek(sum(fields[-2:]), 1)
+    file.seek(extra, os.SEEK_CUR)
     packed = ZstdFile(BytesIO(file.read(member.compress_size)))
     content = packed.read(member.file_size)
     if zlib.crc32(content) != member.CRC:

@@ -27,14 +27,11 @@ from unswayed.training.rewards.blocks import (
     block_rows,
     right_mask,
 )
-from unswayed.training.rewards.columnwise import columnwise_reward
-from unswayed.training.rewards.con import consistency_reward
-from unswayed.training.rewards.inv import invariance_reward
-from unswayed.training.rewards.joint import joint_reward
-from unswayed.training.rewards.mode import mode_reward
-from unswayed.training.rewards.none import no_reward
-from unswayed.training.rewards.pair import pair_reward
-from unswayed.training.rewards.probability_weighted import probability_weighted_reward
+from unswayed.training.rewards.consistency import (
+    columnwise_reward,
+    consistency_reward,
+    invariance_reward,
+)
 from unswayed.training.rewards.response import accuracy_reward, format_reward, length_reward
 from unswayed.training.rewards.score import Rewards, Samples, score, weights
 
@@ -51,12 +48,7 @@ __all__ = [
     "consistency_reward",
     "format_reward",
     "invariance_reward",
-    "joint_reward",
     "length_reward",
-    "mode_reward",
-    "no_reward",
-    "pair_reward",
-    "probability_weighted_reward",
     "right_mask",
     "score",
     "weights",

@@ -86,19 +86,16 @@ def choices_of(choices: ArrayLike, n: int | None = None) -> IntArray:
     return z.astype(np.int64, copy=False)
 
 
-def named(z: IntArray, n: int) -> BoolArray:
+def named(choices: ArrayLike, n: int) -> BoolArray:
     """Mark the candidate that each sample names, shape (..., P, N, n); none for an unparsed one."""
-    result: BoolArray = z[..., None] == np.arange(n)
+    result: BoolArray = choices_of(choices, n)[..., None] == np.arange(n)
     return result
 
 
-def check_presentations(reward: str, z: IntArray) -> None:
-    """Check that there is another presentation to compare with."""
-    if z.shape[-2] < 2:
-        raise ShapeError(f"reward {reward} needs at least 2 presentations, got {z.shape[-2]}.")
-
-
-def elsewhere(p: FloatArray) -> FloatArray:
-    """Return the mean over the other presentations, shape (..., P, n) as `p`."""
-    result: FloatArray = (p.sum(axis=-2, keepdims=True) - p) / (p.shape[-2] - 1)
+def elsewhere(values: FloatArray | BoolArray, axis: int = -2) -> FloatArray:
+    """Return the mean over the other presentations, which lie along `axis`, of the same shape."""
+    others = values.shape[axis] - 1
+    if others < 1:
+        raise ShapeError("a comparison of presentations needs at least 2 presentations, got 1.")
+    result: FloatArray = (values.sum(axis=axis, keepdims=True) - values) / others
     return result
