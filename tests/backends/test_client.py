@@ -35,7 +35,7 @@ from fake_server import ASKED, FakeServer, Fault, answer_of
 from unswayed.backends import workers
 from unswayed.backends.client import HttpBackend
 from unswayed.backends.faults import HttpReply, LostError, UnreachableError
-from unswayed.backends.patience import FIRST_CONTACT_S
+from unswayed.backends.pacing import FIRST_CONTACT_S
 from unswayed.backends.protocol import Wait
 from unswayed.base.errors import UsageError
 from unswayed.model.calls import Failure, Query, Response
