@@ -28,11 +28,7 @@ def test_a_long_prompt_changes_the_rates_of_all_tokens() -> None:
     assert price.of(100_001, 1000) == pytest.approx(0.100001 * 0.5 + 0.001 * 2.5)
 
 
-@given(
-    tokens=st.integers(0, 10**6),
-    cached=st.integers(0, 2 * 10**6),
-    output=st.integers(0, 10**5),
-)
+@given(tokens=st.integers(0, 10**6), cached=st.integers(0, 2 * 10**6), output=st.integers(0, 10**5))
 def test_no_cost_is_negative_and_caching_never_adds_to_it(
     tokens: int, cached: int, output: int
 ) -> None:

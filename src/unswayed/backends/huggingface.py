@@ -16,13 +16,7 @@ from dataclasses import replace
 import numpy as np
 
 from unswayed.backends import BackendSettings
-from unswayed.backends.local_jobs import (
-    Job,
-    LocalBackend,
-    LocalPlan,
-    PromptCounts,
-    timed,
-)
+from unswayed.backends.local_jobs import Job, LocalBackend, LocalPlan, PromptCounts, timed
 from unswayed.backends.local_models import (
     LoadedModel,
     build_outline,

@@ -24,11 +24,7 @@ from unswayed.model.calls import Request, key_of
 if TYPE_CHECKING:
     import torch
     from llguidance import LLMatcher, LLTokenizer
-    from transformers import (
-        PreTrainedModel,
-        PreTrainedTokenizerBase,
-        PreTrainedTokenizerFast,
-    )
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 
 SPACES: Final = r"\n? {0,12}"
