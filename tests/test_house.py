@@ -122,7 +122,7 @@ BUDGETS: Final = {
     "integrations": 458,
     "methods": 5361,
     "metrics": 4862,
-    "model": 7843,
+    "model": 7821,
     "prompts": 1620,
     "report": 3860,
     "serving": 732,

@@ -92,6 +92,7 @@ def plain(text: Text) -> str:
     return turns[0] if len(turns) == 1 else text_of(text)
 
 
+@settings(max_examples=50)
 @given(asked(), st.booleans())
 def test_the_spans_hold_the_candidates_and_nothing_else(
     case: tuple[Item, Ask], with_shots: bool
