@@ -120,8 +120,8 @@ BUDGETS: Final = {
     "data": 5977,
     "ext": 128,
     "integrations": 458,
-    "methods": 5361,
-    "metrics": 4862,
+    "methods": 5357,
+    "metrics": 4805,
     "model": 7821,
     "prompts": 1620,
     "report": 3860,
@@ -129,7 +129,7 @@ BUDGETS: Final = {
     "store": 1295,
     "testing": 1340,
     "tiny": 1148,
-    "training": 9441,
+    "training": 9447,
 }
 """Lines of Python by room. Who raises one names, in that commit, the feature that needs it."""
 
