@@ -94,7 +94,7 @@ def test_an_answer_that_pif_teaches_holds_no_control_token(tmp_path):
     for row, example in zip(plan.groups.rows, made, strict=True):
         prompt = plan.chat.ids(row.messages)
         assert tuple(prompt) in asked
-        for answer in (example.positive, *example.negatives):
+        for answer in example:
             assert list(answer.ids[: len(prompt)]) == prompt
             assert SPECIAL.index("<|end|>") not in answer.ids[len(prompt) :]
 

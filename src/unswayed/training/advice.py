@@ -131,7 +131,7 @@ def _measured(
     Shares are of questions, each of which counts once. How much gold is wrong is missing where too few can
     be compared.
     """
-    usable = usable_items(items, DataTable(without_gold="drop")).items
+    usable, _ = usable_items(items, DataTable(without_gold="drop"))
     once, asked = questions(items), questions(usable)
     right = [item.gold_candidates() for item in asked]
     hits = sum(
@@ -200,7 +200,7 @@ def _rule(shares: Mapping[str, Estimate], chance: float) -> tuple[str, dict[str,
 
 
 def _after_reasoning(items: Sequence[Item]) -> Advice:
-    gold = usable_items(items, DataTable(without_gold="drop")).items
+    gold, _ = usable_items(items, DataTable(without_gold="drop"))
     figures = {"items": float(len(items)), "gold": float(len(gold))}
     if len(questions(gold)) < FEWEST:
         return Advice(

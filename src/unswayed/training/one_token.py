@@ -115,10 +115,7 @@ class OneToken(_Base):  # type: ignore[misc]
         examples: Sequence[Example] = self.train_dataset
         return GroupSampler(
             n_groups=len(examples),
-            n_presentations=1,
-            n_samples=1,
             groups_per_batch=self.per_step,
-            repeats=1,
             shuffle=self.shuffle,
             seed=self.args.seed,
             behind=lambda: int(self.state.epoch or 0),

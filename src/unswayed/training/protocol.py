@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from unswayed.base.errors import UsageError
 from unswayed.training.chats import ChatTokens
 from unswayed.training.groups import Groups
 from unswayed.training.memory import Pass
@@ -16,33 +17,37 @@ from unswayed.training.recipe_parts import Layouts, Recipe
 from unswayed.training.reward_settings import Advantage, RewardSettings
 from unswayed.training.run_folder import RunFolder
 from unswayed.training.sampling import Split
+from unswayed.training.table import OBJECTIVES
 
 Report = Callable[[Mapping[str, float]], None]
 """Called with every log line: `step`, `steps`, and every metric of the step."""
 
 
 class Objective(Protocol):
-    """Objective of training. Implementations are small frozen dataclasses; `table.py` names one each."""
+    """Objective of training. Implementations are small frozen dataclasses; `table.py` names one each.
+
+    A subclass inherits what is most frequent: gold, and neither responses nor a reward.
+    """
 
     @property
     def sampled(self) -> bool:
         """True if responses are sampled; else they are given, or all of them are computed."""
-        ...
+        return False
 
     @property
     def needs_gold(self) -> bool:
         """True if an item without gold teaches nothing."""
-        ...
+        return True
 
     @property
     def layouts(self) -> Layouts:
         """Part that moves with a presentation where the recipe leaves it open."""
-        ...
+        return "coupled"
 
     @property
     def uses(self) -> tuple[str, ...]:
         """Fields of a recipe's table `target` that it reads; the command refuses to set the others."""
-        ...
+        return ()
 
     @property
     def card_text(self) -> str:
@@ -62,7 +67,11 @@ class Objective(Protocol):
         Raises:
             UsageError: If the objective is asked to be another one.
         """
-        ...
+        if consistency is not None or advantage is not None:
+            raise UsageError(
+                f"train {OBJECTIVES.name_of(self)} has no reward and no advantage; use train rl for those."
+            )
+        return None
 
     def check(self, recipe: Recipe, groups: Groups, settings: RewardSettings | None) -> None:
         """Check what the objective asks of data and batch, before weights are loaded.
@@ -74,7 +83,7 @@ class Objective(Protocol):
 
     def loss(self, recipe: Recipe, settings: RewardSettings | None) -> PolicyLoss | None:
         """Return the loss as numbers for an engine with its own trainer; None if only `build` has it."""
-        ...
+        return None
 
     def largest_pass(self, recipe: Recipe, groups: Groups, chat: ChatTokens) -> Pass:
         """Return the largest backward pass, to estimate memory and to check the model's context."""
@@ -107,7 +116,7 @@ class Stop(NamedTuple):
 
 
 class Engine(Protocol):
-    """Engine that runs objectives: it divides steps, trains, answers, saves."""
+    """Engine that runs objectives: it divides steps, trains, saves."""
 
     def check(self, recipe: Recipe, settings: RewardSettings | None, objective: Objective) -> None:
         """Check that the engine is installed in a known version, and can run what is asked for.
@@ -161,25 +170,6 @@ class Engine(Protocol):
         """
         ...
 
-    def answer(
-        self, training: Any, plan: Plan, prompts: Sequence[Sequence[int]], *, greedy: bool
-    ) -> list[str]:
-        """One answer of the model being trained to each prompt, from where it samples in training.
-
-        Every process calls it with the same prompts and gets all answers; how the work is shared is
-        the engine's. Greedy answers draw no random numbers, so asking changes no training.
-
-        Args:
-            training: What is running: the engine's own, such as the trainer that was built.
-            plan: Whose response length and sampling temperature hold.
-            prompts: Token ids of rendered chats.
-            greedy: Whether the likeliest token is taken, or one is sampled as in training.
-
-        Raises:
-            AnswerError: On every process alike, if one of them failed.
-        """
-        ...
-
 
 class AnswerError(RuntimeError):
-    """A model in training gave no answers; the message says on which process and why."""
+    """A model in training gave no answers, on every process alike; says on which one and why."""

@@ -29,10 +29,10 @@ class GroupSampler:
     """
 
     n_groups: int  # groups in the data
-    n_presentations: int  # P
-    n_samples: int  # N
+    n_presentations: int = 1  # P
+    n_samples: int = 1  # N
     groups_per_batch: int  # groups in one batch of responses
-    repeats: int  # how often trl asks for the same batch
+    repeats: int = 1  # how often trl asks for the same batch
     shuffle: bool  # whether the groups are shuffled
     seed: int  # seed of the shuffle
     epoch: int = 0  # the epoch that `__iter__` yields

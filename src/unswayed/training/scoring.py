@@ -140,7 +140,7 @@ def score_rows(
         raise ShapeError(f"a response has no value of its own reward {settings.response}")
     first = rows.reshape(len(rows), -1).max(axis=1)  # of each item, a row that exists
     sizes = np.array(numbers)[first]
-    parts = {field.name: np.zeros(len(keys)) for field in dataclasses.fields(Rewards)}
+    rewards = Rewards(*np.zeros((len(Rewards._fields), len(keys))))
     for n in np.unique(sizes).tolist():  # a reward may depend on how many there are
         here = rows[sizes == n]
         present = here >= 0
@@ -153,9 +153,9 @@ def score_rows(
             response=None if settings.response is None else np.array(own)[here],
         )
         scored = score(samples, settings, present=None if whole else present)
-        for name, values in parts.items():
-            values[here[present]] = getattr(scored, name)[present]
-    return Rewards(**parts)
+        for values, part in zip(rewards, scored, strict=True):
+            values[here[present]] = part[present]
+    return rewards
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,11 +214,8 @@ class GroupScorer:
             keys.append(SampleKey(row.item_id, row.presentation, at % shape[1]))
             given.append(Features(candidate, well_formed, chars, row.n, as_bits(row.gold), own))
         scored = score_rows(keys, given, self.settings, shape, whole=True)
-        parts = {
-            field.name: getattr(scored, field.name).reshape(-1, *shape)
-            for field in dataclasses.fields(Rewards)
-        }
-        return Rewards(**parts), numbers[:, 1].reshape(-1, *shape)
+        rewards = Rewards(*(part.reshape(-1, *shape) for part in scored))
+        return rewards, numbers[:, 1].reshape(-1, *shape)
 
     def _check_whole(self, rows: IntArray) -> None:
         """Check row numbers of shape (G, P, N): each block shows one item, in order."""

@@ -170,13 +170,6 @@ class Compared(NamedTuple):
     gold: Sequence[int]  # the candidate that gold names
 
 
-def own_averages(
-    items: Sequence[Item], answers: Mapping[str, FloatArray], *, temperature: float
-) -> list[FloatArray]:
-    """Return the average of each item, shape (n,), of log-probabilities over `balanced(n)` by item id."""
-    return [own_average(answers[item.id], temperature=temperature) for item in items]
-
-
 def estimated_noise(
     items: Sequence[Item],
     answers: Mapping[str, FloatArray],

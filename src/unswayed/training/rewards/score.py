@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -27,8 +27,7 @@ class Samples:
     response: FloatArray | None = None  # values of the reward of responses, shape (..., P, N)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rewards:
+class Rewards(NamedTuple):
     """The parts of the reward and the advantages, each of shape (..., P, N)."""
 
     # accuracy, length, format, consistency, response: the parts, without `weights`
