@@ -130,7 +130,7 @@ BUDGETS: Final = {
     "store": 1295,
     "testing": 1340,
     "tiny": 1200,
-    "training": 9441,
+    "training": 9249,
 }
 """Lines of Python by room. Who raises one names, in that commit, the feature that needs it."""
 

@@ -352,9 +352,9 @@ def test_gold_is_compared_once_per_question_of_one_answer():
     untold = msgspec.structs.replace(pairs[3], id="untold", prompt="another", gold="tie")
     items = [*pairs, *fours, again, untold]
     answers = answers_of(items, [np.arange(item.n) + number for number, item in enumerate(items)])
-    against = compared(items, answers)
-    assert list(against.gold) == choices
-    assert against.mean_logits.shape == (ENOUGH_GOLD, 2)
-    np.testing.assert_allclose(against.mean_logits[2], answers["i2"].mean(axis=0))
+    mean_logits, gold = compared(items, answers)
+    assert gold == choices
+    assert mean_logits.shape == (ENOUGH_GOLD, 2)
+    np.testing.assert_allclose(mean_logits[2], answers["i2"].mean(axis=0))
     assert compared([untold], answers) is None
     assert compared(pairs[1:], answers) is None  # one too few

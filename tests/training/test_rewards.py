@@ -309,7 +309,7 @@ def test_any_order_of_the_batch_leaves_every_advantage_unchanged(drawn, chosen, 
                 expected[key] = alone[t, i]
                 rows.append((key, block, t, i))
     shuffler.shuffle(rows)
-    _, at = rewards.block_rows(
+    at = rewards.block_rows(
         [row[0] for row in rows], n_presentations=n_presentations, n_samples=n_samples
     )
     flat = {

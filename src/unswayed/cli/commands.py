@@ -31,7 +31,7 @@ PANELS: Final = {
     "Judge": "model decisions method order recipe prompt template labels reask shots",
     "Measurement": "methods orders design protocol probs estimation_items estimation_sizes group_by seed "
     "resamples gold_ties margin",
-    "Output and gates": "out shard shards gpus_per_shard partial json max_flip_rate fail_if rule max_failed_share junit baseline margin calls force",
+    "Output and gates": "out shard shards engine gpus_per_shard partial json max_flip_rate fail_if rule max_failed_share junit baseline margin calls force",
     "API calls and cost": "budget batch base_url max_connections timeout max_retries patience prices extra_body pack "
     "dry_run",
     "Local models (hf/, vllm/)": "device device_map dtype attn_implementation memory_gb threads "

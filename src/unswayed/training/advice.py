@@ -13,16 +13,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
+import msgspec
 import numpy as np
 
 from unswayed.base.errors import UsageError
 from unswayed.metrics.uncertainty import exact_interval
 from unswayed.model.decisions import Estimate
 from unswayed.model.items import Item
+from unswayed.training.base_answers import ask_base
 from unswayed.training.groups import usable_items
-from unswayed.training.recipe_parts import DataTable, PromptTable
+from unswayed.training.planning import answers_with_label, plan_training
+from unswayed.training.recipe_parts import DataTable, PromptTable, Recipe
 from unswayed.training.rewards import FloatArray
 from unswayed.training.targets import compared, questions, wrong_gold
 
@@ -121,6 +125,22 @@ def advise(
             **({"gold_preferred_by_lot": chance} if counts["gold"] else {}),
         },
     )
+
+
+def advise_training(items: Sequence[Item], *, model: str, recipe: Recipe, out: Path) -> Advice:
+    """Say which objective to train with, from what the untrained model answers in a balanced set.
+
+    Nothing is asked where the prompt asks for reasoning. The calls are recorded where a training into
+    `out` looks for them, so neither asks twice: after an error or an interrupt the same call asks the rest.
+    """
+    if not answers_with_label(items, model=model, recipe=recipe):
+        return advise(items, None, answer_only=False)
+    # the layouts that every other training's prompts are among
+    data = msgspec.structs.replace(recipe.data, layouts=recipe.data.layouts or "coupled")
+    recipe = msgspec.structs.replace(recipe, data=data)
+    # distill needs no gold, and the others ask about no other item
+    plan = plan_training("distill", items, model=model, recipe=recipe)
+    return advise(plan.groups.items, ask_base(plan, out), answer_only=True)
 
 
 def _measured(

@@ -190,11 +190,8 @@ def _to_average(plan: Plan, out: Path) -> Lesson:
 def _rewarded(plan: Plan, out: Path) -> Lesson:
     """Whole groups, with what the loss needs of the untrained model."""
     recipe, items, shown = plan.recipe, plan.groups.items, plan.groups.views
-    settings, optimiser, weight = (
-        plan.settings or recipe.reward,
-        recipe.optimiser,
-        recipe.target.distill,
-    )
+    settings, optimiser = plan.settings or recipe.reward, recipe.optimiser
+    weight = recipe.target.distill
     pulls, holds = weight > 0, optimiser.beta > 0
     asked = {
         n: tuple(dict.fromkeys((*(balanced(n) if pulls else ()), *(views if holds else ()))))

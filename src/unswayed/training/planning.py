@@ -55,7 +55,8 @@ def plan_training(
         items: Of one task; most objectives need gold: a right candidate, or the score of a level.
         model: Path or hub id of the model, with or without `hf/`.
         recipe: Every number.
-        consistency, advantage: `--reward` and `--advantage` of `rl`.
+        consistency: `--reward` of `rl`.
+        advantage: `--advantage` of `rl`.
         engine: A registered engine.
         digest: Whether the files of the model are hashed; a plan that is only shown needs no hash.
 
@@ -68,8 +69,7 @@ def plan_training(
     settings = chosen.settings(recipe, consistency=consistency, advantage=advantage)
     runner.check(recipe, settings, chosen)
     sharding = runner.sharding(recipe, os.environ)
-    base = _base_of(model)
-    folder, recipe, skeleton = _open_base(base, recipe, digest=digest)
+    base, folder, recipe, skeleton = _open_base(model, recipe, digest=digest)
     chat, groups, warnings = _read_data(items, recipe, chosen, folder)
     shape = shape_of(skeleton, recipe, sampled=chosen.sampled)
     checks.check_vocabulary(shape, chat, groups)
@@ -104,14 +104,15 @@ def plan_training(
     )
 
 
-def _open_base(base: str, recipe: Recipe, *, digest: bool) -> tuple[ModelFolder, Recipe, Any]:
-    """Return the base's folder, the recipe with its own prompt, and the model without its weights."""
+def _open_base(model: str, recipe: Recipe, *, digest: bool) -> tuple[str, ModelFolder, Recipe, Any]:
+    """Return name and folder of the base, the recipe with its own prompt, and the base without weights."""
+    base = _base_of(model)
     folder = locate(base, digest=digest)
     recipe = with_own_prompt(recipe, folder.prompt)
     skeleton = build_skeleton(folder.path)
     check_quantised(skeleton, recipe)
     check_weight_files(folder.path, skeleton)
-    return folder, recipe, skeleton
+    return base, folder, recipe, skeleton
 
 
 def _read_data(
@@ -135,7 +136,7 @@ def _read_data(
         recipe.data,
         recipe.prompt,
         seed=recipe.run.seed,
-        count_tokens=chat.count,
+        count_tokens=lambda messages: len(chat.ids(messages)),
         layouts=objective.layouts,
         needs_gold=objective.needs_gold,
         evaluation=evaluation,

@@ -15,19 +15,7 @@ from unswayed.training.processes import Sharding
 from unswayed.training.recipe_parts import Recipe
 from unswayed.training.reward_settings import RewardSettings
 
-_PACKAGES: Final = (
-    "unswayed",
-    "torch",
-    "transformers",
-    "trl",
-    "peft",
-    "accelerate",
-    "datasets",
-    "numpy",
-    "vllm",
-    "verl",
-    "ray",
-)
+_PACKAGES: Final = "unswayed torch transformers trl peft accelerate datasets numpy vllm verl ray"
 _RUNS_ON: Final = frozenset(
     {
         "recipe.name",
@@ -82,7 +70,7 @@ def run_record(
         },
         "prompt_fingerprint": prompt_fingerprint(prompt_settings(recipe.prompt)),
         "processes": sharding.processes,
-        "packages": versions_of(_PACKAGES),
+        "packages": versions_of(tuple(_PACKAGES.split())),
     }
 
 

@@ -134,7 +134,7 @@ def score_rows(
     Raises:
         ShapeError: If a key occurs twice or lies outside P x N, or a sample is missing from a `whole` group.
     """
-    _, rows = block_rows(keys, n_presentations=shape[0], n_samples=shape[1], whole=whole)
+    rows = block_rows(keys, n_presentations=shape[0], n_samples=shape[1], whole=whole)
     candidates, forms, chars, numbers, gold, own = map(list, zip(*features, strict=True))
     if settings.response is not None and np.isnan(own).any():
         raise ShapeError(f"a response has no value of its own reward {settings.response}")

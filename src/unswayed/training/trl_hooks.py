@@ -23,7 +23,7 @@ import numpy as np
 
 from unswayed.training.chats import ChatTokens
 from unswayed.training.rewards import weights
-from unswayed.training.sampling import GroupSampler, check_batch
+from unswayed.training.sampling import GroupSampler
 from unswayed.training.scoring import GroupScorer
 
 if TYPE_CHECKING:
@@ -58,12 +58,6 @@ class GroupHooks(_Base):  # type: ignore[misc]
         self.scorer = scorer
         self.chat = chat
         self._group_advantages: np.ndarray[tuple[int], np.dtype[np.float64]] | None = None
-        check_batch(
-            trainer["args"].generation_batch_size,
-            len(trainer["train_dataset"]),
-            scorer.groups.n_presentations,
-            scorer.n_samples,
-        )
         super().__init__(reward_funcs=reward_parts(weights(scorer.settings)), **trainer)
         if self.use_vllm and trainer["peft_config"] is not None and not self._dist.is_zero3:
             merge_without_trace(self.model)  # ZeRO-3 throws the merged weights away by itself
