@@ -138,7 +138,7 @@ class Ours:
 
     def logprobs(self, queries: Sequence[Query], label_ids: Sequence[int]) -> np.ndarray:
         """Log-probability of some tokens after each prompt, through the same batches."""
-        written = self.loaded.plan.writer.write(
+        written = self.loaded.plan.reader.writer.write(
             [one.request.messages for one in queries], thinking=False
         )
         prompts = [one.tokens for one in written]
@@ -203,7 +203,9 @@ def measured(
     queries = list(queries_of(backend, work.item_set(given.share), shown, work.settings()))
     labels = queries[0].request.labels
     ours, plain = Ours(backend, loaded, True), Ours(backend, loaded, False)
-    written = loaded.plan.writer.write([one.request.messages for one in queries], thinking=False)
+    written = loaded.plan.reader.writer.write(
+        [one.request.messages for one in queries], thinking=False
+    )
     tokens = statistics.mean(len(one.tokens) for one in written)
     ids = [loaded.tokenizer.convert_tokens_to_ids(label) for label in labels]
     expected = plain.logprobs(queries, ids)

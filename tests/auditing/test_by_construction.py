@@ -32,13 +32,13 @@ def lists() -> list[Item]:
             id=f"l{k}", task=Task.LISTWISE, prompt=f"p{k}", gold=k % 3,
             candidates=tuple(f"{c} {k}" for c in "xyz"),
         )
-        for k in range(40)
+        for k in range(20)
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", ["pairs", "options", "lists"])
 def test_every_marked_value_is_the_same_for_every_judge(kind: str) -> None:
-    items = lists() if kind == "lists" else simulated_items(40, 2 if kind == "pairs" else 3)
+    items = lists() if kind == "lists" else simulated_items(20, 2 if kind == "pairs" else 3)
     found = marked(items, "canonical,average,vote,sequential")
     assert ("consistency", 0) in found
     assert {key: values for key, values in found.items() if len(values) > 1} == {}

@@ -206,32 +206,13 @@ def test_failed_calls_go_before_gates(tmp_path: Path, capsys: pytest.CaptureFixt
     us.audit(named, simulated_items(20), out=tmp_path / "run", methods="direct", resamples=100)
     assert main(["gate", str(tmp_path / "run"), "--fail-if", "flip_rate>0.1"]) == 3
     assert "--max-failed-share" in capsys.readouterr().err
-    assert (
-        main(
-            [
-                "gate",
-                str(tmp_path / "run"),
-                "--fail-if",
-                "flip_rate>0.1",
-                "--max-failed-share",
-                "0.5",
-            ]
-        )
-        == 1
-    )
+    gate = ["gate", str(tmp_path / "run"), "--fail-if", "flip_rate>0.1"]
+    assert main([*gate, "--max-failed-share", "0.5"]) == 1
 
 
 def test_audit_fails_by_conditions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    base = [
-        "audit",
-        "tiny-judge",
-        "--limit",
-        "60",
-        "--resamples",
-        "100",
-        "--out",
-        str(tmp_path / "run"),
-    ]
+    base = ["audit", "tiny-judge", "--limit", "60", "--resamples", "100"]
+    base += ["--out", str(tmp_path / "run")]
     assert main([*base, "--fail-if", "flip_rate>0.1"]) == 1
     assert main([*base, "--fail-if", "flip_rate>0.9"]) == 0
     capsys.readouterr()
@@ -271,33 +252,21 @@ def test_dead(unswayed):
 
 def test_plugin_fails_tests_with_figures_and_stays_light(tmp_path: Path) -> None:
     (tmp_path / "test_judges.py").write_text(PLUGIN)
-    (tmp_path / "test_other.py").write_text(
-        "import sys\\ndef test_light():\\n    assert 'numpy' not in sys.modules\\n".replace(
-            "\\n", chr(10)
-        )
-    )
+    light = "import sys\nLIGHT = 'numpy' not in sys.modules\ndef test_light():\n    assert LIGHT\n"
+    (tmp_path / "test_other.py").write_text(light)
     base = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
     if "unswayed" not in plugins():
         base += ["-p", "unswayed.integrations.pytest_plugin"]
     done = subprocess.run(
-        [*base, "test_judges.py", "--junit-xml=j.xml"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert "1 passed" in done.stdout or "2 failed" in done.stdout, done.stdout + done.stderr
+        [*base, "test_other.py", "test_judges.py", "--junit-xml=j.xml"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "2 failed, 2 passed" in done.stdout, done.stdout + done.stderr
     assert "test_fair: flip_rate>0.1: 0.000 (0.000 to 0.0" in done.stdout
     assert "the judge fails flip_rate>0.1: 1.000" in done.stdout
     assert "BackendError" in done.stdout
-    assert (
-        "api.py" not in done.stdout
-    )  # a test fails with a message, not with frames of the package
+    assert "api.py" not in done.stdout  # a message, not frames of the package
     assert 'name="unswayed flip_rate&gt;0.1" value="0.0"' in (tmp_path / "j.xml").read_text()
-    light = subprocess.run(
-        [*base, "test_other.py"], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert light.returncode == 0, light.stdout
 
 
 def plugins() -> set[str]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
 
 import unswayed as us
+from unswayed.auditing.audit import AuditRecord
 from unswayed.auditing.contrasts import Comparison, compare_methods
 from unswayed.auditing.evaluation import Scored, score_method
 from unswayed.backends.simulated import simulated_items
@@ -19,11 +21,15 @@ OPTIONS: Options = {"resamples": 100, "seed": 0, "gold_ties": "exclude"}
 NOISE = {"direct": 1.5, "average": 0.5, "vote": 0.5}
 
 
+@cache
+def audited() -> AuditRecord:
+    judge, items = "simulated/judge", simulated_items(ITEMS, 2, seed=1)
+    return us.audit(judge, items, methods=list(NOISE), resamples=100).record
+
+
 def compared(human: FloatArray | None, noise: dict[str, float], *, gold: bool = True) -> Comparison:
     """Methods of a pairwise audit with scores put in: the same quality, each with its own noise."""
-    record = us.audit(
-        "simulated/judge", simulated_items(ITEMS, 2, seed=1), methods=list(NOISE), resamples=100
-    ).record
+    record = audited()
     quality = np.arange(ITEMS) % 7.0
     draw = np.random.default_rng(2)
     scored: dict[str, Scored] = {}

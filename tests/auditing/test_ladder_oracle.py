@@ -79,7 +79,7 @@ def _moved(values: Any, unit: Any, rng: np.random.Generator) -> Any:
 def test_recommendation_matches_plain_ladder_on_random_values() -> None:
     rng = np.random.default_rng(23)
     seen: Counter[str] = Counter()
-    for number in range(90):
+    for number in range(60):
         table = drawn_table(rng)
         found = recommend(
             Contrasts(
@@ -91,8 +91,8 @@ def test_recommendation_matches_plain_ladder_on_random_values() -> None:
             agreed=(0.4, 0.6) if table.alike else None,
         )
         seen[compare(found, table)] += 1
-    assert seen["edge"] <= 6, seen
-    assert min(seen[state] for state in ("better", "enough", "worse", "open", "none")) >= 3, seen
+    assert seen["edge"] <= 4, seen
+    assert min(seen[state] for state in ("better", "enough", "worse", "open", "none")) >= 2, seen
     assert seen["same"], seen
 
 
@@ -157,12 +157,12 @@ def plain(cases: Sequence[Case], margin: float) -> Ladder:
 def test_audit_recommends_as_plain_ladder_on_recorded_calls() -> None:
     rng = np.random.default_rng(5)
     seen: Counter[str] = Counter()
-    for seed in range(40):
+    for seed in range(28):
         cases, margin = drawn_cases(rng), float(rng.choice([1, 3]))
         settings = AuditSettings(
             methods=("direct", "vote", "average"), resamples=1, seed=seed, margin=margin
         )
         record = audit_decisions(decisions_of(cases), items_of(cases), settings, command="test")
         seen[compare(record.metrics.recommendation, plain(cases, margin / 100))] += 1
-    assert seen["edge"] <= 4, seen
-    assert min(seen[state] for state in ("better", "none", "open", "same")) >= 3, seen
+    assert seen["edge"] <= 3, seen
+    assert min(seen[state] for state in ("better", "none", "open", "same")) >= 2, seen

@@ -12,13 +12,17 @@ import pytest
 
 import unswayed as us
 from unswayed.auditing.design import stratum_asks
+from unswayed.auditing.planning import plan_audit
 from unswayed.auditing.rows import as_json
+from unswayed.auditing.settings import AuditSettings
 from unswayed.backends.simulated import simulated_items
 from unswayed.methods import METHODS
 from unswayed.methods.pcf import PCF
+from unswayed.model.decisions import Evidence
 from unswayed.model.items import Item, ItemSet, Task
 from unswayed.model.permutations import balanced, cyclic
 from unswayed.model.presentation import Ask
+from unswayed.model.tasks import task_of
 
 JUDGE = "simulated/judge?slot=2&label=0&logprobs=0"
 METHODS_AUDITED = ("direct", "vote", "pcf", "pcf:orders=cyclic", "pcf:orders=balanced")
@@ -77,8 +81,9 @@ def test_a_point_is_the_method_with_that_many_recorded_orders(
     third = metrics_of(run)["order_curve"]["pcf"][2]
     for metric in ("accuracy", "consistency"):
         assert row[metric] == third[metric]
-    whole = us.audit(JUDGE, listwise(4), methods=METHODS_AUDITED, resamples=100)
-    asks = stratum_asks(whole.record.plan.strata[0], whole.record.plan.methods.values())
+    wanted, items = AuditSettings(methods=METHODS_AUDITED), listwise(4)
+    whole = plan_audit(items, wanted, gives=task_of(items.task).gives - {Evidence.PROBS})
+    asks = stratum_asks(whole.strata[0], whole.methods.values())
     assert metrics_of(run)["calls"]["planned"] == 30 * len(asks)
 
 

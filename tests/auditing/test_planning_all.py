@@ -20,16 +20,6 @@ from unswayed.model.items import Item, ItemSet, Task, expanded
 from unswayed.model.tasks import task_of
 
 
-def skipped(n: int, methods: str) -> dict[str, str]:
-    items = simulated_items(30, n)
-    audit = us.audit("simulated/judge", items, methods=methods, resamples=100)
-    taken = {name.partition(":")[0] for name in audit.metrics["methods"]}
-    assert taken | {name.partition(":")[0] for name in audit.metrics["skipped"]} == set(
-        METHODS
-    ) or (methods != "all")
-    return dict(audit.metrics["skipped"])
-
-
 def planned(items: Sequence[Item], methods: str = "all", protocol: str = "coupled") -> AuditPlan:
     data = expanded(ItemSet.of(items, name="items"))
     settings = AuditSettings.of({"methods": methods, "protocol": protocol})
@@ -49,18 +39,20 @@ def lists(n: int) -> list[Item]:
 
 
 def test_all_names_every_method_it_leaves_out() -> None:
-    reasons = skipped(4, "all")
+    plan = planned(simulated_items(30, 4))
+    reasons = plan.skipped
+    assert {name.partition(":")[0] for name in (*plan.methods, *reasons)} == set(METHODS)
     assert reasons["cell-median"] == "it needs 2 candidates, got 4"
     assert reasons["batch"] == "left out of all unless named"
     assert "repeat" not in reasons
 
 
 def test_a_method_named_beside_all_is_not_left_out() -> None:
-    assert "batch" not in skipped(2, "all,batch")
+    assert "batch" not in planned(simulated_items(30), "all,batch").skipped
 
 
 def test_without_all_nothing_is_missing() -> None:
-    assert skipped(2, "direct,vote") == {}
+    assert planned(simulated_items(30), "direct,vote").skipped == {}
 
 
 @pytest.mark.parametrize("n", [5, 8, 26])

@@ -42,7 +42,7 @@ from unswayed.model.items import Item, ItemSet, question_mark
 from unswayed.model.parsing import Ending, ending
 from unswayed.model.presentation import X2, Ask, canonical
 
-SEEDS = range(25)
+SEEDS = range(10)
 
 
 def decisions_of(seed: int, path: Path) -> tuple[Decision, ...]:

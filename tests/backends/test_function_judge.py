@@ -5,15 +5,16 @@ import hashlib
 import math
 import os
 import signal
-import subprocess
-import sys
 import threading
+import time
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from forked import Forked
 
 import unswayed as us
 from unswayed.backends.simulated import SimulatedBackend, SimulatedJudge, simulated_items
@@ -230,38 +231,22 @@ def test_named_function_resumes_from_its_folder(tmp_path: Path) -> None:
     assert first.metrics["model"] == "function/mine-v1"
 
 
-KILLED = """
-import os, signal, sys, time
-import unswayed as us
-from test_function_judge import FAST, place, rows
-
-left = int(sys.argv[1])
-
-def judge(prompt, answers):
-    global left
-    with open("asked.txt", "a") as asked:
-        asked.write(f"{prompt} {answers}\\n")
-    time.sleep(0.02)
-    left -= 1
-    if left == 0:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return place(prompt, answers)
-
-us.audit(us.FunctionJudge(judge, name="mine-v1", at_once=1), rows(40), out="run", **FAST)
-"""
-
-
 def test_killed_audit_of_a_function_resumes_from_its_folder(tmp_path: Path) -> None:
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([*sys.path, str(Path(__file__).parent)]),
-    }
-    codes = [
-        subprocess.run(
-            [sys.executable, "-c", KILLED, left], cwd=tmp_path, env=environment, check=False
-        ).returncode
-        for left in ("30", "30", "0")
-    ]
+    def audit(left: int) -> None:
+        def judge(prompt: str, answers: list[str]) -> int:
+            nonlocal left
+            with (tmp_path / "asked.txt").open("a") as asked:
+                asked.write(f"{prompt} {answers}\n")
+            time.sleep(0.02)
+            left -= 1
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return place(prompt, answers)
+
+        named = us.FunctionJudge(judge, name="mine-v1", at_once=1)
+        us.audit(named, rows(40), out=tmp_path / "run", **FAST)
+
+    codes = [Forked(tmp_path, partial(audit, left)).code() for left in (30, 30, 0)]
     assert codes == [-signal.SIGKILL, -signal.SIGKILL, 0]
     undisturbed = us.audit(us.FunctionJudge(place, name="mine-v1"), rows(40), **FAST)
     named = us.FunctionJudge(place, name="mine-v1")
@@ -362,18 +347,15 @@ def test_value_that_cannot_be_written_is_rejected(returned: object) -> None:
         us.audit(judge, rows(5), **FAST)
 
 
-def test_interrupted_process_does_not_wait_for_function() -> None:
-    code = (
-        "import os, signal, time\nimport unswayed as us\n"
-        "def judge(prompt, answers):\n"
-        "    if (prompt, answers) == ('Q1', ['a', 'b']):\n"
-        "        os.kill(os.getpid(), signal.SIGINT)\n"
-        "    time.sleep(60)\n"
-        "rows = [{'id': f'q{k}', 'prompt': f'Q{k}', 'candidates': ['a', 'b']} for k in range(3)]\n"
-        "us.audit(judge, rows)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, timeout=40, check=False
-    )
-    assert b"KeyboardInterrupt" in done.stderr
-    assert b"Stopping. Finished work is kept" in done.stderr
+def test_interrupted_process_does_not_wait_for_function(tmp_path: Path) -> None:
+    def judge(prompt: str, answers: list[str]) -> int:
+        if (prompt, answers) == ("Q1", ["a1", "b1"]):
+            os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(3600)
+        return 0
+
+    process = Forked(tmp_path, lambda: us.audit(judge, rows(3)))
+    assert process.code() == 1
+    said = process.err.read_text()
+    assert "KeyboardInterrupt" in said
+    assert "Stopping. Finished work is kept" in said

@@ -96,7 +96,7 @@ def test_trees_do_not_change_the_answer(folder: Path, monkeypatch: pytest.Monkey
     distinct = {
         tuple(tokens[:end])
         for (written,) in (
-            backend._load().plan.writer.write([one], thinking=False) for one in chats
+            backend._load().plan.reader.writer.write([one], thinking=False) for one in chats
         )
         for tokens in [written.tokens]
         for end in range(1, len(tokens) + 1)
@@ -145,10 +145,10 @@ def test_a_split_label_counts_with_its_first_token(
 ) -> None:
     (response,) = ask(backend, [query(chat(4), labels=("Zebra", "Quagga"))])
     loaded = backend._load()
-    (written,) = loaded.plan.writer.write([chat(4)], thinking=False)
+    (written,) = loaded.plan.reader.writer.write([chat(4)], thinking=False)
     assert len(loaded.tokenizer.encode("Zebra")) > 1
     first = loaded.tokenizer.encode("Zebra")[0]
-    assert first in loaded.plan.labels.ids(("Zebra", "Quagga"), written.text)[0]
+    assert first in loaded.plan.reader.labels.ids(("Zebra", "Quagga"), written.text)[0]
     assert set(logprobs(response)) == {"Zebra", "Quagga"}
 
 
@@ -164,12 +164,12 @@ def test_a_merged_label_counts_with_the_tokens_that_contain_it(
     with pytest.warns(UserWarning, match="no chat template"):
         loaded = opened(made)._load()
     prompt = "Which?\n\nAnswer:"
-    before = loaded.plan.labels.ids(("A", "B"), prompt)
+    before = loaded.plan.reader.labels.ids(("A", "B"), prompt)
     loaded.tokenizer.add_tokens([":A"])
     merged = loaded.tokenizer.convert_tokens_to_ids(":A")
-    (tokens,) = loaded.plan.writer.encode([f"{prompt}A"])
+    (tokens,) = loaded.plan.reader.writer.encode([f"{prompt}A"])
     assert tokens[-1] == merged
-    after = LabelTokens(loaded.plan.writer).ids(("A", "B"), prompt)
+    after = LabelTokens(loaded.plan.reader.writer).ids(("A", "B"), prompt)
     said = loaded.tokenizer.convert_tokens_to_ids("A")
     assert said in after[0]
     assert set(after[0]) - {merged} == set(before[0])
@@ -179,7 +179,7 @@ def test_a_merged_label_counts_with_the_tokens_that_contain_it(
 def test_no_token_stands_for_two_labels(backend: HuggingFaceBackend) -> None:
     loaded = backend._load()
     for labels in (("A", "B", "C"), ("a", "A"), ("1", "2", "3")):
-        ids = loaded.plan.labels.ids(labels, "Which?</s><|assistant|>")
+        ids = loaded.plan.reader.labels.ids(labels, "Which?</s><|assistant|>")
         flat = [token for row in ids for token in row]
         assert len(flat) == len(set(flat))
         assert all(ids)
@@ -188,9 +188,9 @@ def test_no_token_stands_for_two_labels(backend: HuggingFaceBackend) -> None:
 def test_case_counts_only_where_labels_stay_distinct(backend: HuggingFaceBackend) -> None:
     loaded = backend._load()
     lower, upper = (loaded.tokenizer.convert_tokens_to_ids(token) for token in ("a", "A"))
-    folded, _ = loaded.plan.labels.ids(("A", "B"), "x<|assistant|>")
+    folded, _ = loaded.plan.reader.labels.ids(("A", "B"), "x<|assistant|>")
     assert {lower, upper} <= set(folded)
-    exact_lower, exact_upper = loaded.plan.labels.ids(("a", "A"), "x<|assistant|>")
+    exact_lower, exact_upper = loaded.plan.reader.labels.ids(("a", "A"), "x<|assistant|>")
     assert lower in exact_lower
     assert lower not in exact_upper
     assert upper in exact_upper
@@ -210,7 +210,7 @@ def test_greedy_text_is_that_of_transformers_alone(
     lengths = (3, 25, 8)
     answers = answered(backend, [reasoning(length) for length in lengths])
     for length, response in zip(lengths, answers, strict=True):
-        (written,) = loaded.plan.writer.write([chat(length)], thinking=True)
+        (written,) = loaded.plan.reader.writer.write([chat(length)], thinking=True)
         output = loaded.model.generate(
             torch.tensor([written.tokens]), max_new_tokens=12, do_sample=False
         )
@@ -233,7 +233,7 @@ def test_sampled_text_depends_on_the_request_alone(
 
 def test_the_first_sampled_token_follows_the_softmax(backend: HuggingFaceBackend) -> None:
     loaded = backend._load()
-    (written,) = loaded.plan.writer.write([chat(3)], thinking=True)
+    (written,) = loaded.plan.reader.writer.write([chat(3)], thinking=True)
     with torch.no_grad():
         logits = loaded.model(torch.tensor([written.tokens])).logits[0, -1].double()
     expected = (logits / 0.3).softmax(-1).numpy()
@@ -252,7 +252,7 @@ def test_generation_says_whether_it_was_cut_off(tmp_path: Path) -> None:
     assert (cut.finish_reason, cut.output_tokens) == ("length", 12)
     # whatever it would have said third now ends its answer
     loaded = backend._load()
-    (written,) = loaded.plan.writer.write([chat(3)], thinking=True)
+    (written,) = loaded.plan.reader.writer.write([chat(3)], thinking=True)
     third = int(loaded.model.generate(torch.tensor([written.tokens]), max_new_tokens=3)[0, -1])
     loaded.model.generation_config.eos_token_id = [1, third]
     (ended,) = answered(backend, [reasoning(3)])
@@ -395,7 +395,7 @@ def test_only_text_without_label_is_reasked_in_another_pass(
     with CallStore.open(tmp_path / "calls") as store:
         caller = Caller(backend, store, settings)
         first = caller._drafter.draft(written)
-        (prompt,) = loaded.plan.writer.write([first.request.messages], thinking=True)
+        (prompt,) = loaded.plan.reader.writer.write([first.request.messages], thinking=True)
         said = loaded.model.generate(torch.tensor([prompt.tokens]), max_new_tokens=1)[0, -1]
         loaded.model.generation_config.eos_token_id = [1, int(said)]  # so that it is complete
         plan = caller.price([scored, written])
@@ -404,7 +404,7 @@ def test_only_text_without_label_is_reasked_in_another_pass(
         second = [call.request for call in store.calls() if len(call.request.messages) > 2]
         for call in store.calls():
             thinks = call.request.max_tokens == 3 and not call.request.top_logprobs
-            (prompt,) = loaded.plan.writer.write([call.request.messages], thinking=thinks)
+            (prompt,) = loaded.plan.reader.writer.write([call.request.messages], thinking=thinks)
             assert call.response.input_tokens == len(prompt.tokens)
     assert (plan.n_to_make, plan.n_more, plan.most_more_usd) == (2, 1, 0.0)
     assert (counts.made, counts.seconds) == (3, 1)

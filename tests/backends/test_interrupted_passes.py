@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import re
 import signal
-import subprocess
-import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from forked import Forked, command
 from local_asking import chat, opened, query
 
+from unswayed.backends.local_passes import LabelScorer
 from unswayed.model.items import Item, Message
 from unswayed.store import CallStore
 
@@ -19,30 +22,11 @@ pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 ITEMS = 30
-SLOW = """
-import sys, time
-from unswayed.backends.local_passes import LabelScorer
-from unswayed.cli import main
-
-hidden, walked = LabelScorer._hidden, LabelScorer._walked
-
-def slow(read):
-    def reading(scorer, body, prompts, *steps):
-        if len(prompts) > 6:  # not the prompts that are tried when the model is loaded
-            print("reading", flush=True)
-            time.sleep(float(sys.argv[1]))
-        return read(scorer, body, prompts, *steps)
-    return reading
-
-LabelScorer._hidden, LabelScorer._walked = slow(hidden), slow(walked)
-import unswayed.calls.caller
-unswayed.calls.caller.GRACE_S = 0.01
-sys.exit(main(sys.argv[2:]))
-"""
 
 
-def start(folder: Path, tmp_path: Path, seconds: float) -> subprocess.Popen[str]:
-    """An audit whose first pass takes so many seconds, once it has begun."""
+@pytest.fixture
+def audit(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Forked]:
+    """An audit whose first pass has begun, and ends when the folder holds a file `go`."""
     data = tmp_path / "items.jsonl"
     data.write_text(
         "".join(
@@ -50,41 +34,46 @@ def start(folder: Path, tmp_path: Path, seconds: float) -> subprocess.Popen[str]
             for at in range(ITEMS)
         )
     )
+
+    def slow(read: Any) -> Any:
+        def reading(scorer: LabelScorer, body: Any, prompts: Any, *steps: Any) -> Any:
+            if len(prompts) > 6:  # not the prompts that are tried when the model is loaded
+                print("reading", flush=True)
+                while not (tmp_path / "go").exists():
+                    time.sleep(0.01)
+            return read(scorer, body, prompts, *steps)
+
+        return reading
+
+    monkeypatch.setattr(LabelScorer, "_hidden", slow(LabelScorer._hidden))
+    monkeypatch.setattr(LabelScorer, "_walked", slow(LabelScorer._walked))
+    monkeypatch.setattr("unswayed.calls.caller.GRACE_S", 0.01)
     words = ["audit", data, "--model", f"hf/{folder}", "--device", "cpu", "--out", tmp_path / "run"]
-    process = subprocess.Popen(
-        [sys.executable, "-c", SLOW, str(seconds), *map(str, words)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "reading\n"
-    return process
+    process = command(tmp_path, *words)
+    process.wait_for("reading")
+    process.send(signal.SIGINT)
+    process.wait_for("Press Ctrl-C again")
+    yield process
+    process.kill()
 
 
-def test_ctrl_c_stores_answers_of_running_pass(folder: Path, tmp_path: Path) -> None:
-    process = start(folder, tmp_path, 5)
-    process.send_signal(signal.SIGINT)
-    said, complaints = process.communicate(timeout=60)
-    assert process.returncode == 130, complaints
+def test_ctrl_c_stores_answers_of_running_pass(audit: Forked, tmp_path: Path) -> None:
+    (tmp_path / "go").touch()
+    complaints = audit.err.read_text
+    assert audit.code() == 130, complaints()
     with CallStore.open(tmp_path / "run", read_only=True) as store:
         recorded = len(store)
     assert 0 < recorded < 2 * ITEMS
-    most = re.search(r"Finishing the running pass \(up to (\d+) prompts\)\.", complaints)
+    most = re.search(r"Finishing the running pass \(up to (\d+) prompts\)\.", complaints())
     assert most is not None
     assert recorded <= int(most[1]) <= 2 * ITEMS
-    assert f"interrupted: {recorded} of 60 calls are recorded." in complaints
-    assert said.count("reading") == 0  # the line that was read before is the only one
+    assert f"interrupted: {recorded} of 60 calls are recorded." in complaints()
+    assert audit.out.read_text().count("reading") == 1
 
 
-def test_second_ctrl_c_leaves_at_once(folder: Path, tmp_path: Path) -> None:
-    process = start(folder, tmp_path, 3600)
-    process.send_signal(signal.SIGINT)
-    assert process.stderr is not None
-    assert any("Press Ctrl-C again" in line for line in process.stderr)
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
-    assert process.returncode == 130
+def test_second_ctrl_c_leaves_at_once(audit: Forked, tmp_path: Path) -> None:
+    audit.send(signal.SIGINT)
+    assert audit.code() == 130
     with CallStore.open(tmp_path / "run", read_only=True) as store:
         assert len(store) == 0
 

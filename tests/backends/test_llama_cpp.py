@@ -59,23 +59,7 @@ class Reply(msgspec.Struct, forbid_unknown_fields=True):
     ranking: Annotated[list[Literal["A", "B"]], msgspec.Meta(min_length=1, max_length=2)]
 
 
-SCHEMA = msgspec.json.encode(
-    {
-        "type": "object",
-        "properties": {
-            "fair": {"type": "boolean"},
-            "choice": {"type": "string", "enum": ["A", "B"]},
-            "ranking": {
-                "type": "array",
-                "items": {"type": "string", "enum": ["A", "B"]},
-                "minItems": 1,
-                "maxItems": 2,
-            },
-        },
-        "required": ["fair", "choice", "ranking"],
-        "additionalProperties": False,
-    }
-).decode()
+SCHEMA = msgspec.json.encode(msgspec.json.schema_components([Reply])[1]["Reply"]).decode()
 
 
 @pytest.fixture(scope="module")

@@ -30,24 +30,7 @@ class Reply(msgspec.Struct, forbid_unknown_fields=True):
     ranking: Annotated[list[Literal["A", "B"]], msgspec.Meta(min_length=2, max_length=2)]
 
 
-SCHEMA = msgspec.json.encode(
-    {
-        "type": "object",
-        "properties": {
-            "score": {"type": "integer", "minimum": 0, "maximum": 100},
-            "rationale": {"type": "string", "maxLength": 20},
-            "fair": {"type": "boolean"},
-            "ranking": {
-                "type": "array",
-                "items": {"type": "string", "enum": ["A", "B"]},
-                "minItems": 2,
-                "maxItems": 2,
-            },
-        },
-        "required": ["score", "rationale", "fair", "ranking"],
-        "additionalProperties": False,
-    }
-).decode()
+SCHEMA = msgspec.json.encode(msgspec.json.schema_components([Reply])[1]["Reply"]).decode()
 
 
 def texts(backend: HuggingFaceBackend, asked: list[Query]) -> list[str]:

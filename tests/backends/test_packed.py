@@ -2,10 +2,7 @@
 
 import asyncio
 import json
-import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -13,6 +10,7 @@ from typing import Any
 
 import pytest
 from decision_stub import DecisionStub, liking
+from forked import Forked, command
 
 import unswayed as us
 from unswayed.backends import BackendSettings, open_backend
@@ -129,25 +127,21 @@ def test_failed_probe_packs_nothing(tmp_path: Path) -> None:
     assert "packing" not in result.run
 
 
+def started(stub: DecisionStub, data: Path, folder: Path) -> Forked:
+    """An audit of a file that asks one request after another."""
+    reach = ("--model", "systemone/stub", "--base-url", stub.url, "--max-connections", 1)
+    return command(folder, "audit", data, "--out", folder / "run", *reach)
+
+
 def test_interrupted_run_resumes_without_repeated_calls(tmp_path: Path) -> None:
     data, log = tmp_path / "items.jsonl", tmp_path / "log"
     data.write_text("".join(json.dumps(row) + "\n" for row in rows(60)))
     with DecisionStub(latency_s=0.03, log=log) as stub:
-        command = [
-            sys.executable,
-            "-m",
-            "unswayed",
-            "audit",
-            str(data),
-            "--out",
-            str(tmp_path / "run"),
-        ]
-        command += ["--model", "systemone/stub", "--base-url", stub.url, "--max-connections", "1"]
-        process = subprocess.Popen(command, env={**os.environ, "COLUMNS": "100"})
-        while len(stub.bodies) < 20 and process.poll() is None:
+        process = started(stub, data, tmp_path)
+        while len(stub.bodies) < 20 and process.is_alive:
             time.sleep(0.01)
-        process.send_signal(signal.SIGINT)
-        process.wait(timeout=30)
+        process.send(signal.SIGINT)
+        assert process.code() == 130
         done = len(calls(tmp_path / "run"))
         asked = stub.questions
         assert 20 < done < 240
@@ -182,16 +176,14 @@ def test_kill_between_requests_repeats_no_recorded_call(tmp_path: Path) -> None:
     data, out = tmp_path / "items.jsonl", tmp_path / "run"
     data.write_text("".join(json.dumps(row) + "\n" for row in rows(30)))
     with HoldingStub(25) as stub:
-        command = [sys.executable, "-m", "unswayed", "audit", str(data), "--out", str(out)]
-        command += ["--model", "systemone/stub", "--base-url", stub.url, "--max-connections", "1"]
-        process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+        process = started(stub, data, tmp_path)
         assert stub.is_held.wait(60)
         before = asked(stub.bodies[:24])
         end = time.monotonic() + 30
         while len(calls(out)) < len(before) and time.monotonic() < end:
             time.sleep(0.05)
-        process.kill()
-        process.wait()
+        process.send(signal.SIGKILL)
+        process.code()
         stub.go_on.set()
         assert len(calls(out)) == len(before) == 64
         result = audit(stub, data, out, methods="direct,vote,average")

@@ -43,7 +43,7 @@ def running(model: Path | str, **settings: object) -> VllmBackend:
 
 
 def label_ids(backend: VllmBackend) -> list[int]:
-    ids = backend._start().labels.ids(("A", "B"), "?")
+    ids = backend._start().reader.labels.ids(("A", "B"), "?")
     return sorted({token for spellings in ids for token in spellings})
 
 
@@ -70,7 +70,7 @@ def test_label_probabilities_are_those_of_the_whole_distribution(
 
 def test_prompts_are_the_tokens_that_hf_reads(folder: Path, engine: Engine) -> None:
     ask(running(folder), [query(chat(7))])
-    (written,) = opened(folder)._load().plan.writer.write([chat(7)], thinking=False)
+    (written,) = opened(folder)._load().plan.reader.writer.write([chat(7)], thinking=False)
     assert engine.calls[0][0] == [written.tokens]
 
 

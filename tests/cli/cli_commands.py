@@ -2,10 +2,13 @@
 
 import asyncio
 import json
+import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +16,9 @@ from typing import Any
 
 import pytest
 
+import warm
 from scripts import load_script
+from unswayed.cli import main
 
 SIMULATED = "simulated/judge"
 
@@ -44,12 +49,33 @@ def command_of(*arguments: str | Path) -> list[str]:
     return [sys.executable, "-m", "unswayed", *map(str, arguments)]
 
 
-def shell(line: str, *, data: str | None = None) -> Ran:
-    """Run a shell line in which `unswayed` is the command."""
+def forked(*arguments: str | Path, first: Callable[[], object] = int) -> Ran:
+    """Run a command in a fork of this process, in which `first` may set limits or plan a kill before."""
+    with tempfile.TemporaryDirectory() as folder:
+        files = [Path(folder, name) for name in ("out", "err")]
+        if not (child := os.fork()):
+            code = 70
+            try:
+                sys.stdout, sys.stderr = (file.open("w", encoding="utf-8") for file in files)
+                first()
+                code = main([str(argument) for argument in arguments])
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                sys.stderr.flush()
+                os._exit(code)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        return Ran(code, *(file.read_text(encoding="utf-8") for file in files))
+
+
+def shell(line: str, *, fresh: bool = False) -> Ran:
+    """Run a shell line in which `unswayed` is the command, `fresh` where the shell sets more than files."""
+    command = f'"{sys.executable}" -m unswayed'
+    if not fresh:
+        command = str(warm.folder_of_command(warm.AUDIT) / "unswayed")
     done = subprocess.run(
-        ["bash", "-c", f'unswayed() {{ "{sys.executable}" -m unswayed "$@"; }}\n{line}'],
+        ["bash", "-c", f'unswayed() {{ {command} "$@"; }}\n{line}'],
         capture_output=True,
-        input=data,
         text=True,
         timeout=120,
         check=False,

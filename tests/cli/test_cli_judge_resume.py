@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from cli_commands import SIMULATED, Ran, Run, Server, command_of, pair, shell, write_lines
+from cli_commands import SIMULATED, Ran, Run, Server, command_of, pair, write_lines
 
 import unswayed as us
 from unswayed.base.errors import RunDirectoryError
@@ -278,7 +278,7 @@ def test_a_dry_run_prices_without_a_key_and_writes_nothing(
 
 @pytest.mark.parametrize("command", ["audit", "judge"])
 def test_a_spent_budget_names_a_command_that_goes_on(
-    command: str, folder: Path, server: Server
+    command: str, run: Run, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_lines("few.jsonl", [pair(number) for number in range(12)])
     Path("prices.json").write_text(
@@ -286,18 +286,17 @@ def test_a_spent_budget_names_a_command_that_goes_on(
     )
     server.start()
     out = "run" if command == "audit" else "verdicts.jsonl"
-    ran = shell(
-        f"unswayed {command} few.jsonl --model {Server.model} --out {out} --budget 0.002 "
-        "--prices prices.json"
-    )
+    words = f"{command} few.jsonl --model {Server.model} --out {out} --budget 0.002 --prices prices.json"
+    monkeypatch.setattr("sys.argv", ["unswayed", *words.split()])
+    ran = run(*words.split())
     assert ran.code == 3
     assert 0 < server.received < 24
     assert command == "audit" or " of 12 items have a verdict: " in ran.err
     (said,) = [line for line in ran.said if "to resume: " in line]
-    again = shell(said.partition("to resume: ")[2])
-    assert again.code == 0
+    again = shlex.split(said.partition("to resume: unswayed ")[2])
+    assert again.count("--budget") == 1
+    assert run(*again).code == 0
     assert server.received == 24
-    assert shlex.split(said).count("--budget") == 1
 
 
 def test_a_fatal_failure_ends_with_what_was_judged(run: Run, folder: Path, server: Server) -> None:

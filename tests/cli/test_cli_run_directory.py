@@ -1,5 +1,6 @@
 """Run directories that cannot be used, belong to something else, are full, shared or interrupted."""
 
+import itertools
 import json
 import os
 import re
@@ -9,12 +10,22 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
 
 import pytest
-from cli_commands import SIMULATED, Ran, Run, Server, choice, command_of, pair, write_lines
+from cli_commands import (
+    SIMULATED,
+    Ran,
+    Run,
+    Server,
+    choice,
+    command_of,
+    forked,
+    pair,
+    write_lines,
+)
 
 import needs
 from unswayed.base.errors import UnswayedError
@@ -127,7 +138,7 @@ def test_another_prompt_in_the_same_directory_is_refused(
     assert ran.code == 2
     assert "run holds an audit with a different prompt" in ran.err
     assert {path.name: path.read_bytes() for path in Path("run").iterdir()} == before
-    assert audit(run, pairs, "--out", "run", "--methods", "all").code == 0
+    assert audit(run, pairs, "--out", "run", "--methods", "vote").code == 0
 
 
 def test_the_same_data_may_grow(run: Run, pairs: Path) -> None:
@@ -200,13 +211,13 @@ def test_created_of_damaged_run_names_no_other_folder(run: Run, pairs: Path) -> 
 
 def test_unfinished_audit_keeps_finished_one(run: Run, folder: Path, server: Server) -> None:
     data = write_lines("grown.jsonl", [pair(number) for number in range(40)])
-    held = (data, "--out", "run", "--limit", "30", "--methods", "all")
+    held = (data, "--out", "run", "--limit", "30", "--methods", "average")
     server.start()
     assert audit(run, *held, model=Server.model).code == 0
     before = files_of(Path("run"))
     server.start({"kind": "status", "status": 401})
     for larger in ("40", "35"):
-        wanted = ("--methods", "all", "--protocol", "all", "--limit", larger)
+        wanted = ("--protocol", "all", "--limit", larger)
         assert audit(run, data, "--out", "run", *wanted, model=Server.model).code == 3
     (earlier,) = Path("run/earlier").iterdir()
     assert files_of(earlier) == before
@@ -216,59 +227,61 @@ def test_unfinished_audit_keeps_finished_one(run: Run, folder: Path, server: Ser
     assert again.json["methods"] == json.loads(before["metrics.json"])["methods"]
 
 
-KILLED: Final = """
-import os, signal, sys
-from pathlib import Path
-from unswayed.cli import main
+def dies_after(steps: int) -> None:
+    """Kill this process once it has linked, renamed, replaced or made so many files."""
+    left = itertools.count(steps, -1)
 
-left = int(sys.argv.pop(1))
+    def counted(function: Callable[..., object]) -> Callable[..., object]:
+        def step(*args: object, **named: object) -> object:
+            if not next(left):
+                os.kill(os.getpid(), signal.SIGKILL)
+            return function(*args, **named)
 
-def dies(function):
-    def counted(*args, **named):
-        global left
-        left -= 1
-        if left < 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return function(*args, **named)
-    return counted
+        return step
 
-for name in ("hardlink_to", "rename", "replace", "mkdir"):
-    setattr(Path, name, dies(getattr(Path, name)))
-main(sys.argv[1:])
-"""
+    for name in ("hardlink_to", "rename", "replace", "mkdir"):
+        setattr(Path, name, counted(getattr(Path, name)))
+
+
+@pytest.fixture
+def finished(run: Run, pairs: Path) -> dict[str, bytes]:
+    """The files of a finished audit in `run`."""
+    assert audit(run, pairs, "--out", "run").code == 0
+    return files_of(Path("run"))
+
+
+FEWER = ("audit", "pairs.jsonl", "--model", SIMULATED, "--resamples", "100", "--out", "run")
 
 
 @pytest.mark.parametrize("steps", [2, 4, 9, 10, 12])
-def test_kill_while_keeping_loses_no_finished_audit(steps: int, run: Run, pairs: Path) -> None:
-    assert audit(run, pairs, "--out", "run").code == 0
-    before = files_of(Path("run"))
-    fewer = ["audit", str(pairs), "--model", SIMULATED, "--resamples", "100", "--out", "run"]
-    fewer += ["--limit", "10"]
-    killed = subprocess.run([sys.executable, "-c", KILLED, str(steps), *fewer], check=False)
+def test_kill_while_keeping_loses_no_finished_audit(
+    steps: int, run: Run, finished: dict[str, bytes]
+) -> None:
+    fewer = (*FEWER, "--limit", "10")
+    killed = forked(*fewer, first=lambda: dies_after(steps))
     held = list(Path("run/earlier").glob("2*")) or [Path("run")]
-    assert killed.returncode == -signal.SIGKILL
-    assert [files_of(folder) for folder in held] == [before]
+    assert killed.code == -signal.SIGKILL
+    assert [files_of(folder) for folder in held] == [finished]
     assert run(*fewer).code == 0
     (earlier,) = Path("run/earlier").iterdir()
-    assert files_of(earlier) == before
+    assert files_of(earlier) == finished
     assert json.loads(Path("run/metrics.json").read_text())["data"]["n_items"] == 10
 
 
 @pytest.mark.parametrize("steps", [12, 13, 14, 15])
-def test_half_written_audit_is_not_kept_as_earlier(steps: int, run: Run, pairs: Path) -> None:
-    assert audit(run, pairs, "--out", "run").code == 0
-    before = files_of(Path("run"))
-    fewer = ["audit", str(pairs), "--model", SIMULATED, "--resamples", "100", "--out", "run"]
-    command = [sys.executable, "-c", KILLED, str(steps), *fewer, "--limit", "10"]
-    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+def test_half_written_audit_is_not_kept_as_earlier(
+    steps: int, run: Run, finished: dict[str, bytes]
+) -> None:
+    killed = forked(*FEWER, "--limit", "10", first=lambda: dies_after(steps))
+    assert killed.code == -signal.SIGKILL
     assert run("report", "run").code == 2
-    assert run(*fewer, "--limit", "20").code == 0
+    assert run(*FEWER, "--limit", "20").code == 0
     (earlier,) = Path("run/earlier").iterdir()
-    assert files_of(earlier) == before
+    assert files_of(earlier) == finished
 
 
 def test_all_keeps_costly_methods_that_the_finished_audit_holds(run: Run, folder: Path) -> None:
-    data = write_lines("five.jsonl", [choice(number, 5) for number in range(24)])
+    data = write_lines("five.jsonl", [choice(number, 5) for number in range(8)])
     assert audit(run, data, "--out", "run", "--methods", "all,repeat").code == 0
     whole = ("--out", "run", "--methods", "all")
     assert "0 to make" in audit(run, data, *whole, "--dry-run").out
@@ -312,21 +325,9 @@ def test_a_directory_that_another_process_writes_is_refused(
 
 
 def with_room_for(n_bytes: int, *arguments: str | Path) -> Ran:
-    """Run a command that may not write files larger than this, nor compiled modules, which others read."""
-
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, n_bytes))
-
-    done = subprocess.run(
-        command_of(*arguments),
-        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
-        capture_output=True,
-        text=True,
-        preexec_fn=limit,
-        timeout=120,
-        check=False,
-    )
-    return Ran(done.returncode, done.stdout, done.stderr)
+    """Run a command that may not write files larger than this."""
+    limits = (n_bytes, n_bytes)
+    return forked(*arguments, first=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limits))
 
 
 @pytest.mark.parametrize("kib", [2, 400])

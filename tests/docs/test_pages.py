@@ -7,6 +7,7 @@ from pathlib import Path
 import prose
 import pytest
 import run_page
+
 import warm
 
 ROOT = Path(__file__).parents[2]

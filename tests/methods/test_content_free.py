@@ -10,8 +10,12 @@ from simulated_judges import accuracy, decision, pairs, verdicts
 
 from unswayed.base.errors import MethodError
 from unswayed.methods.batch import Batch
-from unswayed.methods.contextual import CONTENT_FREE, Contextual
-from unswayed.methods.domain_contextual import DomainContextual, random_texts
+from unswayed.methods.content_free import (
+    CONTENT_FREE,
+    Contextual,
+    DomainContextual,
+    random_texts,
+)
 from unswayed.methods.estimation import MethodWarning
 from unswayed.model.decisions import Decision
 from unswayed.model.items import Item, Task

@@ -91,7 +91,7 @@ def test_the_riskier_rules_stop_after_complete_blocks_only() -> None:
         Sequential(rule="lead", orders="random:7")
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_savings_and_risk_of_independent_votes(seed: int) -> None:
     # votes i.i.d. given the item, sharp: the right candidate with probability .9

@@ -325,7 +325,7 @@ def flat(row: dict[str, object]) -> dict[str, object]:
 codes = st.sampled_from([0, 1, 2, T, U])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     rows=st.lists(st.lists(codes, min_size=3, max_size=3), min_size=1, max_size=8),
     relabel=st.permutations([0, 1, 2]),

@@ -1,10 +1,10 @@
-"""Exact tests and bounds against worked numbers."""
+"""The sign test and flips against worked numbers."""
 
 import pytest
 from metric_builders import SWAP, by_letter, outcomes
 
 from unswayed.base.errors import UsageError
-from unswayed.metrics import flips, majority_error, majority_error_bound, sign_test
+from unswayed.metrics import flips, sign_test
 from unswayed.model.presentation import X0, X3, presentations
 
 
@@ -21,23 +21,6 @@ def test_sign_test_without_evidence() -> None:
     assert sign_test(5, 5) == 1.0
     with pytest.raises(UsageError, match="counts"):
         sign_test(-1, 2)
-
-
-@pytest.mark.parametrize(
-    ("accuracy", "bound", "exact"),
-    [(0.6, 0.869, 0.290), (0.7, 0.571, 0.126), (0.8, 0.284, 0.033), (0.9, 0.106, 0.0027)],
-)
-def test_majority_of_seven(accuracy: float, bound: float, exact: float) -> None:
-    assert majority_error_bound(7, accuracy) == pytest.approx(bound, abs=5e-4)
-    assert majority_error(7, accuracy) == pytest.approx(exact, abs=5e-4)
-    assert majority_error(7, accuracy) <= majority_error_bound(7, accuracy)
-
-
-def test_the_bound_is_refused_where_it_does_not_hold() -> None:
-    with pytest.raises(UsageError, match="odd"):
-        majority_error_bound(6, 0.8)
-    with pytest.raises(UsageError, match=r"above 0\.5"):
-        majority_error(7, 0.5)
 
 
 def test_flips_count_items_and_pure_position_picks() -> None:

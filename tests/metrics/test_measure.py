@@ -184,14 +184,14 @@ def test_items_without_groups_have_no_group_rows() -> None:
 codes = st.sampled_from([0, 1, T, U, M])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(rows=st.lists(st.tuples(codes, codes), min_size=1, max_size=12))
 def test_accuracy_never_exceeds_its_bound(rows: list[tuple[int, int]]) -> None:
     made = outcomes(rows, shown=SWAP, gold=[0, 1, None, "tie"] * 3 if len(rows) == 12 else None)
     self_check(measure([made], resamples=20), [made])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(rows=st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=1, max_size=12))
 def test_accuracy_meets_its_bound_where_everything_is_read(rows: list[tuple[int, int]]) -> None:
     row = measure([outcomes(rows)], resamples=0)

@@ -21,7 +21,7 @@ def the_other_way_round(name: str) -> Metric:
 
 def test_an_outside_metric_decides_no_recommendation(monkeypatch) -> None:
     def audited():
-        asked = {"methods": "vote,average,pride,repeat", "limit": 100, "resamples": 100}
+        asked = {"methods": "vote,average,pride", "limit": 80, "resamples": 100}
         return us.audit("simulated/judge?slot=1.5", "tiny-judge", **asked).metrics
 
     ours = audited()

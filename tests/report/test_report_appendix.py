@@ -52,7 +52,9 @@ def test_thresholds_are_shown_beside_the_best_in_hindsight() -> None:
         "cells": None,
         "text": "Why.",
     }
-    text = folded(with_metrics(sample_run(n_items=50), thresholds=thresholds), "Thresholds on P(A)")
+    text = folded(
+        with_metrics(sample_run(n_items=200), thresholds=thresholds), "Thresholds on P(A)"
+    )
     assert text == (
         "Why. | Method | X0 | X1 | pride | 0.82 | – | direct | 0.50 | 0.50 "
         "| best in hindsight | 0.85 accuracy 87.0 | –"
@@ -66,7 +68,7 @@ def test_the_estimation_curve_is_shown_point_by_point() -> None:
         "accuracy": est(0.8, 0.75, 0.85),
         "consistency": {"value": None, "reason": "no"},
     }
-    run = with_metrics(sample_run(n_items=50), estimation_curve={"pride": [point]})
+    run = with_metrics(sample_run(n_items=200), estimation_curve={"pride": [point]})
     (chart,) = curve_tables(Finding(run))  # no consistency was measured
     (block,) = chart.blocks
     (point_row,) = block.rows
@@ -89,7 +91,7 @@ def test_the_call_curve_is_shown_point_by_point() -> None:
         }
         for calls, changed in ((1.0, 0.08), (1.256, 0.01), (2.0, 0.0))
     ]
-    run = with_metrics(sample_run(n_items=50), call_curve={"escalate": points})
+    run = with_metrics(sample_run(n_items=200), call_curve={"escalate": points})
     right, changed = call_tables(Finding(run))
     labels = ["1.00 calls", "1.26 calls", "2.00 calls"]
     for chart in (right, changed):
@@ -108,7 +110,7 @@ def test_the_call_curve_is_shown_point_by_point() -> None:
 
 
 def test_runs_are_told_apart_by_prompt_where_only_that_differs() -> None:
-    run = sample_run(n_items=50)
+    run = sample_run(n_items=200)
     runs = [
         replace(run, run=RunRecord(prompt=PromptRecord(name=name)))
         for name in ("direct", "reasoning")

@@ -1,11 +1,11 @@
 """The block to copy after an audit: its commands and its lines of Python work as they stand."""
 
+import contextlib
 import html
+import io
 import json
-import os
 import re
 import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -51,16 +51,15 @@ def block_of(text: str) -> tuple[str, str]:
 
 
 def carry_out(command: str) -> str:
-    done = subprocess.run(
-        ["bash", "-c", f'set -e; unswayed() {{ "{sys.executable}" -m unswayed "$@"; }}\n{command}'],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        env={**os.environ, "COLUMNS": "40"},
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stderr
+    """Run what a shell makes of a command, in this process; what it says to its user."""
+    words = 'unswayed() { printf "%s\\0" "$@" "next"; }\n'
+    split = subprocess.run(["bash", "-c", words + command], capture_output=True, check=True)
+    *commands, rest = split.stdout.decode().split("next\0")
+    told = io.StringIO()
+    with contextlib.redirect_stderr(told):
+        assert [main(own.split("\0")[:-1]) for own in commands] == [0] * len(commands)
+    assert not rest
+    return told.getvalue()
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ Skipped where no Chromium is installed; CI installs one.
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,12 @@ from test_report_frontier import CROWD
 from test_report_page import hostile_run
 
 from judges import figures, list_run, null, sample_run, scale_run, with_metrics
+from unswayed.cli import main
 from unswayed.report.data import RunData
 from unswayed.report.page import render_report
 
 CHROMIUM = find_chromium()
+OVERLAPS = (Path(__file__).parent / "overlapping_texts.js").read_text(encoding="utf-8")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
 
 Sheets = dict[str, Path]
@@ -43,7 +46,7 @@ def sheets(tmp_path_factory: pytest.TempPathFactory) -> Sheets:
     other = with_metrics(sample_run(n_items=200, seed=5, bias=0.2), model="simulated/level")
     made = {
         "judge": [crowded(run)],
-        "options": [sample_run(5, 150)],
+        "options": [sample_run(5, 100)],
         "runs": [run, other],
         "hostile": [hostile_run()],
         "lists": [list_run()],
@@ -51,7 +54,17 @@ def sheets(tmp_path_factory: pytest.TempPathFactory) -> Sheets:
     }
     for name, runs in made.items():
         (folder / f"{name}.html").write_text(render_report(runs), encoding="utf-8")
-    return {name: folder / f"{name}.html" for name in made}
+    real = {  # with all methods, and with more columns than fit
+        "tiny-judge": ["--limit", "120", "--methods", "all"],
+        "tiny-rubric": ["--limit", "60", "--methods", "pride"],
+    }
+    for name, options in real.items():
+        out = ["--resamples", "100", "--out", str(folder / name)]
+        assert main(["audit", name, *options, *out]) == 0
+    return {
+        **{name: folder / f"{name}.html" for name in made},
+        **{name: folder / name / "report.html" for name in real},
+    }
 
 
 @pytest.fixture(scope="module")
@@ -115,6 +128,44 @@ def test_a_report_opens_without_a_console_line_or_a_request(
     page = opened(tab, sheets[name])
     assert text(page, "h1")
     quiet(page, sheets[name])
+
+
+def test_the_report_of_a_real_audit_is_one_file_to_click_through(
+    tab: Page, sheets: Sheets, tmp_path: Path
+) -> None:
+    moved = tmp_path / "alone.html"
+    shutil.copy(sheets["tiny-judge"], moved)
+    page = opened(tab, moved)
+    assert "of its comparisons when shown first" in text(page, "h1")
+    assert page.evaluate("document.querySelectorAll('#metrics1 tbody tr').length") >= 10
+    before = text(page, "#detail")
+    page.click("#list li:nth-child(2) button")
+    assert text(page, "#detail") != before
+    page.click("#next")
+    assert "2 of" in text(page, "#where")
+    page.click("#metrics1 thead th:nth-child(3) button")
+    assert page.evaluate("document.querySelector('#metrics1 th[aria-sort=descending]') !== null")
+    quiet(page, moved)
+
+
+@pytest.mark.parametrize("name", ["options", "runs", "lists", "scale", "tiny-judge", "tiny-rubric"])
+def test_no_two_texts_overlap_on_any_screen_or_in_print(
+    tab: Page, sheets: Sheets, name: str
+) -> None:
+    for width, kind in ((1280, ""), (390, ""), (794, "print")):
+        tab.size(width)
+        tab.media(kind=kind)
+        tab.open(sheets[name].as_uri())
+        assert tab.evaluate(OVERLAPS) == [], f"{width} px {kind}"
+        assert kind or tab.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_the_search_for_overlaps_finds_one(tab: Page, tmp_path: Path) -> None:
+    file = tmp_path / "two.html"
+    made = "<p style='position:absolute;top:{}px;left:{}px'>{}</p>"
+    file.write_text(made.format(0, 0, "first") + made.format(5, 10, "second"), encoding="utf-8")
+    (pair,) = opened(tab, file).evaluate(OVERLAPS)
+    assert pair[:2] == ["first", "second"]
 
 
 def test_headings_sort_the_table_by_mouse_and_keyboard(page: Page) -> None:

@@ -225,7 +225,7 @@ def labels(run: RunData) -> list[str]:
 
 
 def test_key_figures_are_four_with_and_without_gold() -> None:
-    run = sample_run(n_items=100)
+    run = sample_run(n_items=200)
     assert labels(run) == [
         "more comparisons", "verdicts change", "of single", "items are",
     ]  # fmt: skip

@@ -89,7 +89,7 @@ def test_reasoning_and_long_answers_are_details() -> None:
 
 
 def test_the_page_embeds_the_surest_items_up_to_its_limit() -> None:
-    run = sample_run(n_items=300)
+    run = sample_run(n_items=200)
     found = Finding(run)
     whole = embed([found], embed_mb=4.0)
     some = embed([found], embed_mb=len(whole.data.encode()) / 2e6)
@@ -105,7 +105,7 @@ def test_the_page_embeds_the_surest_items_up_to_its_limit() -> None:
 
 
 def test_the_surest_item_is_embedded_despite_the_limit() -> None:
-    made = embed([Finding(sample_run(n_items=100))], embed_mb=0.0)
+    made = embed([Finding(sample_run(n_items=200))], embed_mb=0.0)
     assert len(json.loads(made.data)["items"]) == 1
     assert made.first is not None
 

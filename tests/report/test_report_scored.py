@@ -123,8 +123,8 @@ def test_costs_are_those_of_the_counts() -> None:
 
 def test_heats_shade_by_share_and_count_rows() -> None:
     heat = share_heat("t", "s", ["1", "2"], [[3, 1], [0, 0]])
-    assert [[cell.text for cell in row.cells] for row in heat.rows] == [["75", "25"], ["–", "–"]]
-    assert heat.rows[0].cells[0].shade == DARKEST
+    assert [[text for text, _ in row.cells] for row in heat.rows] == [["75", "25"], ["–", "–"]]
+    assert heat.shaded[0].cells[0] == ("75", DARKEST)
     assert [row.total for row in heat.rows] == ["4", "0"]
     orders = exposure_heat("t", "s", "answer", [[2, 0], [0, 2]])
     assert [row.label for row in orders.rows] == ["answer 1", "answer 2"]
@@ -192,7 +192,8 @@ def test_an_item_of_a_scale_tells_its_scores(audits: dict[Task, Path]) -> None:
     assert "score" in view.views[0].quiet
 
 
-def test_papers_have_points_and_levels(tmp_path: Path) -> None:
+def test_papers_have_points_and_levels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda *_, **__: None)
     lists = {path.stem for path in write_figures([list_run()], tmp_path)}
     scales = {path.stem for path in write_figures([scale_run()], tmp_path)}
     assert "points" in lists

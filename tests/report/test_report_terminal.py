@@ -48,7 +48,7 @@ def test_no_number_is_cut_off(width: int) -> None:
 @pytest.mark.parametrize("name", ["pairs", "lists", "scale"])
 def test_percent_sign_stays_with_its_number_at_any_width(name: str) -> None:
     run = {"pairs": sample, "lists": list_run, "scale": scale_run}[name]()
-    texts = [printed(run, width) for width in range(60, 201)]
+    texts = [printed(run, width) for width in range(60, 201, 4)]
     assert all("95%" in text for text in texts if "95" in text and "interval" in text)
     assert not [text for text in texts if re.search(r"\b95\s|\s%", text)]
 

@@ -9,7 +9,7 @@ import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from forks import FORKED, children_of, ended
+from forks import children_of, ended
 from small_models import colour_items
 
 from unswayed.model.items import encode_item
@@ -107,19 +107,18 @@ class Command:
         all_well(ended(self.arguments(str(out)), self.environments(out, **how)))
 
 
-def run_processes(*command, processes=2, launch=None, context=FORKED):
+def run_processes(*command, processes=2, launch=None):
     """Run a script as the processes of one launcher, all of which have to end with 0.
 
     Args:
         *command: What Python runs, with its arguments.
         processes: How many; one is on its own.
         launch: What else the launcher puts into their environment.
-        context: See `ended`.
 
     Returns:
         What each said on stdout and stderr.
     """
-    return all_well(ended(command, environments(processes, launch or {}), context))
+    return all_well(ended(command, environments(processes, launch or {})))
 
 
 def all_well(processes):

@@ -1,9 +1,9 @@
 """Python commands in processes of their own that need not import trl and its like again.
 
-A process is forked from one that has imported what takes seconds; nothing of Unswayed is imported
-there, nor is torch used. Where it matters what is installed a process begins with nothing.
+A process is forked from one that has imported what takes seconds; torch is not used there.
 """
 
+import gc
 import multiprocessing
 import os
 import runpy
@@ -13,10 +13,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-HEAVY = ["datasets", "peft", "transformers.models.llama.modeling_llama", "trl.trainer.grpo_trainer"]
+HEAVY = [
+    *("datasets", "peft", "transformers.models.llama.modeling_llama", "trl.trainer.grpo_trainer"),
+    *("unswayed.training.trl_engine", "unswayed.training.one_token", "unswayed.training.run"),
+]
+"""Nothing of the command, which reads entry points when it is imported."""
 FORKED = multiprocessing.get_context("forkserver")
 FORKED.set_forkserver_preload(HEAVY)
-FRESH = multiprocessing.get_context("spawn")
 MOST_S = 300
 
 
@@ -34,14 +37,13 @@ class Child:
     Args:
         command: A script, or `-m` and a module, and what comes after it.
         environment: All variables of the process.
-        context: `FRESH` where another vLLM is installed than here: trl looks once.
     """
 
-    def __init__(self, command, environment, context=FORKED):
+    def __init__(self, command, environment):
         self.folder = TemporaryDirectory()
         self.files = [Path(self.folder.name, name) for name in ("out", "err")]
         arguments = [*map(str, command)], environment, self.files
-        self.process = context.Process(target=be_python, args=arguments)
+        self.process = FORKED.Process(target=be_python, args=arguments)
         self.process.start()
 
     def poll(self):
@@ -65,26 +67,27 @@ class Child:
 
 
 @contextmanager
-def children_of(command, environments, context=FORKED):
+def children_of(command, environments):
     """`python COMMAND` in each of the environments, side by side; killed at the end."""
     children = []
     try:
-        children.extend(Child(command, environment, context) for environment in environments)
+        children.extend(Child(command, environment) for environment in environments)
         yield children
     finally:
         for child in children:
             child.kill()
 
 
-def ended(command, environments, context=FORKED):
+def ended(command, environments):
     """What became of `python COMMAND` in each of the environments."""
-    with children_of(command, environments, context) as children:
+    with children_of(command, environments) as children:
         said = [child.communicate() for child in children]
         return [Ended(child.returncode, *it) for child, it in zip(children, said, strict=True)]
 
 
 def be_python(arguments, environment, said):
     """Do in this process what `python ARGUMENTS` does, with stdout and stderr in two files."""
+    gc.freeze()  # else the first collection copies what the fork shares
     os.environ.clear()
     os.environ.update(environment)
     for number, file in enumerate(said, start=1):

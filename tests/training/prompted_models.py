@@ -28,8 +28,8 @@ CHATS = {
 }
 
 
-def save_chat_model(folder, chat=PLAIN, *, pad=True):
-    """Its tokenizer puts a token before every text, as those of Llama and Gemma do."""
+def save_chat_model(folder, chat):
+    """Its tokenizer puts a token before every text and names none for padding, as that of Llama."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
     from transformers import PreTrainedTokenizerFast
 
@@ -51,7 +51,6 @@ def save_chat_model(folder, chat=PLAIN, *, pad=True):
         bos_token="<bos>",
         eos_token="<|end|>",
         additional_special_tokens=list(SPECIAL[2:]),
-        **({"pad_token": "<pad>"} if pad else {}),
     )
     tokenizer.chat_template = chat
     return save_model(folder, tokenizer, size=len(tokenizer), context=1024, pull=6.0)

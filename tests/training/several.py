@@ -8,6 +8,7 @@ checkpoints, saving and the client's requests are those of torch, peft, accelera
 
 import json
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -27,6 +28,8 @@ def announce_cpus_as_devices():
 
 
 def announce_sender_as_cuda():
+    for name in [name for name in sys.modules if name.partition(".")[0] == "trl"]:
+        del sys.modules[name]  # it looked for vLLM when it was imported
     from trl.generation.vllm_client import VLLMClient
 
     join = VLLMClient.init_communicator
@@ -41,8 +44,10 @@ def check_shards(trainers):
     assert all(isinstance(weight, DTensor) for weight in weights)
 
 
-def trace(*, scripted):
+def trace(*, scripted, stop_in):
     """Write down every batch; with `scripted`, a response depends on prompt and sample alone.
+
+    In the step `stop_in` a SIGTERM comes to each process, as a launcher passes it on.
 
     Returns:
         The trainers, as they are built.
@@ -59,6 +64,8 @@ def trace(*, scripted):
             trainers.append(self)
 
         def _generate_single_turn(self, prompt_ids, *rest):
+            if self.state.global_step + 1 == stop_in:
+                os.kill(os.getpid(), signal.SIGTERM)
             if not scripted:
                 return super()._generate_single_turn(prompt_ids, *rest)
             tokenizer, first = self.processing_class, self.accelerator.process_index
@@ -77,12 +84,13 @@ def trace(*, scripted):
 def main():
     model, out, settings_json = sys.argv[1:]
     settings = json.loads(settings_json)
+    stop_in = settings.pop("stop_in", None)
     if "FSDP_VERSION" in os.environ:
         announce_cpus_as_devices()
     if settings.get("rollout_engine"):
         announce_sender_as_cuda()
-    trainers = trace(scripted=settings.pop("scripted", False))
-    from small_models import colour_items, small_recipe, trained
+    trainers = trace(scripted=settings.pop("scripted", False), stop_in=stop_in)
+    from small_models import colour_items, small_recipe, small_run
 
     from unswayed.training.processes import joined
 
@@ -91,7 +99,7 @@ def main():
     objective = settings.pop("objective", "pa-grpo")
     recipe = small_recipe(n, **settings)
     with joined(recipe):
-        trained(objective, items, model=model, recipe=recipe, out=out)
+        small_run(model, out, objective, items, recipe=recipe)
         if "FSDP_VERSION" in os.environ:
             check_shards(trainers)
         if sync_at_end:  # the server gets what was saved

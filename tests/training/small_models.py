@@ -130,9 +130,23 @@ def small_recipe(n=2, **changes):
     return with_changes(recipe, {**small, **dotted})
 
 
-def trained(objective, items, *, out, report=None, **plan):
+def small_plan(
+    model, objective="pa-grpo", items=6, n=2, *, recipe=None, consistency=None, advantage=None, **changes
+):  # fmt: skip
+    """The plan of a recipe, or of a small one with changes, for these items or for so many."""
+    return plan_training(
+        objective,
+        colour_items(items, n=n) if isinstance(items, int) else items,
+        model=str(model),
+        recipe=recipe or small_recipe(n, **changes),
+        consistency=consistency,
+        advantage=advantage,
+    )
+
+
+def small_run(model, out, *given, report=None, **changes):
     """Plan and train, as the command does."""
-    return train(plan_training(objective, items, **plan), out, report=report)
+    return train(small_plan(model, *given, **changes), out, report=report)
 
 
 def settings_of(objective, recipe, *, consistency=None, advantage=None):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from small_models import colour_items, save_word_model, small_recipe, trained
+from small_models import colour_items, save_word_model, small_run
 
 from unswayed.backends.model_folders import fingerprint_folder, locate
 from unswayed.base.errors import UsageError
@@ -201,7 +201,7 @@ ALL = "and labels apart from candidates"
     ],
 )  # fmt: skip
 def test_a_trained_folder_says_how_its_target_was_made(
-    word_model, tmp_path, objective, changes, golden, settled, said
+    trained, tmp_path, objective, changes, golden, settled, said
 ):
     items = [
         msgspec.structs.replace(item, prompt=str(number))  # each another question
@@ -209,11 +209,9 @@ def test_a_trained_folder_says_how_its_target_was_made(
     ]
     if not golden:
         items = [msgspec.structs.replace(item, gold=None) for item in items]
-    recipe = small_recipe(name="pa-grpo-judge-qwen3-8b", data_held_out="3", **changes)
     lines = []
-    result = trained(
-        objective, items, model=str(word_model), recipe=recipe, out=tmp_path, report=lines.append
-    )
+    changes = {"name": "pa-grpo-judge-qwen3-8b", "data_held_out": "3", **changes}
+    result = trained(tmp_path, objective, items, report=lines.append, **changes)
     steps = [line for line in lines if "loss" in line]
     assert len(steps) == 2
     logged = [{key: line[key] for key in line if key.startswith("target/")} for line in steps]
@@ -239,19 +237,11 @@ def test_a_trained_folder_says_how_its_target_was_made(
         ("distill", set()),
     ],
 )
-def test_the_parts_of_the_loss_stand_in_log_and_tensorboard(word_model, tmp_path, objective, parts):
+def test_the_parts_of_the_loss_stand_in_log_and_tensorboard(trained, tmp_path, objective, parts):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    recipe = small_recipe(run_loggers='["tensorboard"]')
     lines = []
-    trained(
-        objective,
-        colour_items(30),
-        model=str(word_model),
-        recipe=recipe,
-        out=tmp_path,
-        report=lines.append,
-    )
+    trained(tmp_path, objective, 30, report=lines.append, run_loggers='["tensorboard"]')
     known = {"reward", "distillation", "cross_entropy", "variance"}
     assert [known & set(line) for line in lines] == [parts, parts]
     (folder,) = {file.parent for file in tmp_path.rglob("events.out.tfevents.*")}
@@ -264,8 +254,7 @@ def test_the_parts_of_the_loss_stand_in_log_and_tensorboard(word_model, tmp_path
 @pytest.mark.parametrize("changes", [{}, {"lora": "{rank = 4, alpha = 8}"}], ids=["full", "lora"])
 def test_a_trained_folder_has_a_card_without_paths_and_loads(tmp_path, changes):
     base, out = save_word_model(tmp_path / "base"), tmp_path / "out"
-    recipe = small_recipe(data_held_out="3", run_check_every="1", **changes)
-    trained("pa-grpo", colour_items(9), model=str(base), recipe=recipe, out=out)
+    small_run(base, out, "pa-grpo", 9, data_held_out="3", run_check_every="1", **changes)
     card = (out / "README.md").read_text()
     assert str(tmp_path) not in card
     assert metadata_of(card, tmp_path)["library_name"] == ("peft" if changes else "transformers")
@@ -278,8 +267,7 @@ def test_a_trained_folder_has_a_card_without_paths_and_loads(tmp_path, changes):
 def test_adapter_alone_opens_on_its_base(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     base, out = save_word_model(tmp_path / "base"), tmp_path / "out"
-    recipe = small_recipe(lora="{rank = 4, alpha = 8}", optimiser_steps="1")
-    trained("sft", colour_items(6), model="base", recipe=recipe, out=out)
+    small_run("base", out, "sft", lora="{rank = 4, alpha = 8}", optimiser_steps="1")
     opened = locate("out")
     assert opened.path == base.resolve()
     assert opened.adapter == Path("out")

@@ -6,11 +6,9 @@ import shutil
 
 import pytest
 from commands import result_of
-from small_models import colour_items, small_recipe, trained
 
 from unswayed.base.errors import RunDirectoryError
 from unswayed.training.checkpoints import checkpoint_defect
-from unswayed.training.planning import plan_training
 from unswayed.training.protocol import Stop
 from unswayed.training.run import ResumeWarning, finish
 from unswayed.training.run import result_of as left_by
@@ -21,19 +19,17 @@ STEPS = "4"
 """Of five to an epoch: a trainer that is resumed at the last step has more data to go on with."""
 
 
-def arguments(model, **changes):
-    recipe = small_recipe(**{"optimiser_steps": STEPS, "run_save_every": "1", **changes})
-    return {"model": str(model), "recipe": recipe}
+GIVEN = {"optimiser_steps": STEPS, "run_save_every": "1", "run_keep": "9"}
 
 
 @pytest.fixture(
     scope="module", params=[{}, {"lora": "{rank = 4, alpha = 8}"}], ids=["full", "lora"]
 )
-def whole(request, word_model, tmp_path_factory):
+def whole(request, trained, tmp_path_factory):
     """An undisturbed run with all its checkpoints, and what it was started with."""
     out = tmp_path_factory.mktemp("whole") / "run"
-    given = arguments(word_model, run_keep="9", **request.param)
-    trained("pa-grpo", colour_items(10), out=out, **given)
+    given = {"items": 10, **GIVEN, **request.param}
+    trained(out, **given)
     return out, given
 
 
@@ -78,7 +74,7 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_what_is_not_whole_is_seen_and_passed_over(whole, tmp_path, damage):
+def test_what_is_not_whole_is_seen_and_passed_over(whole, planned, tmp_path, damage):
     out, given = whole
     newest = tmp_path / "checkpoint-4"
     for step in (3, 4):
@@ -87,16 +83,16 @@ def test_what_is_not_whole_is_seen_and_passed_over(whole, tmp_path, damage):
     assert checkpoint_defect(newest, 3) == "no trainer_state.json of step 3"
     damage(newest)
     assert checkpoint_defect(newest, 4) is not None
-    plan = plan_training("pa-grpo", colour_items(10), **given)
+    plan = planned(**given)
     start = RunFolder(tmp_path).prepare(plan.record, plan.steps)
     assert start.resume == 3
     assert str(newest) in start.warnings[0]
     assert newest.exists()  # until the next checkpoint is whole
 
 
-def test_a_changed_byte_in_any_file_prevents_resuming(whole, tmp_path):
+def test_a_changed_byte_in_any_file_prevents_resuming(whole, planned, tmp_path):
     out, given = whole
-    plan = plan_training("pa-grpo", colour_items(10), **given)
+    plan = planned(**given)
     for step in (3, 4):
         shutil.copytree(out / f"checkpoint-{step}", tmp_path / f"checkpoint-{step}")
     at, folder = tmp_path / "checkpoint-4", RunFolder(tmp_path)
@@ -177,7 +173,7 @@ def test_shares_of_weights_are_whole_with_what_is_written_last(whole, tmp_path):
     assert checkpoint_defect(at, 4) is None
 
 
-def test_run_resumes_from_newest_whole_checkpoint(whole, tmp_path):
+def test_run_resumes_from_newest_whole_checkpoint(whole, trained, tmp_path):
     out, given = whole
     for step in (2, 3, 4):
         shutil.copytree(out / f"checkpoint-{step}", tmp_path / f"checkpoint-{step}")
@@ -185,21 +181,21 @@ def test_run_resumes_from_newest_whole_checkpoint(whole, tmp_path):
     (tmp_path / "checkpoint-4" / "optimizer.pt").unlink()
     shutil.copy(out / "train.jsonl", tmp_path)
     with pytest.warns(ResumeWarning) as warned:
-        result = trained("pa-grpo", colour_items(10), out=tmp_path, **given)
+        result = trained(tmp_path, **given)
     told = [str(warning.message) for warning in warned if warning.category is ResumeWarning]
     assert ["checkpoint-4" in told[0], "checkpoint-3" in told[1], len(told)] == [True, True, 2]
     assert result.resumed_from == 2
     assert result_of(tmp_path) == result_of(out)
 
 
-def test_one_that_cannot_be_read_is_none_of_those_kept(whole, tmp_path, monkeypatch):
+def test_one_that_cannot_be_read_is_none_of_those_kept(whole, planned, tmp_path, monkeypatch):
     out, given = whole
     for step in (1, 4):
         shutil.copytree(out / f"checkpoint-{step}", tmp_path / f"checkpoint-{step}")
     cut(tmp_path / "checkpoint-4" / "optimizer.pt")
     folder, seen = RunFolder(tmp_path), []
     shutil.copytree(out / "checkpoint-2", tmp_path / ".writing" / "checkpoint-2")
-    record = plan_training("pa-grpo", colour_items(10), **given).record
+    record = planned(**given).record
 
     def removing(path, **options):
         seen.append({at.name for at in tmp_path.glob("checkpoint-*")})
@@ -212,7 +208,7 @@ def test_one_that_cannot_be_read_is_none_of_those_kept(whole, tmp_path, monkeypa
 
 
 @pytest.mark.parametrize("kept", [0, 4], ids=["no checkpoint", "checkpoint of the last step"])
-def test_a_kill_while_the_result_is_saved_is_made_good(whole, tmp_path, kept):
+def test_a_kill_while_the_result_is_saved_is_made_good(whole, trained, tmp_path, kept):
     out, given = whole
     shutil.copytree(out, tmp_path / "run")
     for path in (tmp_path / "run").glob("checkpoint-*"):
@@ -220,31 +216,29 @@ def test_a_kill_while_the_result_is_saved_is_made_good(whole, tmp_path, kept):
             shutil.rmtree(path)
     cut(weights_of(tmp_path / "run"))
     with pytest.warns(ResumeWarning, match="its weights cannot be read"):
-        result = trained("pa-grpo", colour_items(10), out=tmp_path / "run", **given)
+        result = trained(tmp_path / "run", **given)
     assert (result.resumed_from, result.steps) == (kept or None, 4)
     assert result_of(tmp_path / "run") == result_of(out)
 
 
-def test_a_kill_before_old_checkpoints_go_is_repaired(word_model, tmp_path, monkeypatch):
+def test_a_kill_before_old_checkpoints_go_is_repaired(trained, tmp_path, monkeypatch):
     def die(folder, step):
         if folder.checkpoint(step).exists():
             raise KeyboardInterrupt
 
-    given = arguments(word_model, optimiser_steps="2", run_keep="1")
+    given = {**GIVEN, "optimiser_steps": "2", "run_keep": "1"}
     with monkeypatch.context() as patch:
         patch.setattr(RunFolder, "_discard", die)
         with pytest.raises(KeyboardInterrupt):
-            trained("pa-grpo", colour_items(10), out=tmp_path, **given)
+            trained(tmp_path, **given)
     assert {at.name for at in tmp_path.glob("checkpoint-*")} == {"checkpoint-1", "checkpoint-2"}
-    assert trained("pa-grpo", colour_items(10), out=tmp_path, **given).resumed_from == 2
+    assert trained(tmp_path, **given).resumed_from == 2
     assert {at.name for at in tmp_path.glob("checkpoint-*")} == {"checkpoint-2"}
     assert not (tmp_path / ".writing").exists()
 
 
-def test_a_run_without_weights_has_not_finished(whole, tmp_path):
-    _, given = whole
-    plan = plan_training("pa-grpo", colour_items(10), **given)
-    folder = RunFolder(tmp_path)
+def test_a_run_without_weights_has_not_finished(planned, tmp_path):
+    plan, folder = planned(), RunFolder(tmp_path)
     folder.prepare(plan.record, plan.steps)
     result = left_by(plan, folder, Stop(4, interrupted=False), resumed_from=None)
     with pytest.raises(RunDirectoryError, match="saved model is incomplete"):

@@ -5,7 +5,7 @@ import math
 import msgspec
 import numpy as np
 import pytest
-from small_models import COLOURS, colour_items, save_word_model, small_recipe, trained
+from small_models import COLOURS, colour_items, save_word_model, small_plan
 
 from unswayed.api import audit
 from unswayed.base.errors import ItemError, UsageError
@@ -14,7 +14,6 @@ from unswayed.model.presentation import presentations
 from unswayed.sources import load_data
 from unswayed.tiny.items import judge_items
 from unswayed.training.base_answers import ask_base, balanced
-from unswayed.training.planning import plan_training
 from unswayed.training.recipe import load_recipe, with_changes
 from unswayed.training.run import train
 from unswayed.training.table import OBJECTIVES
@@ -27,26 +26,19 @@ def without_gold(items):
     return [msgspec.structs.replace(item, gold=None) for item in items]
 
 
-def planned(objective, items, model, *, n=2, consistency=None, advantage=None, **changes):
-    recipe = small_recipe(n, **changes)
-    reward = {"consistency": consistency, "advantage": advantage}
-    return plan_training(objective, items, model=str(model), recipe=recipe, **reward)
-
-
 # --- items without gold -----------------------------------------------------------------------
 
 
-def test_questions_without_gold_are_distilled_without_accuracy(word_model, tmp_path):
+def test_questions_without_gold_are_distilled_without_accuracy(trained, tmp_path):
     rows = [f"q{item.id},{item.prompt},{','.join(item.candidates)}" for item in colour_items(12)]
     table = tmp_path / "questions.csv"
     table.write_text("\n".join(["id,prompt,candidate_0,candidate_1", *rows]) + "\n")
     items = load_data(table)
     assert all(item.gold is None for item in items)
     changes = {"data_held_out": "4", "run_check_every": "1", "optimiser_learning_rate": "1e-2"}
-    recipe = small_recipe(2, optimiser_steps="12", **changes)
-    lines = []
-    plan = {"model": str(word_model), "recipe": recipe, "out": tmp_path / "out"}
-    result = trained("distill", list(items), report=lines.append, **plan)
+    lines, out = [], tmp_path / "out"
+    steps = {"optimiser_steps": "12"}
+    result = trained(out, "distill", list(items), report=lines.append, **steps, **changes)
     losses = [line["loss"] for line in lines if "loss" in line]
     assert losses[-1] < losses[0] - 0.1
     assert {"held_out/consistency", "held_out/unparsed"} <= set(result.after)
@@ -55,7 +47,7 @@ def test_questions_without_gold_are_distilled_without_accuracy(word_model, tmp_p
     assert {line["target/temperature"] for line in lines if "loss" in line} == {1.0}
 
 
-def test_gold_of_any_kind_is_let_be_and_items_said_twice_are_not(word_model):
+def test_gold_of_any_kind_is_let_be_and_items_said_twice_are_not(planned):
     items = [
         *colour_items(3),
         *without_gold(colour_items(6)[3:]),
@@ -63,24 +55,24 @@ def test_gold_of_any_kind_is_let_be_and_items_said_twice_are_not(word_model):
         Item(id="all", task=Task.PAIRWISE, prompt="1", candidates=("red", "cyan"), gold=(0, 1)),
         Item(id="twice", task=Task.PAIRWISE, prompt="1", candidates=("red", "red")),
     ]
-    counts = planned("distill", items, word_model).groups.counts
+    counts = planned("distill", items).groups.counts
     assert (counts.kept, counts.identical, counts.without_gold, counts.all_right) == (8, 1, 0, 0)
     for objective in ("rl-exact", "sft"):
         with pytest.raises(ItemError, match=r"q3: .* 6 of 9 .*these items with --set data.without"):
-            planned(objective, items, word_model)
+            planned(objective, items)
         with pytest.raises(ItemError, match=r"5 of 5 .* train distill\."):
-            planned(objective, items[3:8], word_model)
-        kept = planned(objective, items, word_model, data_without_gold="drop").groups.counts
+            planned(objective, items[3:8])
+        kept = planned(objective, items, data_without_gold="drop").groups.counts
         assert (kept.kept, kept.without_gold, kept.all_right) == (3, 5, 1)
 
 
-def test_gold_changes_the_temperature_alone(word_model, tmp_path):
+def test_gold_changes_the_temperature_alone(planned, tmp_path):
     from unswayed.training.targets import ENOUGH_GOLD
 
     items = colour_items(400)  # gold of a few does not move the temperature
 
     def targets(data, out, **changes):
-        plan = planned("distill", data, word_model, data_layouts="coupled", **changes)
+        plan = planned("distill", data, data_layouts="coupled", **changes)
         trainer = OBJECTIVES.load("distill").build(plan, tmp_path / out)
         return np.stack([example.target for example in trainer.train_dataset]), trainer.constants
 
@@ -117,20 +109,20 @@ def test_the_target_is_equal_for_all_layouts(tmp_path):
         model.lm_head.weight[5, 0] = 2.0  # and A is liked better
     model.save_pretrained(folder)
     for layouts, count in (("coupled", 2), ("all", 4)):
-        plan = planned("distill", colour_items(4), folder, data_layouts=layouts)
+        plan = small_plan(folder, "distill", 4, data_layouts=layouts)
         trainer = OBJECTIVES.load("distill").build(plan, tmp_path / layouts)
         assert len(trainer.train_dataset) == 4 * count
         for example in trainer.train_dataset:
             np.testing.assert_allclose(example.target, [0.5, 0.5], atol=1e-6)
 
 
-def test_base_answers_are_by_item_and_view_whatever_the_sizes(word_model, tmp_path):
+def test_base_answers_are_by_item_and_view_whatever_the_sizes(planned, tmp_path):
     items = [
         Item(id=f"m{n}{k}", task=Task.MCQ, prompt=str(k), candidates=COLOURS[k : k + n])
         for k in range(2)
         for n in (4, 2, 3)
     ]
-    plan = planned("distill", items, word_model, n=4, data_orders="random:2")
+    plan = planned("distill", items, 4, data_orders="random:2")
     views = {n: presentations("full", n) for n in (2, 3, 4)}
     answers = ask_base(plan, tmp_path / "run", views=views)
     for item in items:
@@ -162,7 +154,7 @@ def test_the_tiny_judge_learns_its_own_average_without_labels(tmp_path):
     recipe = with_changes(load_recipe("tiny-judge"), changes)
     items = judge_items(500, seed=7)
     gold = {item.id: item.gold for item in items}
-    plan = plan_training("distill", without_gold(items), model="tiny/judge", recipe=recipe)
+    plan = small_plan("tiny/judge", "distill", without_gold(items), recipe=recipe)
     assert plan.groups.n_presentations == 4  # candidates through the labels, labels, both
     result = train(plan, tmp_path)
     assert result.before["held_out/consistency"] < 0.5
@@ -178,15 +170,15 @@ def test_the_tiny_judge_learns_its_own_average_without_labels(tmp_path):
 # --- gold that may be wrong -------------------------------------------------------------------
 
 
-def test_sft_weighs_gold_against_the_average_and_shares_it(word_model, tmp_path):
+def test_sft_weighs_gold_against_the_average_and_shares_it(planned, tmp_path):
     items = colour_items(40)
-    plain = planned("sft", items, word_model)
+    plain = planned("sft", items)
     gold = OBJECTIVES.load("sft").build(plan := plain, tmp_path / "gold").train_dataset
     assert not (tmp_path / "gold" / "base_answers").exists()
     for item, example in zip(plan.groups.items, gold, strict=True):
         assert example.target.tolist() == [float(k == item.gold) for k in range(2)]
     auto = OBJECTIVES.load("sft").build(
-        planned("sft", items, word_model, target_gold_noise="auto"), tmp_path / "auto"
+        planned("sft", items, target_gold_noise="auto"), tmp_path / "auto"
     )
     share, tau = auto.constants["wrong_gold"], auto.constants["temperature"]
     assert 0 < share < 0.5  # gold drawn at random and a random model: much of it is wrong
@@ -202,7 +194,7 @@ def test_sft_weighs_gold_against_the_average_and_shares_it(word_model, tmp_path)
     ]
     changes = {"data_orders": "cyclic", "target_gold_noise": "auto"}
     shared = OBJECTIVES.load("sft").build(
-        planned("sft", several, word_model, n=4, **changes), tmp_path / "several"
+        planned("sft", several, 4, **changes), tmp_path / "several"
     )
     assert shared.train_dataset[0].target.tolist() == [0.5, 0.0, 0.5]
     assert shared.train_dataset[0].right.tolist() == [True, False, True]
@@ -221,29 +213,28 @@ def test_a_reasoning_prompt_is_refused_with_a_remedy(tmp_path, objective):
     (model / "prompt_template.jinja").unlink()
     changes = {"prompt_style": "reasoning", "data_max_prompt_tokens": "900"}
     with pytest.raises(UsageError, match=r"prompt\.style=direct.*train rl --reward inv"):
-        planned(objective, colour_items(4), model, **changes)
+        small_plan(model, objective, **changes)
 
 
-def test_a_reward_without_expectation_is_refused(word_model):
-    with pytest.raises(UsageError, match=r"no expectation for 2 presentations: .*--reward inv"):
-        planned("rl-exact", colour_items(4), word_model, consistency="mode")
-    with pytest.raises(UsageError, match=r"no expectation for 5 presentations: .*columnwise"):
-        planned("rl-exact", colour_items(4, n=4), word_model, n=4, consistency="con")
-
-
-def test_unused_advantages_and_rewards_are_rejected(word_model):
-    with pytest.raises(UsageError, match="has no advantages"):
-        planned("rl-exact", colour_items(4), word_model, advantage="group")
-    with pytest.raises(UsageError, match="has no advantages"):
-        planned("rl-exact", colour_items(4), word_model, reward_advantage="prompt")
-    for objective in ("distill", "sft"):
-        with pytest.raises(UsageError, match="no reward and no advantage"):
-            planned(objective, colour_items(4), word_model, consistency="inv")
+@pytest.mark.parametrize(
+    ("objective", "n", "reward", "said"),
+    [
+        ("rl-exact", 2, {"consistency": "mode"}, "no expectation for 2 presentations: .*inv"),
+        ("rl-exact", 4, {"consistency": "con"}, "no expectation for 5 presentations: .*columnwise"),
+        ("rl-exact", 2, {"advantage": "group"}, "has no advantages"),
+        ("rl-exact", 2, {"reward_advantage": "prompt"}, "has no advantages"),
+        ("distill", 2, {"consistency": "inv"}, "no reward and no advantage"),
+        ("sft", 2, {"consistency": "inv"}, "no reward and no advantage"),
+    ],
+)
+def test_rewards_and_advantages_without_use_are_refused(planned, objective, n, reward, said):
+    with pytest.raises(UsageError, match=said):
+        planned(objective, n=n, **reward)
 
 
 @pytest.mark.parametrize("objective", OBJECTIVE_NAMES)
-def test_a_plan_says_what_a_run_does(word_model, objective):
-    plan = planned(objective, colour_items(7), word_model, optimiser_steps="3")
+def test_a_plan_says_what_a_run_does(planned, objective):
+    plan = planned(objective, 7, optimiser_steps="3")
     presentations_of_item = 4 if objective == "distill" else 2
     assert (plan.steps, plan.steps_per_epoch, plan.responses_per_step) == (3, 3, 0)
     assert plan.record["presentations"] == presentations_of_item

@@ -4,17 +4,16 @@ import json
 
 import pytest
 from safetensors.torch import load_file, save_file
-from small_models import colour_items, save_word_model, small_recipe, trained
+from small_models import save_word_model, small_run
 
 from unswayed.base.errors import BackendError, UsageError
 
-ITEMS = colour_items(6)
 ALONE = {"optimiser_beta": "0", "target_distill": "0"}
 
 
 def refused(objective, model, out, **changes):
     with pytest.raises(UsageError) as refusal:
-        trained(objective, ITEMS, model=str(model), recipe=small_recipe(**changes), out=out)
+        small_run(model, out, objective, **changes)
     assert not list(out.glob("*.safetensors"))
     assert not list(out.glob("checkpoint-*"))
     assert "finished" not in json.loads((out / "training.json").read_text())
@@ -52,6 +51,5 @@ def test_a_base_of_nan_is_reported_at_the_first_step(broken_model, tmp_path):
 
 
 def test_a_base_of_nan_is_reported_before_training(broken_model, tmp_path):
-    recipe = small_recipe()
     with pytest.raises(BackendError, match=r"12 calls failed.*such as q.*weights are damaged"):
-        trained("distill", ITEMS, model=str(broken_model), recipe=recipe, out=tmp_path / "out")
+        small_run(broken_model, tmp_path / "out", "distill")

@@ -14,60 +14,62 @@ from pathlib import Path
 
 import pytest
 from commands import Command, result_of, run_processes
-from small_models import colour_items, small_recipe, trained
+from small_models import small_plan, small_run
 from test_sharded import largest_difference, launch_environment, weights
 
 from unswayed.base.errors import RunDirectoryError
 from unswayed.training.one_token import OneToken
-from unswayed.training.planning import plan_training
 from unswayed.training.recipe import load_recipe, with_changes
 from unswayed.training.table import OBJECTIVES
 
 SEVERAL = Path(__file__).with_name("several.py")
-LORA = {"lora": "{rank = 4, alpha = 8, dropout = 0.1}"}
-OBJECTIVE_NAMES = ("rl-exact", "distill", "sft")
+LORA = {"lora": "{rank = 4, alpha = 8}"}
+KINDS = {
+    "rl-exact": {"lora": "{rank = 4, alpha = 8, dropout = 0.1}"},
+    "distill": {},
+    "sft": LORA,
+}
+"""Objectives, with what is trained of the model in their tests."""
 AUTO = {"target_gold_noise": "auto", "target_invariance": "0.5"}
 
 
 # --- resume -----------------------------------------------------------------------------------
 
-# seven items, one held out, are three steps an epoch: step 5 is the second of the second
+# seven items, one held out, are three steps an epoch: step 4 is the first of the second
 WHOLE = {
     "data_held_out": "1",
-    "optimiser_steps": "6",
-    "run_save_every": "5",
-    "run_check_every": "5",
+    "optimiser_steps": "5",
+    "run_save_every": "4",
+    "run_check_every": "4",
     "run_micro_batch": "2",
     **AUTO,
 }
 
 
 @pytest.fixture(scope="module")
-def whole_run(word_model, tmp_path_factory):
+def whole_run(trained, tmp_path_factory):
     """The arguments of a run, and the folder of one that nothing disturbed."""
 
     @functools.cache
-    def run(objective, lora=False):
-        recipe = small_recipe(2, **WHOLE, **(LORA if lora else {}))
-        arguments = {"items": colour_items(7), "model": str(word_model), "recipe": recipe}
+    def run(objective):
+        arguments = {"objective": objective, "items": 7, **WHOLE, **KINDS[objective]}
         out = tmp_path_factory.mktemp(objective)
-        trained(objective, out=out, **arguments)
+        trained(out, **arguments)
         return arguments, out
 
     return run
 
 
-@pytest.mark.parametrize("lora", [False, True], ids=["full", "lora"])
-@pytest.mark.parametrize("objective", OBJECTIVE_NAMES)
-def test_run_resumes_bit_for_bit_in_its_second_epoch(whole_run, tmp_path, objective, lora):
-    arguments, whole = whole_run(objective, lora)
-    for part in ("checkpoint-5", "base_answers"):
+@pytest.mark.parametrize("objective", KINDS)
+def test_run_resumes_bit_for_bit_in_its_second_epoch(whole_run, trained, tmp_path, objective):
+    arguments, whole = whole_run(objective)
+    for part in ("checkpoint-4", "base_answers"):
         shutil.copytree(whole / part, tmp_path / part)
     shutil.copy(whole / "train.jsonl", tmp_path)
-    again = trained(objective, out=tmp_path, **arguments)
-    assert (again.resumed_from, again.steps) == (5, 6)
+    again = trained(tmp_path, **arguments)
+    assert (again.resumed_from, again.steps) == (4, 5)
     assert result_of(whole) == result_of(tmp_path)
-    begun = weights(whole / "checkpoint-5")
+    begun = weights(whole / "checkpoint-4")
     assert largest_difference(begun, weights(whole)) > 0
 
 
@@ -82,15 +84,15 @@ def test_a_run_asks_the_base_again_only_for_what_is_not_recorded(word_model, tmp
         return original(self, jobs, shared)
 
     monkeypatch.setattr(HuggingFaceBackend, "_run", counted)
-    plan = {"model": str(word_model), "recipe": small_recipe(2, run_save_every="1")}
+    given = {"objective": "rl-exact", "items": 7, "run_save_every": "1"}
     out, moved = tmp_path / "out", tmp_path / "moved"
-    trained("rl-exact", colour_items(7), out=out, **plan)
+    small_run(word_model, out, **given)
     assert sum(batches) == 14
     shutil.rmtree(out / "checkpoint-2")
     (out / "model.safetensors").unlink()
-    plan["model"] = str(shutil.copytree(word_model, moved))
+    shutil.copytree(word_model, moved)
     with pytest.warns(UserWarning, match="was finished"):
-        again = trained("rl-exact", colour_items(7), out=out, **plan)
+        again = small_run(moved, out, **given)
     assert again.resumed_from == 1
     assert sum(batches) == 14
 
@@ -103,21 +105,19 @@ def test_a_run_asks_the_base_again_only_for_what_is_not_recorded(word_model, tmp
         ("sft", {"target.gold_noise": "auto", "target.invariance": "0.25"}),
     ],
 )
-def test_another_target_is_another_run(word_model, tmp_path, objective, fields):
-    plan = {"items": colour_items(4), "model": str(word_model), "out": tmp_path}
-    trained(objective, recipe=small_recipe(2, run_save_every="1"), **plan)
+def test_another_target_is_another_run(trained, tmp_path, objective, fields):
+    trained(tmp_path, objective, run_save_every="1")
     record = json.loads((tmp_path / "training.json").read_text())
     for field, value in fields.items():
         assert field in record["recipe"] or field.startswith("reward.")
-        other = small_recipe(2, run_save_every="1", **{field.replace(".", "_", 1): value})
+        other = {field.replace(".", "_", 1): value}
         with pytest.raises(RunDirectoryError, match=rf"{re.escape(field)} was"):
-            trained(objective, recipe=other, **plan)
+            trained(tmp_path, objective, run_save_every="1", **other)
 
 
-def test_a_run_of_an_earlier_version_goes_on(word_model, tmp_path):
+def test_a_run_of_an_earlier_version_goes_on(trained, tmp_path):
     """Its record does not have the fields that came later."""
-    plan = {"items": colour_items(4), "model": str(word_model), "out": tmp_path}
-    trained("pa-grpo", recipe=small_recipe(2, run_save_every="1"), **plan)
+    trained(tmp_path, run_save_every="1")
     for file in tmp_path.glob("**/training.json"):
         record = json.loads(file.read_text())
         later = [key for key in record["recipe"] if key.startswith("target.")]
@@ -125,19 +125,16 @@ def test_a_run_of_an_earlier_version_goes_on(word_model, tmp_path):
         for key in (*later, "data.layouts"):
             del record["recipe"][key]
         file.write_text(json.dumps(record))
-    longer = small_recipe(2, run_save_every="1", optimiser_steps="3")
-    assert trained("pa-grpo", recipe=longer, **plan).resumed_from == 2
-    other = small_recipe(2, optimiser_steps="4", target_distill="0.1")
+    assert trained(tmp_path, run_save_every="1", optimiser_steps="3").resumed_from == 2
     with pytest.raises(RunDirectoryError, match=r"target\.distill was 0\.5 and is 0\.1"):
-        trained("pa-grpo", recipe=other, **plan)
+        trained(tmp_path, optimiser_steps="4", target_distill="0.1")
 
 
 @pytest.mark.parametrize(
-    ("objective", "place"),
-    [("rl-exact", "within a step"), ("distill", "between steps"), ("sft", "within a step")],
+    ("objective", "place"), [("rl-exact", "within a step"), ("distill", "between steps")]
 )
 def test_signal_between_or_within_steps_costs_no_bit(
-    whole_run, tmp_path, monkeypatch, objective, place
+    whole_run, trained, tmp_path, monkeypatch, objective, place
 ):
     passes = []
     original = OneToken.compute_loss
@@ -154,10 +151,10 @@ def test_signal_between_or_within_steps_costs_no_bit(
 
     arguments, whole = whole_run(objective)
     monkeypatch.setattr(OneToken, "compute_loss", counted)
-    stopped = trained(objective, out=tmp_path, report=tell, **arguments)
+    stopped = trained(tmp_path, report=tell, **arguments)
     assert (stopped.interrupted, stopped.steps) == (True, 2)
-    again = trained(objective, out=tmp_path, **arguments)
-    assert (again.interrupted, again.resumed_from, again.steps) == (False, 2, 6)
+    again = trained(tmp_path, **arguments)
+    assert (again.interrupted, again.resumed_from, again.steps) == (False, 2, 5)
     assert result_of(whole) == result_of(tmp_path)
 
 
@@ -200,7 +197,7 @@ class Asking(Command):
 
 
 @pytest.fixture(scope="module")
-def undisturbed(word_model, tmp_path_factory):
+def undisturbed(trained, word_model, tmp_path_factory):
     """The weights that a command comes to when nothing happens, of a run in this process."""
 
     @functools.cache
@@ -209,7 +206,7 @@ def undisturbed(word_model, tmp_path_factory):
         settings = Asking(folder, word_model, objective).settings
         recipe = with_changes(load_recipe("tiny-judge"), settings)
         out = folder / "out"
-        trained(objective, colour_items(10), model=str(word_model), recipe=recipe, out=out)
+        trained(out, objective, 10, recipe=recipe)
         return weights(out)
 
     return weights_of
@@ -227,7 +224,6 @@ def wait_for_batches(command, count, children):
     ("objective", "number", "most_lost"),
     [
         ("distill", signal.SIGINT, 0),  # the batch under way is kept
-        ("rl-exact", signal.SIGTERM, 0),
         ("rl-exact", signal.SIGKILL, 6),  # what the writer had not yet committed
     ],
 )
@@ -236,8 +232,8 @@ def test_a_stop_while_the_base_is_asked_loses_no_answer(
 ):
     command = Asking(tmp_path, word_model, objective)
     out = tmp_path / "out"
-    with command.started(out, seconds=0.4) as (child,):
-        wait_for_batches(command, 4, [child])
+    with command.started(out, seconds=0.2) as (child,):
+        wait_for_batches(command, 2, [child])
         child.send_signal(number)
         said = child.communicate(timeout=100)[1]
     first = sum(command.batches())
@@ -275,9 +271,9 @@ from datetime import timedelta
 from small_models import small_recipe
 from unswayed.training import processes
 
-processes.TIMEOUT = timedelta(seconds=6)
+processes.TIMEOUT = timedelta(seconds=2)
 with processes.joined(small_recipe()):
-    print(processes.on_main(lambda: time.sleep(8) or "done", patient=True))
+    print(processes.on_main(lambda: time.sleep(3) or "done", patient=True))
 """
 
 
@@ -301,20 +297,20 @@ def logged(out):
     ("objective", "launch", "changes"),
     [
         ("rl-exact", None, {}),
-        ("distill", "fsdp2", {"lora": "{rank = 4, alpha = 8}"}),
-        ("sft", "fsdp2", AUTO),
+        ("sft", "fsdp2", {**LORA, **AUTO}),
     ],
-    ids=["whole rl-exact", "sharded lora distill", "sharded sft"],
+    ids=["whole rl-exact", "sharded lora sft"],
 )
-def test_two_processes_learn_what_one_learns(word_model, tmp_path, objective, launch, changes):
+def test_two_processes_learn_what_one_learns(
+    word_model, trained, tmp_path, objective, launch, changes
+):
     settings = {
         "optimiser_steps": "4",
         "optimiser_learning_rate": "1e-4",
         "run_micro_batch": "2",
         **changes,
     }
-    plan = {"model": str(word_model), "recipe": small_recipe(2, **settings)}
-    trained(objective, colour_items(7), out=tmp_path / "one", **plan)
+    trained(tmp_path / "one", objective, 7, **settings)
     environment = launch_environment(launch) if launch else None
     told = json.dumps({"items": 7, "objective": objective, **settings})
     run_processes(SEVERAL, word_model, tmp_path / "two", told, launch=environment)
@@ -323,9 +319,7 @@ def test_two_processes_learn_what_one_learns(word_model, tmp_path, objective, la
     if "lora" not in changes:
         assert largest_difference(weights(word_model), weights(two)) > 2e-4
     for alone, both in zip(logged(one), logged(two), strict=True):
-        assert both == pytest.approx(
-            alone, abs=1e-5
-        )  # the parts of the loss too, of both processes
+        assert both == pytest.approx(alone, abs=1e-5)  # the parts of the loss too
 
 
 # --- memory -----------------------------------------------------------------------------------
@@ -346,10 +340,7 @@ def test_the_base_is_gone_before_the_trainer_loads_its_own(word_model, tmp_path,
     gc.collect()
     gc.disable()  # nor only by chance
     try:
-        plan = plan_training(
-            "rl-exact", colour_items(4), model=str(word_model), recipe=small_recipe(2)
-        )
-        OBJECTIVES.load("rl-exact").build(plan, tmp_path)
+        OBJECTIVES.load("rl-exact").build(small_plan(word_model, "rl-exact"), tmp_path)
     finally:
         gc.enable()
     assert loaded == [0, 0]  # the base, then the trainer's
@@ -357,20 +348,17 @@ def test_the_base_is_gone_before_the_trainer_loads_its_own(word_model, tmp_path,
 
 @pytest.mark.parametrize(
     ("objective", "lora"),
-    [("rl-exact", {}), ("distill", {"lora": "{rank = 4, alpha = 8}"}), ("sft", {})],
+    [("rl-exact", {}), ("distill", LORA)],
 )
-def test_checkpointing_changes_nothing_and_bfloat16_little(word_model, tmp_path, objective, lora):
+def test_checkpointing_changes_nothing_and_bfloat16_little(trained, tmp_path, objective, lora):
     losses = {}
     for name, changes in {
         "plain": {},
         "checkpointed": {"run_gradient_checkpointing": "true"},
         "bfloat16": {"run_precision": "bfloat16", "run_gradient_checkpointing": "true"},
     }.items():
-        recipe = small_recipe(2, optimiser_steps="3", **AUTO, **lora, **changes)
         lines = []
-        out = tmp_path / name
-        plan = {"model": str(word_model), "recipe": recipe, "out": out}
-        trained(objective, colour_items(6), report=lines.append, **plan)
+        trained(tmp_path / name, objective, report=lines.append, **AUTO, **lora, **changes)
         losses[name] = [line["loss"] for line in lines]
         assert all(line["grad_norm"] > 0 for line in lines)
     assert losses["checkpointed"] == pytest.approx(losses["plain"], abs=1e-6)

@@ -1,13 +1,12 @@
 """What recipes say of GPUs, checkpoints and losses, in the words of trl."""
 
 import pytest
-from small_models import colour_items, small_recipe, trained
+from small_models import small_recipe
 
 from unswayed.base.errors import UnknownNameError, UsageError
 from unswayed.training import rollout_checks
 from unswayed.training.launch_files import launch_file, launch_names, launch_title
 from unswayed.training.pa_grpo import grpo_config
-from unswayed.training.planning import plan_training
 from unswayed.training.recipe import load_recipe, recipe_names, with_changes
 from unswayed.training.sampling import split_step
 from unswayed.training.trainer_arguments import load_arguments, save_steps
@@ -19,10 +18,10 @@ def with_vllm(monkeypatch):
     monkeypatch.setattr(rollout_checks, "check_vllm", lambda _engine: None)
 
 
-def config(word_model, out, objective="rl", **changes):
-    recipe = small_recipe(**changes)
-    plan = plan_training(objective, colour_items(6), model=str(word_model), recipe=recipe)
-    return grpo_config(plan, out)
+@pytest.fixture
+def config(planned, tmp_path):
+    """The configuration of trl's trainer."""
+    return lambda **changes: grpo_config(planned("rl", **changes), tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -50,23 +49,20 @@ def test_a_number_of_steps_between_checkpoints_stays_what_it_is():
     assert save_steps(small_recipe(run_save_every="0"), 1_000) == 0
 
 
-def test_a_run_shorter_than_fifty_steps_leaves_checkpoints(word_model, tmp_path):
-    recipe = small_recipe(run_save_every="auto", optimiser_steps="3")
-    trained("grpo", colour_items(6), model=str(word_model), recipe=recipe, out=tmp_path)
+def test_a_run_shorter_than_fifty_steps_leaves_checkpoints(trained, tmp_path):
+    trained(tmp_path, "grpo", run_save_every="auto", optimiser_steps="3")
     assert (tmp_path / "checkpoint-3").is_dir()
 
 
-def test_the_paper_is_what_stands_where_nothing_is_asked(word_model, tmp_path):
-    made = config(word_model, tmp_path)
+def test_the_paper_is_what_stands_where_nothing_is_asked(config):
+    made = config()
     assert (made.loss_type, made.use_vllm) == ("grpo", False)
     assert made.vllm_importance_sampling_correction is False
     assert "attn_implementation" not in load_arguments(small_recipe())
 
 
-def test_a_server_is_waited_for_and_corrected_for_as_asked(word_model, tmp_path):
+def test_a_server_is_waited_for_and_corrected_for_as_asked(config):
     made = config(
-        word_model,
-        tmp_path,
         rollout_engine="vllm-server",
         rollout_server_url="http://127.0.0.1:1",
         rollout_server_timeout="900",
@@ -81,34 +77,23 @@ def test_a_server_is_waited_for_and_corrected_for_as_asked(word_model, tmp_path)
     assert made.loss_type == "dapo"
 
 
-def test_colocated_vllm_sleeps_if_asked(word_model, tmp_path):
-    made = config(word_model, tmp_path, rollout_engine="vllm-colocate", rollout_sleep="true")
-    assert made.vllm_enable_sleep_mode is True
-    assert (
-        config(word_model, tmp_path, rollout_engine="vllm-colocate").vllm_enable_sleep_mode is False
-    )
+def test_colocated_vllm_sleeps_if_asked(config):
+    for asked in (True, False):
+        made = config(rollout_engine="vllm-colocate", rollout_sleep=str(asked).lower())
+        assert made.vllm_enable_sleep_mode is asked
 
 
-def test_the_attention_kernel_reaches_the_model(word_model, tmp_path):
+def test_the_attention_kernel_reaches_the_model(trained, tmp_path):
     recipe = small_recipe(run_attention="eager")
     assert load_arguments(recipe)["attn_implementation"] == "eager"
-    seen = []
-    trained(
-        "pif",
-        colour_items(6),
-        model=str(word_model),
-        recipe=recipe,
-        out=tmp_path,
-        report=seen.append,
-    )
-    assert seen
+    assert trained(tmp_path, "pif", recipe=recipe).steps == 2
     assert recipe.fingerprint() == small_recipe().fingerprint()  # it changes nothing learned
 
 
 @pytest.mark.parametrize("objective", ["pa-grpo", "grpo"])
-def test_a_preset_keeps_the_papers_loss(word_model, tmp_path, objective):
+def test_a_preset_keeps_the_papers_loss(planned, objective):
     with pytest.raises(UsageError, match=r"'dapo' is not the paper's.*Use: train rl"):
-        config(word_model, tmp_path, objective, optimiser_loss="dapo")
+        planned(objective, optimiser_loss="dapo")
 
 
 @pytest.mark.parametrize("name", [n for n in recipe_names() if n.startswith("pa-grpo-")])

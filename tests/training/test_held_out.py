@@ -6,20 +6,21 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from small_models import colour_items, small_recipe, trained
+from small_models import colour_items, small_recipe
 
 from unswayed.base.errors import ItemError, UsageError
 from unswayed.model.decisions import Decision
 from unswayed.model.items import Item, Task, encode_item, fingerprint
 from unswayed.training import trl_engine
 from unswayed.training.held_out import Figure, checked_items, figures, figures_of, look_filtered
-from unswayed.training.planning import plan_training
 from unswayed.training.progress import TrainingWarning
 from unswayed.training.provenance import differing_fields
 from unswayed.training.run import train
 from unswayed.training.run_folder import RunFolder
 
 LORA = {"lora": "{rank = 4, alpha = 8, dropout = 0.1}"}
+HELD_OUT = {"data_held_out": "4", "optimiser_steps": "3"}
+OFTEN = {**HELD_OUT, "run_check_every": "1"}
 
 
 def lines_of(folder):
@@ -67,15 +68,13 @@ def evaluation_file(folder, items):
     return str(file)
 
 
-def test_evaluation_set_is_followed_and_never_trained_on(word_model, tmp_path):
-    items, fresh = colour_items(6), colour_items(3, n=2, seed=5)
+def test_evaluation_set_is_followed_and_never_trained_on(planned, tmp_path):
+    fresh = colour_items(3, n=2, seed=5)
     fresh = [msgspec.structs.replace(item, id=f"fresh {item.id}") for item in fresh]
     file = evaluation_file(tmp_path, fresh)
-    how = {"run_check_every": "1", "optimiser_steps": "2"}
     runs = {}
     for name, changes in {"without": {}, "with": {"data_evaluation": file}}.items():
-        recipe = small_recipe(**how, **changes)
-        plan = plan_training("sft", items, model=str(word_model), recipe=recipe)
+        plan = planned("sft", run_check_every="1", **changes)
         runs[name] = plan, train(plan, tmp_path / name)
     (plain, _), (plan, result) = runs["without"], runs["with"]
     assert [item.id for item in plan.groups.held_out] == [item.id for item in fresh]
@@ -92,22 +91,20 @@ def test_evaluation_set_is_followed_and_never_trained_on(word_model, tmp_path):
     assert f"an evaluation set with the fingerprint `{fingerprint(fresh)}`" in card
 
 
-def test_evaluation_items_among_trained_ones_are_counted(word_model, tmp_path):
+def test_evaluation_items_among_trained_ones_are_counted(planned, tmp_path):
     items = colour_items(6)
     again = msgspec.structs.replace(items[2], id="other", candidates=items[2].candidates[::-1])
     file = evaluation_file(tmp_path, [again, *colour_items(1, seed=9)])
-    recipe = small_recipe(data_evaluation=file)
     with pytest.raises(ItemError, match="1 of 2 items is also trained on, such as other"):
-        plan_training("sft", items, model=str(word_model), recipe=recipe)
+        planned("sft", items, data_evaluation=file)
 
 
-def test_evaluation_set_needs_items_and_no_held_out_ones(word_model, tmp_path):
+def test_evaluation_set_needs_items_and_no_held_out_ones(planned, tmp_path):
     with pytest.raises(UsageError, match=r"does not work with data\.held_out 2"):
         small_recipe(data_evaluation="other.jsonl", data_held_out="2")
     fixed = [msgspec.structs.replace(item, permutable=False) for item in colour_items(2, seed=9)]
-    recipe = small_recipe(data_evaluation=evaluation_file(tmp_path, fixed))
     with pytest.raises(ItemError, match=r"no item of data\.evaluation is usable: 0 may"):
-        plan_training("sft", colour_items(6), model=str(word_model), recipe=recipe)
+        planned("sft", data_evaluation=evaluation_file(tmp_path, fixed))
 
 
 # --- what a check may cost --------------------------------------------------------------------
@@ -119,37 +116,26 @@ def test_evaluation_set_needs_items_and_no_held_out_ones(word_model, tmp_path):
         # 2 items x P 2 x N 4 = 16 responses a step; a quarter of ten steps' are 40, 20 items x 2
         ("pa-grpo", {"run_check_every": "10", "optimiser_steps": "40"}, 20),
         ("pa-grpo", {"run_check_every": "0", "optimiser_steps": "5"}, 10),
-        (
-            "pa-grpo",
-            {"run_check_every": "100"},
-            31,
-        ),  # all there are: 30, and one that is asked twice
+        ("pa-grpo", {"run_check_every": "100"}, 31),  # all there are: 30, and one asked twice
         ("pa-grpo", {"run_check_every": "1", "rollout_samples": "2"}, 1),
         # 2 items x P 2 examples a step
         ("pif", {"run_check_every": "10"}, 5),
     ],
 )
-def test_a_check_asks_a_quarter_of_the_trained_responses(word_model, objective, changes, count):
-    plan = plan_training(
-        objective,
-        colour_items(40),
-        model=str(word_model),
-        recipe=small_recipe(data_held_out="30", **changes),
-    )
+def test_a_check_asks_a_quarter_of_the_trained_responses(planned, objective, changes, count):
+    plan = planned(objective, 40, data_held_out="30", **changes)
     items = checked_items(plan)
     assert len(items) == count
     held_out = list(plan.groups.held_out)
     assert list(items) == [item for item in held_out if item in items]  # in their order
 
 
-def test_the_items_of_a_check_are_drawn_by_id(word_model):
-    def ids(data):
-        recipe = small_recipe(data_held_out="30", run_check_every="10", optimiser_steps="40")
-        plan = plan_training("pa-grpo", data, model=str(word_model), recipe=recipe)
-        return {item.id for item in checked_items(plan)}
-
+def test_the_items_of_a_check_are_drawn_by_id(planned):
+    how = {"data_held_out": "30", "run_check_every": "10", "optimiser_steps": "40"}
     data = colour_items(40)
-    assert ids(data) == ids(data[::-1])
+    drawn = (checked_items(planned("pa-grpo", items, **how)) for items in (data, data[::-1]))
+    first, again = ({item.id for item in items} for items in drawn)
+    assert first == again
 
 
 # --- what a check may not change --------------------------------------------------------------
@@ -158,23 +144,16 @@ def test_the_items_of_a_check_are_drawn_by_id(word_model):
 @pytest.mark.parametrize(
     ("objective", "changes"), [("pa-grpo", LORA), ("pif", {})], ids=["lora pa-grpo", "full pif"]
 )
-def test_checking_changes_no_bit_of_what_is_learned(word_model, tmp_path, objective, changes):
+def test_checking_changes_no_bit_of_what_is_learned(trained, tmp_path, objective, changes):
     name = "adapter_model.safetensors" if changes else "model.safetensors"
     saved = {}
     for every in ("0", "1"):
-        recipe = small_recipe(
-            data_held_out="4",
-            optimiser_steps="4",
-            run_save_every="2",
-            run_check_every=every,
-            prompt_max_response_tokens="3",
-            **changes,
-        )
         out = tmp_path / every
-        trained(objective, colour_items(14), model=str(word_model), recipe=recipe, out=out)
+        often = {"run_check_every": every, "prompt_max_response_tokens": "3"}
+        trained(out, objective, 14, **HELD_OUT, **often, run_save_every="2", **changes)
         saved[every] = (out / name).read_bytes()
         steps = [line["step"] for line in lines_of(out) if "held_out/accuracy" in line]
-        assert steps == ([4] if every == "0" else [0, 1, 2, 3, 4])
+        assert steps == ([3] if every == "0" else [0, 1, 2, 3])
     assert saved["0"] == saved["1"]
 
 
@@ -192,7 +171,7 @@ def checking(monkeypatch, behaviour):
     monkeypatch.setattr(trl_engine, "answers_of", answers_of)
 
 
-def test_a_step_is_saved_before_it_is_checked(word_model, tmp_path, monkeypatch):
+def test_a_step_is_saved_before_it_is_checked(trained, tmp_path, monkeypatch):
     seen = []
 
     def look(trainer):
@@ -206,24 +185,13 @@ def test_a_step_is_saved_before_it_is_checked(word_model, tmp_path, monkeypatch)
             assert (tmp_path / f"checkpoint-{checkpoint}" / "model.safetensors").is_file()
 
     checking(monkeypatch, look)
-    recipe = small_recipe(
-        data_held_out="4", optimiser_steps="5", run_save_every="2", run_check_every="1"
-    )
-    trained("pa-grpo", colour_items(14), model=str(word_model), recipe=recipe, out=tmp_path)
-    assert seen == [(0, None, False), (1, None, False), (2, 2, False), (3, 2, False),
-                    (4, 4, False), (5, 5, True)]  # fmt: skip
+    trained(tmp_path, "pa-grpo", 14, **OFTEN, run_save_every="2")
+    assert seen == [(0, None, False), (1, None, False), (2, 2, False), (3, 3, True)]
 
 
-def test_a_failed_check_costs_its_figures_and_nothing_else(word_model, tmp_path, monkeypatch):
-    recipe = small_recipe(
-        data_held_out="4",
-        optimiser_steps="3",
-        run_check_every="1",
-        run_save_every="1",
-        run_gradient_checkpointing="true",
-    )
-    arguments = {"model": str(word_model), "recipe": recipe}
-    trained("pa-grpo", colour_items(14), out=tmp_path / "whole", **arguments)
+def test_a_failed_check_costs_its_figures_and_nothing_else(trained, tmp_path, monkeypatch):
+    changes = {**OFTEN, "run_save_every": "1", "run_gradient_checkpointing": "true"}
+    trained(tmp_path / "whole", "pa-grpo", 14, **changes)
     was_checkpointing = []
 
     def poor(trainer):
@@ -238,91 +206,80 @@ def test_a_failed_check_costs_its_figures_and_nothing_else(word_model, tmp_path,
 
     checking(monkeypatch, poor)
     with pytest.warns(TrainingWarning, match="after step 1 failed") as warned:
-        result = trained("pa-grpo", colour_items(14), out=tmp_path / "cut", **arguments)
+        result = trained(tmp_path / "cut", "pa-grpo", 14, **changes)
     (text,) = {str(entry.message) for entry in warned if entry.category is TrainingWarning}
     assert "RuntimeError: CUDA out of memory. Tried to allocate." in text
     assert [line["warning"] for line in lines_of(tmp_path / "cut") if "warning" in line] == [text]
-    assert {line["step"] for line in lines_of(tmp_path / "cut") if "held_out/items" in line} == {
-        0, 2, 3,
-    }  # fmt: skip
+    checked = [line["step"] for line in lines_of(tmp_path / "cut") if "held_out/items" in line]
+    assert checked == [0, 2, 3]
     assert was_checkpointing[1:] == [(True, True)] * 3  # also after the failure
     assert result.steps == 3
     weights = [(tmp_path / d / "model.safetensors").read_bytes() for d in ("whole", "cut")]
     assert weights[0] == weights[1]
 
 
-def test_a_failed_last_check_leaves_a_finished_run(word_model, tmp_path, monkeypatch):
+def test_a_failed_last_check_leaves_a_finished_run(trained, tmp_path, monkeypatch):
     def fail(trainer):
-        if trainer.state.global_step == 2:
+        if trainer.state.global_step == 3:
             raise MemoryError
 
     checking(monkeypatch, fail)
-    recipe = small_recipe(data_held_out="4", run_check_every="1")
-    with pytest.warns(TrainingWarning, match="after step 2 failed"):
-        result = trained(
-            "pa-grpo", colour_items(14), model=str(word_model), recipe=recipe, out=tmp_path
-        )
-    assert (result.steps, result.after) == (2, {})  # not those of the step before
+    with pytest.warns(TrainingWarning, match="after step 3 failed"):
+        result = trained(tmp_path, "pa-grpo", 14, **OFTEN)
+    assert (result.steps, result.after) == (3, {})  # not those of the step before
     assert result.before["held_out/items"] == 2
-    assert json.loads((tmp_path / "training.json").read_text())["finished"] == 2
+    assert json.loads((tmp_path / "training.json").read_text())["finished"] == 3
     assert "## Held-out items" not in (tmp_path / "README.md").read_text()
 
 
-def test_ctrl_c_in_check_does_not_fail_the_check(word_model, tmp_path, monkeypatch):
+def test_ctrl_c_in_check_does_not_fail_the_check(trained, tmp_path, monkeypatch):
     def press(trainer):
         raise KeyboardInterrupt
 
     checking(monkeypatch, press)
-    recipe = small_recipe(data_held_out="4", run_check_every="1")
     with pytest.raises(KeyboardInterrupt):
-        trained("pa-grpo", colour_items(14), model=str(word_model), recipe=recipe, out=tmp_path)
+        trained(tmp_path, "pa-grpo", 14, **OFTEN)
 
 
-def test_a_run_ended_before_a_check_makes_it_later(word_model, tmp_path, monkeypatch):
+def test_a_run_ended_before_a_check_makes_it_later(trained, tmp_path, monkeypatch):
     def die(trainer):
         if trainer.state.global_step == 2:
             raise KeyboardInterrupt
 
-    recipe = small_recipe(
-        data_held_out="4", optimiser_steps="4", run_save_every="2", run_check_every="2"
-    )
-    arguments = {"model": str(word_model), "recipe": recipe, "out": tmp_path}
+    changes = {**HELD_OUT, "run_save_every": "2", "run_check_every": "2"}
     with monkeypatch.context() as patch:
         checking(patch, die)
         with pytest.raises(KeyboardInterrupt):
-            trained("pa-grpo", colour_items(14), **arguments)
-    result = trained("pa-grpo", colour_items(14), **arguments)
+            trained(tmp_path, "pa-grpo", 14, **changes)
+    result = trained(tmp_path, "pa-grpo", 14, **changes)
     assert result.resumed_from == 2
     lines = lines_of(tmp_path)
-    assert [line["step"] for line in lines if "held_out/items" in line] == [0, 2, 4]
-    assert [line["step"] for line in lines if "loss" in line] == [1, 2, 3, 4]
+    assert [line["step"] for line in lines if "held_out/items" in line] == [0, 2, 3]
+    assert [line["step"] for line in lines if "loss" in line] == [1, 2, 3]
     assert (result.before["held_out/items"], result.after["held_out/items"]) == (4, 4)
 
 
-def test_a_run_ended_after_its_last_check_reports_once(word_model, tmp_path, monkeypatch):
+def test_a_run_ended_after_its_last_check_reports_once(trained, tmp_path, monkeypatch):
     def die(folder):
         raise KeyboardInterrupt
 
-    recipe = small_recipe(data_held_out="4", run_save_every="1", run_check_every="2")
-    arguments = {"model": str(word_model), "recipe": recipe, "out": tmp_path}
+    changes = {"data_held_out": "4", "run_save_every": "1", "run_check_every": "2"}
     with monkeypatch.context() as patch:
         patch.setattr(RunFolder, "check_weights", die)
         with pytest.raises(KeyboardInterrupt):
-            trained("pa-grpo", colour_items(14), **arguments)
+            trained(tmp_path, "pa-grpo", 14, **changes)
     lines = lines_of(tmp_path)
-    result = trained("pa-grpo", colour_items(14), **arguments)
+    result = trained(tmp_path, "pa-grpo", 14, **changes)
     assert (result.resumed_from, result.after["held_out/items"]) == (2, 4)
     assert [line["step"] for line in lines if "held_out/items" in line] == [0, 2]
     assert lines_of(tmp_path) == lines
 
 
-def test_figures_are_in_tensorboard_too(word_model, tmp_path):
+def test_figures_are_in_tensorboard_too(trained, tmp_path):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    recipe = small_recipe(
-        data_held_out="4", optimiser_steps="3", run_check_every="2", run_loggers='["tensorboard"]'
-    )
-    trained("pa-grpo", colour_items(14), model=str(word_model), recipe=recipe, out=tmp_path)
+    changes = {**HELD_OUT, "run_check_every": "2", "run_loggers": '["tensorboard"]'}
+    trained(tmp_path, "pa-grpo", 14, **changes)
     (folder,) = {path.parent for path in Path(tmp_path).rglob("events.out*")}
     events = EventAccumulator(str(folder))
     events.Reload()
@@ -335,24 +292,20 @@ def test_figures_are_in_tensorboard_too(word_model, tmp_path):
     assert sorted(logged) == [0, 2, 3]
 
 
-def test_checks_keep_the_figures_of_steps_logged_together(word_model, tmp_path):
+def test_checks_keep_the_figures_of_steps_logged_together(trained, tmp_path):
     lines = {}
     for every in ("0", "1"):
-        recipe = small_recipe(
-            data_held_out="4", optimiser_steps="4", run_log_every="4", run_check_every=every
-        )
         out = tmp_path / every
-        trained("pa-grpo", colour_items(14), model=str(word_model), recipe=recipe, out=out)
+        trained(out, "pa-grpo", 14, **HELD_OUT, run_log_every="3", run_check_every=every)
         (lines[every],) = [line for line in lines_of(out) if "loss" in line]
     for key in ("reward", "group/unparsed", "kl", "entropy"):
         assert lines["0"][key] == lines["1"][key]
 
 
-def test_healthy_run_raises_no_alarm(word_model, tmp_path):
-    recipe = small_recipe(data_held_out="4", run_check_every="1")
+def test_healthy_run_raises_no_alarm(trained, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error", TrainingWarning)
-        trained("pa-grpo", colour_items(14), model=str(word_model), recipe=recipe, out=tmp_path)
+        trained(tmp_path, "pa-grpo", 14, **OFTEN)
 
 
 @pytest.mark.parametrize(("value", "filtered"), [(0.0, True), (0.1, False)])

@@ -4,14 +4,13 @@ import json
 
 import numpy as np
 import pytest
-from small_models import COLOURS, small_recipe, trained
+from small_models import COLOURS
 
 from unswayed.base.errors import ItemError, UsageError
 from unswayed.model.items import Item, Task
 from unswayed.model.parsing import FLAGS
 from unswayed.model.presentation import presentations
 from unswayed.training.groups import build_groups
-from unswayed.training.planning import plan_training
 from unswayed.training.recipe_parts import DataTable, PromptTable, Recipe
 from unswayed.training.responses import reader
 from unswayed.training.scoring import GroupScorer
@@ -90,17 +89,10 @@ def test_rewards_of_a_scale_follow_the_level() -> None:
     assert (rewards.accuracy == np.where(choices == 2, 1, -1)).all()
 
 
-def test_a_short_training_on_scales_runs_to_its_end(word_model, tmp_path) -> None:
-    recipe = small_recipe(
-        4, data_held_out="2", run_check_every="2", run_micro_batch="8", task="rubric"
-    )
-    result = trained(
-        "pa-grpo",
-        [scale(number, (1, 2, 4)[number % 3]) for number in range(8)],
-        model=str(word_model),
-        recipe=recipe,
-        out=tmp_path,
-    )
+def test_a_short_training_on_scales_runs_to_its_end(trained, tmp_path) -> None:
+    items = [scale(number, (1, 2, 4)[number % 3]) for number in range(8)]
+    checks = {"data_held_out": "2", "run_check_every": "2"}
+    result = trained(tmp_path, "pa-grpo", items, 4, **checks, run_micro_batch="8", task="rubric")
     assert result.steps == 2
     assert 0 <= result.after["held_out/accuracy"] <= 1
     logged = [json.loads(line) for line in (tmp_path / "train.jsonl").open()]
@@ -154,22 +146,11 @@ def test_rewards_of_a_list_follow_the_best_answer() -> None:
     assert (rewards.accuracy.ravel()[1:] == 1).all()
 
 
-def test_every_objective_plans_lists_and_pif_refuses_them(word_model) -> None:
-    recipe = small_recipe(4, task="listwise", run_micro_batch="8")
+def test_every_objective_plans_lists_and_pif_refuses_them(planned) -> None:
+    changes = {"task": "listwise", "run_micro_batch": "8"}
     items = [ranked(number) for number in range(4)]
     for objective in ("pa-grpo", "grpo", "rl"):
-        plan = plan_training(
-            objective,
-            items,
-            model=str(word_model),
-            recipe=recipe,
-            **({"consistency": "con", "advantage": "group"} if objective == "rl" else {}),
-        )
-        assert plan.groups.numbers == (3,)
+        reward = {"consistency": "con", "advantage": "group"} if objective == "rl" else {}
+        assert planned(objective, items, 4, **reward, **changes).groups.numbers == (3,)
     with pytest.raises(UsageError, match=r"pif trains .* Use pa-grpo, grpo or rl"):
-        plan_training("pif", items, model=str(word_model), recipe=recipe)
-
-
-def test_a_recipe_of_another_task_is_refused(word_model) -> None:
-    with pytest.raises(UsageError, match="is for task mcq, the item is rubric"):
-        plan_training("pa-grpo", [scale(0)], model=str(word_model), recipe=small_recipe(4))
+        planned("pif", items, 4, **changes)

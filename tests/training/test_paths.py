@@ -55,13 +55,6 @@ def test_an_audit_goes_the_ways_of_items_and_decisions(tmp_path: Path) -> None:
     assert [file for file in item + decision if file not in files] == []
 
 
-def test_training_goes_the_way_of_a_recipe(word_model: Path, tmp_path: Path) -> None:
-    from small_models import colour_items, small_recipe, trained
-
-    recipe = small_recipe(data_held_out="2", run_check_every="2")
-    files = visited(
-        lambda: trained(
-            "pa-grpo", colour_items(8), model=str(word_model), recipe=recipe, out=tmp_path
-        )
-    )
+def test_training_goes_the_way_of_a_recipe(trained: Callable[..., object], tmp_path: Path) -> None:
+    files = visited(lambda: trained(tmp_path, "pa-grpo", 8, data_held_out="2", run_check_every="2"))
     assert [file for file in ways()[2] if file not in files] == []

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 import torch
-from small_models import colour_items, save_word_model, small_recipe, trained
+from small_models import colour_items, save_word_model, small_plan
 
 from unswayed.base.errors import UsageError
 from unswayed.model.items import Item, Task
@@ -14,7 +14,6 @@ from unswayed.prompts import render
 from unswayed.training.chats import load_chat
 from unswayed.training.groups import build_groups, prompt_settings
 from unswayed.training.pif import collate, examples, pif_loss
-from unswayed.training.planning import plan_training
 from unswayed.training.recipe_parts import DataTable, Pif, PromptTable
 
 # One example, one negative, four tokens: prompt, symbol, content, content.
@@ -118,45 +117,31 @@ def test_collating_pads_on_the_right(word_model):
     assert (batch["symbol"].sum(-1) == 1).all()
 
 
-def test_a_run_lowers_the_loss_and_resumes_exactly(word_model, tmp_path):
-    from safetensors.torch import load_file
-
-    recipe = small_recipe(
-        optimiser_steps="8", run_save_every="4", optimiser_learning_rate="1e-2", data_held_out="2"
-    )
+def test_a_run_lowers_the_loss_and_resumes_exactly(trained, tmp_path):
+    changes = {"optimiser_steps": "8", "run_save_every": "4", "optimiser_learning_rate": "1e-2"}
     lines = []
     whole, cut = tmp_path / "whole", tmp_path / "cut"
-    items = colour_items(8)
-    trained("pif", items, model=str(word_model), recipe=recipe, out=whole, report=lines.append)
+    trained(whole, "pif", report=lines.append, **changes)
     losses = [line["loss"] for line in lines if "loss" in line]
     assert losses[-1] < losses[0] - 0.5
     shutil.copytree(whole / "checkpoint-4", cut / "checkpoint-4")
-    again = trained("pif", items, model=str(word_model), recipe=recipe, out=cut)
-    assert again.resumed_from == 4
-    straight, resumed = (load_file(d / "model.safetensors") for d in (whole, cut))
-    assert all(torch.equal(straight[key], resumed[key]) for key in straight)
+    assert trained(cut, "pif", **changes).resumed_from == 4
+    straight, resumed = ((folder / "model.safetensors").read_bytes() for folder in (whole, cut))
+    assert straight == resumed
     assert "in the style of PIF" in (whole / "README.md").read_text()
 
 
-def test_pif_has_no_reward(word_model):
+def test_pif_has_no_reward(planned):
     with pytest.raises(UsageError, match="no reward"):
-        trained(
-            "pif",
-            colour_items(4),
-            model=str(word_model),
-            recipe=small_recipe(),
-            out="unused",
-            consistency="con",
-        )
+        planned("pif", consistency="con")
 
 
-def test_an_adapter_is_drawn_with_the_seed_of_the_run(word_model, tmp_path):
+def test_an_adapter_is_drawn_with_the_seed_of_the_run(trained, tmp_path):
     weights = []
     for number in range(2):
         torch.manual_seed(number)  # whatever ran before
-        recipe = small_recipe(lora="{rank = 4, alpha = 8}", pif_separator=" : ")
         out = tmp_path / str(number)
-        trained("pif", colour_items(6), model=str(word_model), recipe=recipe, out=out)
+        trained(out, "pif", lora="{rank = 4, alpha = 8}", pif_separator=" : ")
         weights.append((out / "adapter_model.safetensors").read_bytes())
     assert weights[0] == weights[1]
 
@@ -164,6 +149,5 @@ def test_an_adapter_is_drawn_with_the_seed_of_the_run(word_model, tmp_path):
 def test_a_prompt_that_asks_for_reasoning_is_refused(tmp_path):
     model = save_word_model(tmp_path / "model", context=1024)
     (model / "prompt_template.jinja").unlink()
-    recipe = small_recipe(prompt_style="reasoning", data_max_prompt_tokens="900")
     with pytest.raises(UsageError, match=r"prompt\.style=direct"):
-        plan_training("pif", colour_items(4), model=str(model), recipe=recipe)
+        small_plan(model, "pif", prompt_style="reasoning", data_max_prompt_tokens="900")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import huggingface_hub
 import pytest
-from small_models import colour_items, save_word_model, small_recipe, trained
+from small_models import save_word_model, small_run
 
 from unswayed.backends import BackendSettings, open_backend
 from unswayed.backends.model_folders import fingerprint_folder
@@ -26,8 +26,8 @@ def adapter_of(folder, *, dtype="float32", tied=False, **changes):
     base = save_word_model(folder / "base", tied=tied)
     if dtype != "float32":
         AutoModelForCausalLM.from_pretrained(base, dtype=dtype).save_pretrained(base)
-    recipe = small_recipe(data_held_out="2", run_check_every="2", **{**LORA, **changes})
-    trained("sft", colour_items(8), model=str(base), recipe=recipe, out=folder / "adapter")
+    held_out = {"data_held_out": "2", "run_check_every": "2"}
+    small_run(base, folder / "adapter", "sft", 8, **{**held_out, **LORA, **changes})
     return folder / "adapter"
 
 
@@ -122,16 +122,9 @@ class Hub:
         self.uploads.append(sorted(name for name in kept if (folder_path / name).is_file()))
 
 
-def test_push_uploads_result_without_checkpoints_and_logs(tmp_path, monkeypatch, capsys):
+def test_push_uploads_result_without_checkpoints_and_logs(trained, tmp_path, monkeypatch, capsys):
     out = tmp_path / "out"
-    recipe = small_recipe(run_save_every="1", run_loggers='["tensorboard"]')
-    trained(
-        "rl-exact",
-        colour_items(6),
-        model=str(save_word_model(tmp_path / "base")),
-        recipe=recipe,
-        out=out,
-    )
+    trained(out, "rl-exact", run_save_every="1", run_loggers='["tensorboard"]')
     kept = {path.name for path in out.iterdir()}
     assert {"train.jsonl", "checkpoint-2", "base_answers"} <= kept
     monkeypatch.setattr(huggingface_hub, "HfApi", hub := Hub())
@@ -154,16 +147,16 @@ def test_push_uploads_result_without_checkpoints_and_logs(tmp_path, monkeypatch,
         (Hub(error=OSError("401 Client Error\nsign in")), "401 Client Error. "),
     ],
 )
-def test_push_is_refused_with_the_reason(word_model, tmp_path, monkeypatch, capsys, hub, said):
-    trained("sft", colour_items(6), model=str(word_model), recipe=small_recipe(), out=tmp_path)
+def test_push_is_refused_with_the_reason(trained, tmp_path, monkeypatch, capsys, hub, said):
+    trained(tmp_path, "sft")
     monkeypatch.setattr(huggingface_hub, "HfApi", hub)
     assert main(["train", "merge", str(tmp_path), "--push", "me/judge"]) == 2
     assert f"--push me/judge: {said}" in capsys.readouterr().err
     assert hub.uploads == []
 
 
-def test_merge_refuses_what_it_cannot_merge(word_model, tmp_path, capsys):
-    trained("sft", colour_items(6), model=str(word_model), recipe=small_recipe(), out=tmp_path)
+def test_merge_refuses_what_it_cannot_merge(trained, word_model, tmp_path, capsys):
+    trained(tmp_path, "sft")
     assert main(["train", "merge", str(tmp_path), "--out", str(tmp_path / "x")]) == 2
     assert "is a whole model, not an adapter" in capsys.readouterr().err
     assert main(["train", "merge", str(tmp_path)]) == 2

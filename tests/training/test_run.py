@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from small_models import colour_items, small_recipe, trained
+from small_models import colour_items, small_plan, small_recipe
 
 from unswayed.backends import open_backend
 from unswayed.base.errors import RunDirectoryError, UnknownNameError, UsageError
@@ -24,99 +24,88 @@ from unswayed.training.table import ENGINES
 LORA = {"lora": "{rank = 4, alpha = 8}"}
 
 
-def test_a_finished_run_is_found_again_without_training(word_model, tmp_path):
-    recipe = small_recipe(data_held_out="2", run_check_every="2")
-    data = colour_items(8)
-    first = trained("pa-grpo", data, model=str(word_model), recipe=recipe, out=tmp_path)
+def test_a_finished_run_is_found_again_without_training(trained, tmp_path):
+    given = {"items": 8, "data_held_out": "2", "run_check_every": "2"}
+    first = trained(tmp_path, **given)
     weights = (tmp_path / "model.safetensors").stat().st_mtime_ns
     lines = []
-    again = trained(
-        "pa-grpo", data, model=str(word_model), recipe=recipe, out=tmp_path, report=lines.append
-    )
+    again = trained(tmp_path, report=lines.append, **given)
     assert lines == []
     assert (again.steps, again.after, again.before) == (2, first.after, first.before)
     assert (tmp_path / "model.safetensors").stat().st_mtime_ns == weights
 
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), RuntimeError("odd")])
-def test_a_full_disk_is_reported_without_a_traceback(word_model, tmp_path, monkeypatch, error):
+def test_a_full_disk_is_reported_without_a_traceback(planned, tmp_path, monkeypatch, error):
     def fails(*given):
         raise error
 
-    plan = plan_training("pa-grpo", colour_items(4), model=str(word_model), recipe=small_recipe())
+    plan = planned()
     monkeypatch.setattr(type(ENGINES.load(plan.engine)), "run", fails)
     with pytest.raises(RunDirectoryError if isinstance(error, OSError) else type(error)) as refused:
         train(plan, tmp_path)
     assert ("the disk is full" in str(refused.value)) == isinstance(error, OSError)
 
 
-def test_a_finished_run_without_checkpoints_cannot_grow(word_model, tmp_path):
-    data = colour_items(6)
-    trained("grpo", data, model=str(word_model), recipe=small_recipe(), out=tmp_path)
-    longer = small_recipe(optimiser_steps="5")
+def test_a_finished_run_without_checkpoints_cannot_grow(trained, tmp_path):
+    trained(tmp_path, "grpo")
     with pytest.raises(RunDirectoryError, match="finished run of 2 steps and no checkpoint"):
-        trained("grpo", data, model=str(word_model), recipe=longer, out=tmp_path)
+        trained(tmp_path, "grpo", optimiser_steps="5")
 
 
 @pytest.mark.parametrize("changes", [{}, LORA], ids=["full", "lora"])
-def test_what_was_trained_opens_as_a_model_with_its_template(word_model, tmp_path, changes):
-    recipe = small_recipe(optimiser_steps="1", **changes)
-    result = trained("pa-grpo", colour_items(4), model=str(word_model), recipe=recipe, out=tmp_path)
-    backend = open_backend(result.model_name)
+def test_what_was_trained_opens_as_a_model_with_its_template(trained, tmp_path, changes):
+    backend = open_backend(trained(tmp_path, optimiser_steps="1", **changes).model_name)
     assert backend.own_prompt.template.endswith("prompt_template.jinja")
     assert ("+lora=" in backend.model) == bool(changes)
 
 
 @pytest.mark.parametrize(("kind", "steps"), [("pa-grpo", 5), ("pif", 6)])
-def test_epochs_give_the_steps_that_were_planned(word_model, tmp_path, kind, steps):
+def test_epochs_give_the_steps_that_were_planned(planned, tmp_path, kind, steps):
     # Seven items, two a step. Groups fill three steps an epoch, so one and a half are five steps;
     # PIF takes its 14 examples one by one, four a step, and ends an epoch with half a step.
     recipe = small_recipe()
     optimiser = msgspec.structs.replace(recipe.optimiser, steps=None, epochs=1.5)
     recipe = msgspec.structs.replace(recipe, optimiser=optimiser)
-    arguments = {"model": str(word_model), "recipe": recipe}
-    assert plan_training(kind, colour_items(7), **arguments).steps == steps
-    assert trained(kind, colour_items(7), out=tmp_path, **arguments).steps == steps
+    plan = planned(kind, 7, recipe=recipe)
+    assert (plan.steps, train(plan, tmp_path).steps) == (steps, steps)
 
 
-def test_unknown_kinds_and_engines_are_refused(word_model):
-    arguments = {"model": str(word_model), "recipe": small_recipe()}
+def test_unknown_kinds_and_engines_are_refused(planned, word_model):
     with pytest.raises(UnknownNameError, match="Did you mean 'pa-grpo'"):
-        plan_training("pagrpo", colour_items(4), **arguments)
+        planned("pagrpo")
+    arguments = {"model": str(word_model), "recipe": small_recipe()}
     with pytest.raises(UsageError, match="unknown engine 'verlo'"):
         plan_training("pa-grpo", colour_items(4), engine="verlo", **arguments)
 
 
-def test_models_behind_an_api_or_with_an_adapter_are_refused(word_model):
-    with pytest.raises(UsageError, match="only open weights can"):
-        plan_training("grpo", colour_items(4), model="openai/gpt-4.1", recipe=small_recipe())
-    with pytest.raises(UsageError, match="already has an adapter"):
-        plan_training(
-            "grpo", colour_items(4), model=f"hf/{word_model}+lora=x", recipe=small_recipe()
-        )
-    with pytest.raises(UsageError, match="has rounded weights"):
-        plan_training(
-            "grpo", colour_items(4), model=f"hf/{word_model}+bits=4", recipe=small_recipe()
-        )
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ("openai/gpt-4.1", "only open weights can"),
+        ("hf/MODEL+lora=x", "already has an adapter"),
+        ("hf/MODEL+bits=4", "has rounded weights"),
+    ],
+)
+def test_models_behind_an_api_or_with_an_adapter_are_refused(word_model, model, said):
+    with pytest.raises(UsageError, match=said):
+        small_plan(model.replace("MODEL", str(word_model)), "grpo")
 
 
-def test_a_recipe_of_another_task_is_refused(word_model):
+def test_a_recipe_of_another_task_is_refused(planned):
     with pytest.raises(UsageError, match=r"q0: recipe .* is for task pairwise, the item is mcq"):
-        plan_training("grpo", colour_items(4, n=4), model=str(word_model), recipe=small_recipe())
+        planned("grpo", colour_items(4, n=4))
 
 
-def test_a_file_in_the_way_of_the_folder_is_reported(word_model, tmp_path):
+def test_a_file_in_the_way_of_the_folder_is_reported(trained, tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("")
     with pytest.raises(RunDirectoryError, match="cannot write to"):
-        trained(
-            "grpo", colour_items(4), model=str(word_model), recipe=small_recipe(), out=blocked / "x"
-        )
+        trained(blocked / "x", "grpo")
 
 
-def test_the_plan_describes_itself_as_plain_values(word_model):
-    plan = plan_training("pa-grpo", colour_items(6), model=str(word_model), recipe=small_recipe())
-    described = json.loads(json.dumps(plan.described()))
+def test_the_plan_describes_itself_as_plain_values(planned):
+    described = json.loads(json.dumps(planned().described()))
     assert (described["steps"], described["presentations"]) == (2, 2)
     assert described["counts"]["kept"] == 6
 
@@ -142,13 +131,11 @@ def test_only_how_long_a_constant_schedule_runs_may_change(tmp_path):
 
 def differing(model, first, second, *, items=8):
     """The fields that keep one plan from going on with the run of another."""
-    plans = []
-    for changes in (first, second):
-        changes = {"items": colour_items(items), "model": str(model), **changes}
-        data, name = changes.pop("items"), changes.pop("model")
-        recipe = small_recipe(**changes)
-        plans.append(plan_training("grpo", data, model=name, recipe=recipe).record)
-    return set(differing_fields(*plans))
+    plans = (
+        small_plan(**{"model": model, "objective": "grpo", "items": items, **changes})
+        for changes in (first, second)
+    )
+    return set(differing_fields(*(plan.record for plan in plans)))
 
 
 SERVER = {"rollout_engine": '"vllm-server"', "rollout_server_url": '"http://127.0.0.1:1"'}
@@ -188,29 +175,20 @@ def test_a_server_may_move_and_an_engine_may_not_change(word_model, monkeypatch)
     assert differing(word_model, {}, SERVER) == {"recipe.rollout.engine"}
 
 
-def test_held_out_items_may_change_where_the_trained_ones_do_not(word_model, tmp_path):
-    held_out = {item.id for item in items_held_out(word_model, colour_items(8), "2")}
-    rest = [item for item in colour_items(8) if item.id not in held_out]
+def test_held_out_items_may_change_where_the_trained_ones_do_not(planned, word_model, tmp_path):
     changes = {"data_held_out": "2"}
+    first, second = planned("grpo", 8), planned("grpo", 8, **changes)
+    held_out = {item.id for item in second.groups.held_out}
+    rest = [item for item in colour_items(8) if item.id not in held_out]
     assert differing(word_model, changes, {"items": rest}) == set()
     assert differing(word_model, changes, {"items": rest[::-1]}) >= {"data.fingerprint"}
     assert differing(word_model, {}, changes) == {"data.fingerprint", "recipe.data.held_out"}
-    first, second = (
-        plan_training("grpo", colour_items(8), model=str(word_model), recipe=small_recipe(**given))
-        for given in ({}, changes)
-    )
     with pytest.raises(RunDirectoryError, match="taken from those that would be trained on"):
         RunFolder(tmp_path).check_same_run(first.record, second.record)
 
 
-def items_held_out(model, items, count):
-    recipe = small_recipe(data_held_out=count)
-    return plan_training("grpo", items, model=str(model), recipe=recipe).groups.held_out
-
-
-def test_a_record_without_a_fingerprint_of_items_still_counts(word_model):
-    recipe = small_recipe(data_held_out="2")
-    plan = plan_training("grpo", colour_items(8), model=str(word_model), recipe=recipe)
+def test_a_record_without_a_fingerprint_of_items_still_counts(planned):
+    plan = planned("grpo", 8, data_held_out="2")
     data = {key: value for key, value in plan.record["data"].items() if key != "trained"}
     assert differing_fields({**plan.record, "data": data}, plan.record) == {}
     other = {**data, "fingerprint": "sha256:other"}
@@ -235,34 +213,33 @@ def test_the_log_forgets_repeated_and_half_written_lines(tmp_path):
 @pytest.mark.parametrize(
     "text", ["[]", "5", "[" * 100_000, '{"data": 5}', '{"recipe": [1]}', '{"reward": "x"}']
 )
-def test_a_damaged_record_is_refused(word_model, tmp_path, text):
-    plan = plan_training("pa-grpo", colour_items(10), recipe=small_recipe(), model=str(word_model))
+def test_a_damaged_record_is_refused(planned, tmp_path, text):
+    plan = planned()
     (tmp_path / "training.json").write_text(text)
     with pytest.raises(RunDirectoryError, match=r"[Cc]hoose another --out"):
         RunFolder(tmp_path).prepare(plan.record, plan.steps)
 
 
-def test_a_record_that_finished_at_no_number_has_not_finished(word_model, tmp_path):
-    plan = plan_training("pa-grpo", colour_items(10), recipe=small_recipe(), model=str(word_model))
+def test_a_record_that_finished_at_no_number_has_not_finished(planned, tmp_path):
+    plan = planned()
     RunFolder(tmp_path).write_record({**plan.record, "finished": "2"})
     assert RunFolder(tmp_path).prepare(plan.record, plan.steps).finished is None
 
 
 @pytest.mark.parametrize("name", ["checkpoint-²", "checkpoint-007", "checkpoint-٤"])
-def test_folder_without_step_in_name_is_not_a_checkpoint(word_model, tmp_path, name):
-    plan = plan_training("pa-grpo", colour_items(10), recipe=small_recipe(), model=str(word_model))
+def test_folder_without_step_in_name_is_not_a_checkpoint(planned, tmp_path, name):
+    plan = planned()
     (tmp_path / name).mkdir()
     assert RunFolder(tmp_path).prepare(plan.record, plan.steps) == (None, None, ())
 
 
-def test_a_folder_in_use_is_refused_and_freed_at_the_end(word_model, tmp_path):
-    arguments = {"recipe": small_recipe(), "model": str(word_model)}
+def test_a_folder_in_use_is_refused_and_freed_at_the_end(trained, tmp_path):
     with (
         RunFolder(tmp_path / "run").held(),
         pytest.raises(RunDirectoryError, match="another process is training"),
     ):
-        trained("pa-grpo", colour_items(10), out=tmp_path / "run", **arguments)
-    assert trained("pa-grpo", colour_items(10), out=tmp_path / "run", **arguments).steps == 2
+        trained(tmp_path / "run")
+    assert trained(tmp_path / "run").steps == 2
 
 
 def test_the_second_ctrl_c_interrupts_at_once():
@@ -277,10 +254,10 @@ def test_the_second_ctrl_c_interrupts_at_once():
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def test_a_dry_run_sees_that_the_folder_holds_another_run(word_model, tmp_path, capsys):
+def test_a_dry_run_sees_that_the_folder_holds_another_run(trained, word_model, tmp_path, capsys):
     items = tmp_path / "items.jsonl"
     items.write_bytes(b"\n".join(map(encode_item, colour_items(6))))
-    trained("grpo", colour_items(6), model=str(word_model), recipe=small_recipe(), out=tmp_path)
+    trained(tmp_path, "grpo")
     command = ["train", "grpo", str(items), "--recipe", "tiny-judge", "--model", str(word_model)]
     changes = ["--set", "data.held_out=0", "--set", "optimiser.items_per_step=2"]
     short = ["--set", "prompt.max_response_tokens=1", "--dry-run", "--out"]

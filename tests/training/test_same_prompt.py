@@ -1,5 +1,6 @@
 """One way to put a prompt to a model: token ids of training are those of audits."""
 
+import functools
 import json
 import shlex
 import shutil
@@ -14,7 +15,7 @@ from prompted_models import (
     pairs,
     save_chat_model,
 )
-from small_models import colour_items, save_word_model, small_recipe, trained
+from small_models import colour_items, small_plan, small_run
 
 from unswayed.api import audit
 from unswayed.backends import BackendSettings, open_backend
@@ -22,10 +23,9 @@ from unswayed.base.errors import UsageError
 from unswayed.cli import main
 from unswayed.model.items import encode_item
 from unswayed.prompts import PromptSettings
-from unswayed.training.planning import plan_training
 
 CPU = BackendSettings(device="cpu", threads=1)
-FULL, LORA = {}, {"lora": "{rank = 4, alpha = 8}"}
+LORA = {"lora": "{rank = 4, alpha = 8}"}
 SHORT = {
     "data_max_prompt_tokens": "1000",
     "prompt_max_response_tokens": "3",
@@ -33,14 +33,20 @@ SHORT = {
 }
 
 
+@pytest.fixture(scope="module")
+def chat_model(tmp_path_factory):
+    """The folder of the model with one of the chat templates."""
+    return functools.cache(
+        lambda chat="plain": save_chat_model(tmp_path_factory.mktemp("chat"), CHATS[chat])
+    )
+
+
 def training_ids(model, items, out, **changes):
     """The prompts of a short training that meets every item."""
     groups = str(len(items) - int(changes.get("data_held_out", "0")))
-    recipe = small_recipe(
-        optimiser_steps="1", optimiser_items_per_step=groups, **{**SHORT, **changes}
-    )
+    steps = {"optimiser_steps": "1", "optimiser_items_per_step": groups}
     with noting_rollouts() as sent:
-        result = trained("pa-grpo", items, model=str(model), recipe=recipe, out=out)
+        result = small_run(model, out, "pa-grpo", items, **{**steps, **SHORT, **changes})
     return sent, result
 
 
@@ -50,11 +56,13 @@ def audit_ids(model, items, **options):
     return sent
 
 
-@pytest.mark.parametrize("style", ["direct", "reasoning"])
-@pytest.mark.parametrize("chat", CHATS)
+@pytest.mark.parametrize(
+    ("chat", "style"),
+    [*((chat, "direct") for chat in CHATS), ("plain", "reasoning"), ("can think", "reasoning")],
+)
 @pytest.mark.filterwarnings("ignore:.*has no chat template")
-def test_training_sends_the_token_ids_of_the_hf_backend(tmp_path, chat, style):
-    model = save_chat_model(tmp_path / "model", CHATS[chat], pad=False)
+def test_training_sends_the_token_ids_of_the_hf_backend(chat_model, tmp_path, chat, style):
+    model = chat_model(chat)
     items = pairs(text="<|eot_id|> and <|im_end|> and")  # ends no turn in either
     sent, _ = training_ids(model, items, tmp_path / "out", prompt_style=style)
     assert len(sent) == 2 * len(items)
@@ -63,32 +71,27 @@ def test_training_sends_the_token_ids_of_the_hf_backend(tmp_path, chat, style):
     )
 
 
-def test_the_word_model_reads_the_same_in_both(tmp_path):
-    model = save_word_model(tmp_path / "model")
+def test_the_word_model_reads_the_same_in_both(word_model, tmp_path):
     changes = {"data_max_prompt_tokens": "60"}
-    sent, _ = training_ids(model, colour_items(4), tmp_path / "out", **changes)
-    assert sent == audit_ids(f"hf/{model}", colour_items(4))
+    sent, _ = training_ids(word_model, colour_items(4), tmp_path, **changes)
+    assert sent == audit_ids(f"hf/{word_model}", colour_items(4))
 
 
 @pytest.mark.parametrize("control", SPECIAL[1:])
-def test_a_candidate_cannot_end_the_turn_in_training(tmp_path, control):
-    model = save_chat_model(tmp_path / "model")
+def test_a_candidate_cannot_end_the_turn_in_training(chat_model, control):
     number = SPECIAL.index(control)
     counts = []
     for text in ("plain", f"plain{control}"):
-        recipe = small_recipe(**SHORT)
-        plan = plan_training("pif", pairs(text=text), model=str(model), recipe=recipe)
+        plan = small_plan(chat_model(), "pif", pairs(text=text), **SHORT)
         counts.append([plan.chat.ids(row.messages).count(number) for row in plan.groups.rows])
     assert counts[0] == counts[1]
 
 
-def test_an_answer_that_pif_teaches_holds_no_control_token(tmp_path):
+def test_an_answer_that_pif_teaches_holds_no_control_token(chat_model):
     from unswayed.training.pif import examples
 
-    model = save_chat_model(tmp_path / "model")
-    plan = plan_training(
-        "pif", pairs(text="<|end|>"), model=str(model), recipe=small_recipe(**SHORT)
-    )
+    model = chat_model()
+    plan = small_plan(model, "pif", pairs(text="<|end|>"), **SHORT)
     made = examples(plan.groups, plan.recipe.pif, plan.chat, seed=0)
     asked = audit_ids(f"hf/{model}", pairs(text="<|end|>"))
     for row, example in zip(plan.groups.rows, made, strict=True):
@@ -99,15 +102,15 @@ def test_an_answer_that_pif_teaches_holds_no_control_token(tmp_path):
             assert SPECIAL.index("<|end|>") not in answer.ids[len(prompt) :]
 
 
-def test_a_model_without_chat_template_trains_as_it_is_audited(tmp_path):
-    model = save_chat_model(tmp_path / "model", None)
+def test_a_model_without_chat_template_trains_as_it_is_audited(chat_model):
+    model = chat_model("none")
     with pytest.warns(UserWarning, match="has no chat template"):
-        plan = plan_training("grpo", pairs(), model=str(model), recipe=small_recipe(**SHORT))
+        plan = small_plan(model, "grpo", pairs(), **SHORT)
     assert plan.example.startswith("<bos>")
     assert plan.example.endswith("Answer:")
 
 
-def test_held_out_checks_ask_as_audits_do(tmp_path, monkeypatch):
+def test_held_out_checks_ask_as_audits_do(chat_model, tmp_path, monkeypatch):
     from unswayed.training import trl_engine
 
     asked, answers = set(), trl_engine.answers_of
@@ -117,7 +120,7 @@ def test_held_out_checks_ask_as_audits_do(tmp_path, monkeypatch):
         return answers(trainer, plan, prompts, greedy=greedy)
 
     monkeypatch.setattr(trl_engine, "answers_of", noting)
-    model = save_chat_model(tmp_path / "model", CHATS["refuses the system role"])
+    model = chat_model("refuses the system role")
     items = pairs(text="<|end|>")
     changes = {"data_held_out": "1", "run_check_every": "1"}
     sent, _ = training_ids(model, items, tmp_path / "out", **changes)
@@ -128,31 +131,30 @@ def test_held_out_checks_ask_as_audits_do(tmp_path, monkeypatch):
 # --- what the result says of itself -----------------------------------------------------------
 
 RECIPES = {
-    "direct": {"prompt_labels": '["X", "Y"]'},
+    "direct": {"prompt_labels": '["X", "Y"]', **LORA},
     "reasoning": {"prompt_style": "reasoning", "chat_enable_thinking": "false"},
-    "template": {"prompt_template": "TEMPLATE"},
+    "template": {"prompt_template": "TEMPLATE", **LORA},
 }
 
 
-@pytest.mark.parametrize("kind", [FULL, LORA], ids=["full", "lora"])
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_the_next_command_asks_as_training_did(tmp_path, capsys, monkeypatch, kind, recipe):
+def test_the_next_command_asks_as_training_did(chat_model, tmp_path, capsys, monkeypatch, recipe):
     monkeypatch.chdir(tmp_path)
+    model = chat_model("can think")
     template = tmp_path / "mine.jinja"
     template.write_text(
         "{{ question }}{% for c in candidates %}\n{{ c.label }}) {{ c.text }}{% endfor %}"
     )
-    save_chat_model(tmp_path / "model", CHATS["can think"])
     (tmp_path / "items.jsonl").write_bytes(b"\n".join(map(encode_item, pairs())))
     fields = {
         key.replace("_", ".", 1): value.replace("TEMPLATE", str(template))
-        for key, value in {**SHORT, **RECIPES[recipe], **kind}.items()
+        for key, value in {**SHORT, **RECIPES[recipe]}.items()
     }
     fields |= {"optimiser.steps": "1", "optimiser.items_per_step": "2"}
     fields |= {"data.held_out": "0", "run.loggers": "[]", "run.save_every": "0"}
     fields |= {"run.micro_batch": "8", "run.check_every": "0"}
     changes = [part for key, value in fields.items() for part in ("--set", f"{key}={value}")]
-    train = shlex.split("train pa-grpo items.jsonl --recipe tiny-judge --model model --out out")
+    train = shlex.split(f"train pa-grpo items.jsonl --recipe tiny-judge --model {model} --out out")
     with noting_rollouts() as trained_on:
         code = main([*train, *changes])
     assert code == 0
@@ -172,18 +174,20 @@ def test_the_next_command_asks_as_training_did(tmp_path, capsys, monkeypatch, ki
         assert run["prompt_settings"]["default_max_tokens"] == 3
 
 
-def test_a_recipe_gives_filter_audit_and_training_one_prompt(tmp_path, capsys, monkeypatch):
+def test_a_recipe_gives_filter_audit_and_training_one_prompt(
+    chat_model, tmp_path, capsys, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
-    save_chat_model(tmp_path / "model", CHATS["can think"])
+    model = chat_model("can think")
     (tmp_path / "items.jsonl").write_bytes(b"\n".join(map(encode_item, pairs())))
     (tmp_path / "mine.toml").write_text(
-        'task = "pairwise"\nmodel = "model"\n[prompt]\nstyle = "reasoning"\n'
+        f'task = "pairwise"\nmodel = "{model}"\n[prompt]\nstyle = "reasoning"\n'
         "max_response_tokens = 3\n[data]\nheld_out = 0\n[optimiser]\nitems_per_step = 2\n"
         "[run]\nloggers = []\n"
     )
     kept = ["--count-unparsed", "--out"]
     assert main(["filter", "items.jsonl", "--recipe", "mine.toml", *kept, "train.jsonl"]) == 0
-    asked = ["--model", "hf/model", "--methods", "direct"]
+    asked = ["--model", f"hf/{model}", "--methods", "direct"]
     audited = ["audit", "items.jsonl", *asked]
     assert main([*audited, "--recipe", "mine.toml", "--out", "run"]) == 0
     assert main([*audited, "--out", "other"]) == 0
@@ -198,16 +202,17 @@ def test_a_recipe_gives_filter_audit_and_training_one_prompt(tmp_path, capsys, m
     assert main(train) == 0
     assert "was filtered with prompt" not in capsys.readouterr().err
     assert main([*train, "--set", "prompt.style=direct"]) == 0
-    assert "train.jsonl was filtered with prompt reasoning of hf/model" in capsys.readouterr().err
+    filtered = f"train.jsonl was filtered with prompt reasoning of hf/{model}"
+    assert filtered in capsys.readouterr().err
     assert main(["report", "run", "other", "--out", "both.html"]) == 0
     page = (tmp_path / "both.html").read_text()
     assert "asked with different prompts (reasoning and direct), so" in page
 
 
-def test_explicit_options_go_before_what_the_model_says(tmp_path):
-    model = save_chat_model(tmp_path / "model", CHATS["can think"])
+def test_explicit_options_go_before_what_the_model_says(chat_model, tmp_path):
+    model = chat_model("can think")
     changes = {"prompt_style": "reasoning", "prompt_labels": '["X", "Y"]'}
-    _, result = training_ids(model, pairs(), tmp_path / "out", **changes, **FULL)
+    _, result = training_ids(model, pairs(), tmp_path / "out", **changes)
     asks = result.model_name
     same = audit_ids(f"hf/{model}", pairs(), prompt="direct", labels="X,Y")
     assert audit_ids(asks, pairs(), prompt="direct") == same
@@ -220,10 +225,10 @@ def test_explicit_options_go_before_what_the_model_says(tmp_path):
     assert audit_ids(asks, pairs(), labels="C,D") == same
 
 
-def test_judge_calibrate_and_filter_ask_as_training_did(tmp_path):
+def test_judge_calibrate_and_filter_ask_as_training_did(chat_model, tmp_path):
     from unswayed import Judge, calibrate
 
-    model = save_chat_model(tmp_path / "model", CHATS["can think"])
+    model = chat_model("can think")
     items = pairs()
     changes = {"prompt_labels": '["X", "Y"]', "chat_enable_thinking": "true", **LORA}
     sent, result = training_ids(model, items, tmp_path / "out", **changes)
@@ -243,8 +248,8 @@ def test_judge_calibrate_and_filter_ask_as_training_did(tmp_path):
     assert asked == sent
 
 
-def test_a_second_training_keeps_the_thinking_mode_of_the_first(tmp_path):
-    model = save_chat_model(tmp_path / "model", CHATS["can think"])
+def test_a_second_training_keeps_the_thinking_mode_of_the_first(chat_model, tmp_path):
+    model = chat_model("can think")
     changes = {"prompt_style": "reasoning", "chat_enable_thinking": "false"}
     sent, result = training_ids(model, pairs(), tmp_path / "first", **changes)
     again, second = training_ids(result.out, pairs(), tmp_path / "second", prompt_style="reasoning")

@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 
 from fake_vllm import FakeVllm
-from forks import FRESH
 from small_models import colour_items, small_recipe
 from test_sharded import launch_environment, run, weights
 from traced import largest_error
@@ -28,7 +27,7 @@ def served(model, out, n_processes, settings, environment=None):
         }
         paths = os.pathsep.join(filter(None, (str(STUB), os.environ.get("PYTHONPATH"))))
         path = {"PYTHONPATH": paths, "FAKE_VLLM_TRANSFER": str(transfer)}
-        ranks = run(model, out, n_processes, asked, {**(environment or {}), **path}, FRESH)
+        ranks = run(model, out, n_processes, asked, {**(environment or {}), **path})
     return ranks, server
 
 

@@ -2,13 +2,10 @@
 
 import json
 import shutil
-import signal
-import time
 from pathlib import Path
 
 import pytest
-from commands import environments, run_processes
-from forks import FORKED, children_of
+from commands import run_processes
 from small_models import colour_items, save_word_model
 
 from unswayed.training.launch_files import launch_file, launch_names
@@ -31,10 +28,12 @@ def launch_environment(name):
     return prepare_multi_gpu_env(_validate_launch_command(asked)[0])
 
 
-def run(model, out, n_processes, settings, environment=None, context=FORKED):
+def run(model, out, n_processes, settings, environment=None):
     """The program in processes of a launcher; each one's batches."""
-    arguments = [model, out, json.dumps(settings)]
-    run_processes(SCRIPT, *arguments, processes=n_processes, launch=environment, context=context)
+    said = run_processes(
+        SCRIPT, model, out, json.dumps(settings), processes=n_processes, launch=environment
+    )
+    assert ("stopping" in said[0][1]) == ("stop_in" in settings)
     return [json.loads((out / f"rank{rank}.json").read_text()) for rank in range(n_processes)]
 
 
@@ -97,36 +96,25 @@ def test_sharded_weights_learn_what_whole_ones_learn(tmp_path, kind, adapter):
 def test_two_processes_resume_bit_for_bit(word_model, tmp_path, launch, changes):
     # Six items are three steps an epoch: step 4 is the first of the second epoch.
     environment = launch_environment(launch) if launch else None
-    settings = {"items": ITEMS, "run_save_every": "4", "optimiser_steps": "6", **changes}
+    settings = {"items": ITEMS, "run_save_every": "4", "optimiser_steps": "5", **changes}
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     run(word_model, whole, 2, settings, environment)
     shutil.copytree(whole / "checkpoint-4", cut / "checkpoint-4")
     run(word_model, cut, 2, settings, environment)
     log = [json.loads(line)["step"] for line in (cut / "train.jsonl").open()]
-    assert log == [5, 6]
+    assert log == [5]
     straight, resumed = weights(whole), weights(cut)
     assert all(straight[name].equal(resumed[name]) for name in straight)
 
 
 def test_sigterm_saves_a_sharded_run_that_resumes_exactly(word_model, tmp_path):
-    settings = {"items": ITEMS, "optimiser_steps": "12", "run_micro_batch": "2"}
-    out = tmp_path / "cut"
-    command = [SCRIPT, word_model, out, json.dumps(settings)]
-    log, until = out / "train.jsonl", time.monotonic() + 200
-    with children_of(command, environments(2, launch_environment("fsdp2"))) as children:
-        while not (log.exists() and len(log.read_text().splitlines()) >= 2):
-            assert all(child.poll() is None for child in children)
-            assert time.monotonic() < until
-            time.sleep(0.02)
-        for child in children:
-            child.send_signal(signal.SIGTERM)
-        said = [child.communicate(timeout=30)[1] for child in children]
-    assert "stopping" in said[0]  # at once, or as soon as an update that has begun is done
-    assert 2 <= len(log.read_text().splitlines()) < 12
-    assert len(list(out.glob("checkpoint-*"))) == 1
+    settings = {"items": ITEMS, "optimiser_steps": "3"}
+    launch = launch_environment("fsdp2")
+    run(word_model, tmp_path / "cut", 2, {**settings, "stop_in": 2}, launch)
+    assert [path.name for path in (tmp_path / "cut").glob("checkpoint-*")] == ["checkpoint-1"]
     for folder in ("cut", "whole"):
-        run(word_model, tmp_path / folder, 2, settings, launch_environment("fsdp2"))
-    cut, whole = weights(out), weights(tmp_path / "whole")
+        run(word_model, tmp_path / folder, 2, settings, launch)
+    cut, whole = weights(tmp_path / "cut"), weights(tmp_path / "whole")
     assert all(whole[name].equal(cut[name]) for name in whole)
 
 

@@ -303,18 +303,16 @@ CUT = {"rollout_samples": "8", "run_micro_batch": "4", "optimiser_entropy": "0"}
 @pytest.mark.parametrize(
     ("n", "changes"),
     [
-        (2, TWO),
         (2, {**TWO, **LORA}),
         (4, {"run_micro_batch": "20"}),
-        (4, {"run_micro_batch": "20", **LORA}),
         (2, CUT),
         (2, {**TWO, "optimiser_inner_updates": "2"}),
         (2, {**TWO, "run_gradient_checkpointing": "true"}),
         (2, {**TWO, "optimiser_beta": "0"}),
     ],
-    ids=["P2 N8", "P2 N8 lora", "P5 N2", "P5 N2 lora", "cut", "inner", "checkpointing", "no KL"],
+    ids=["lora", "P5 N2", "cut", "inner", "checkpointing", "no KL"],
 )
-def test_five_steps_are_those_without_sharing(word_model, tmp_path, n, changes):
+def test_steps_are_those_without_sharing(word_model, tmp_path, n, changes):
     runs = {}
     for share in ("true", "false"):
         trainer, _, _ = traced_trainer(
@@ -322,7 +320,7 @@ def test_five_steps_are_those_without_sharing(word_model, tmp_path, n, changes):
             tmp_path / share,
             n,
             items=12,
-            optimiser_steps="5",
+            optimiser_steps="3",
             prompt_max_response_tokens="2",
             run_share_prompts=share,
             **changes,
@@ -351,7 +349,7 @@ def test_the_tiny_judge_computes_a_quarter_of_the_tokens(tmp_path):
 
     runs = {}
     for share in ("true", "false"):
-        changes = {"data.held_out": "0", "optimiser.steps": "3", "run.save_every": "0"}
+        changes = {"data.held_out": "0", "optimiser.steps": "1", "run.save_every": "0"}
         recipe = with_changes(
             load_recipe("tiny-judge"),
             {**changes, "run.loggers": "[]", "run.check_every": "0", "run.share_prompts": share},

@@ -3,14 +3,14 @@
 import json
 
 import pytest
-from small_models import colour_items, save_model, small_recipe, trained
+from small_models import save_model, small_plan, small_run
 
 import needs
 from unswayed.data.importers import import_files
 from unswayed.model.permutations import structured
 from unswayed.tiny.items import judge_items, rubric_items
-from unswayed.training.planning import plan_training
 from unswayed.training.recipe import load_recipe, with_changes
+from unswayed.training.run import train
 
 SHARED = needs.DATA / "pagrpo_train"
 
@@ -26,9 +26,8 @@ def test_the_tiny_judge_becomes_consistent_in_a_few_steps(tmp_path):
             "run.loggers": "[]",
         },
     )
-    result = trained(
-        "pa-grpo", judge_items(500, seed=7), model="tiny/judge", recipe=recipe, out=tmp_path
-    )
+    items = judge_items(500, seed=7)
+    result = small_run("tiny/judge", tmp_path, "pa-grpo", items, recipe=recipe)
     assert result.before["held_out/consistency"] < 0.6
     assert result.after["held_out/consistency"] > result.before["held_out/consistency"] + 0.2
     assert result.after["held_out/accuracy"] > result.before["held_out/accuracy"]
@@ -50,10 +49,10 @@ def test_the_rubric_judge_trains_on_groups_of_five_levels(tmp_path):
         },
     )
     items = rubric_items(200, seed=7)
-    plan = plan_training("pa-grpo", items, model="tiny/rubric", recipe=recipe)
+    plan = small_plan("tiny/rubric", "pa-grpo", items, recipe=recipe)
     assert [shown.order for shown in plan.groups.views[5]] == list(structured(5))
     assert plan.groups.counts.without_gold == sum(not item.gold_candidates() for item in items) > 0
-    result = trained("pa-grpo", items, model="tiny/rubric", recipe=recipe, out=tmp_path)
+    result = train(plan, tmp_path)
     assert result.after["held_out/consistency"] > result.before["held_out/consistency"] + 0.1
     assert (tmp_path / "prompt_template.jinja").is_file()
 
@@ -67,12 +66,7 @@ def test_a_dry_run_loads_no_weights_and_says_what_would_happen(word_model, monke
 
     monkeypatch.setattr(transformers.PreTrainedModel, "from_pretrained", refused)
     monkeypatch.setattr(safetensors, "safe_open", refused)
-    plan = plan_training(
-        "pa-grpo",
-        colour_items(11),
-        model=f"hf/{word_model}",
-        recipe=small_recipe(optimiser_steps="9"),
-    )
+    plan = small_plan(f"hf/{word_model}", "pa-grpo", 11, optimiser_steps="9")
     assert (plan.steps, plan.steps_per_epoch, plan.responses_per_step) == (9, 5, 16)
     assert plan.groups.counts.longest_prompt == 17
     assert plan.example.startswith("<|user|> which of these is warmer")
@@ -112,10 +106,8 @@ def byte_model(folder):
 def test_the_real_training_pairs_train_a_few_steps(tmp_path, name, n, presentations):
     model = byte_model(tmp_path / "model")
     items = import_files("pa-grpo", [SHARED / f"{name}_think_dev.jsonl.gz"]).items[:60]
-    recipe = small_recipe(
-        n, data_max_prompt_tokens="1100", run_micro_batch="4", rollout_samples="2"
-    )
-    result = trained("pa-grpo", list(items), model=str(model), recipe=recipe, out=tmp_path / "out")
+    sizes = {"data_max_prompt_tokens": "1100", "run_micro_batch": "4", "rollout_samples": "2"}
+    result = small_run(model, tmp_path / "out", "pa-grpo", list(items), n, **sizes)
     counts = result.counts
     assert counts.given == 60
     assert counts.overlong > 0  # whole items, counted

@@ -8,13 +8,12 @@ import msgspec
 import numpy as np
 import pytest
 from loss_example import loss_example
-from small_models import colour_items, save_word_model, settings_of, small_recipe, trained
+from small_models import colour_items, save_word_model, settings_of, small_plan, small_recipe
 from traced import largest_error, traced_trainer
 
-from unswayed.base.errors import ShapeError, UsageError
+from unswayed.base.errors import RunDirectoryError, ShapeError, UsageError
 from unswayed.model.items import Task
 from unswayed.training import checks, pa_grpo, rollout_checks
-from unswayed.training.planning import plan_training
 from unswayed.training.policy_loss import PolicyLoss
 from unswayed.training.reward_settings import REWARDS, Reward
 from unswayed.training.sampling import GroupSampler, check_step
@@ -32,8 +31,9 @@ def weights_of(trainer):
 # --- the advantages that trl trains with ------------------------------------------------------
 
 
-@pytest.mark.parametrize("adapter", [{}, LORA], ids=["full", "lora"])
-@pytest.mark.parametrize(("n", "n_samples", "micro"), [(2, 4, "4"), (4, 2, "5")])
+@pytest.mark.parametrize(
+    ("n", "n_samples", "micro", "adapter"), [(2, 4, "4", {}), (4, 2, "5", LORA)]
+)
 def test_advantages_are_those_of_the_paper(word_model, tmp_path, n, n_samples, micro, adapter):
     # Micro batches of 4 and 5 are smaller than a group of 8 and 10: groups span them.
     trainer, groups, settings = traced_trainer(
@@ -69,17 +69,15 @@ def test_different_numbers_of_candidates_train_together(word_model, tmp_path):
 
 
 @pytest.mark.parametrize("objective", ["pa-grpo", "pif"])
-def test_mixed_items_are_held_out_and_checked(word_model, tmp_path, objective):
-    recipe = small_recipe(
-        4, data_orders="random:2", data_held_out="6", run_check_every="2", pif_separator=" : "
-    )
-    result = trained(objective, mixed_items(4), model=str(word_model), recipe=recipe, out=tmp_path)
+def test_mixed_items_are_held_out_and_checked(trained, tmp_path, objective):
+    changes = {"data_orders": "random:2", "data_held_out": "6", "pif_separator": " : "}
+    result = trained(tmp_path, objective, mixed_items(4), 4, run_check_every="2", **changes)
     assert result.counts.held_out == 6
     assert set(result.after) >= {"held_out/accuracy", "held_out/consistency"}
     assert json.loads((tmp_path / "training.json").read_text())["candidates"] == [2, 3, 4]
 
 
-def test_a_reward_is_given_the_number_of_candidates_of_each_item(word_model, monkeypatch):
+def test_a_reward_is_given_the_number_of_candidates_of_each_item(planned, monkeypatch):
     seen = []
 
     def by_number(choices, right):
@@ -87,9 +85,8 @@ def test_a_reward_is_given_the_number_of_candidates_of_each_item(word_model, mon
         return np.full(choices.shape, float(right.shape[-1]))
 
     monkeypatch.setitem(REWARDS._loaded, "con", Reward("by number", sampled=by_number))
-    recipe = small_recipe(4, data_orders="random:2")
-    plan = plan_training("pa-grpo", mixed_items(1), model=str(word_model), recipe=recipe)
-    scorer = GroupScorer.of(plan.groups, plan.settings, recipe)
+    plan = planned("pa-grpo", mixed_items(1), 4, data_orders="random:2")
+    scorer = GroupScorer.of(plan.groups, plan.settings, plan.recipe)
     rows = [row for row in (2, 3, 0, 1, 4, 5) for _ in range(2)]
     seen.clear()
     # D is a label of the last item alone: in the others it is no answer.
@@ -273,38 +270,28 @@ def test_fewer_items_than_a_step_takes_are_refused():
     [(LORA, 40), ({}, 6), ({"optimiser_inner_updates": "2"}, 40)],
     ids=["lora", "full in the second epoch", "inner updates"],
 )
-def test_a_resumed_run_equals_an_uninterrupted_one_exactly(word_model, tmp_path, changes, items):
+def test_a_resumed_run_equals_an_uninterrupted_one_exactly(trained, tmp_path, changes, items):
     # Six items are three steps an epoch: step 4 is the first of the second epoch.
-    import torch
-
-    data = colour_items(items)
-    recipe = small_recipe(optimiser_steps="6", run_save_every="4", run_keep="9", **changes)
+    given = {"optimiser_steps": "6", "run_save_every": "4", "run_keep": "9", **changes}
     whole, cut = tmp_path / "whole", tmp_path / "cut"
-    trained("pa-grpo", data, model=str(word_model), recipe=recipe, out=whole)
+    trained(whole, "pa-grpo", items, **given)
     shutil.copytree(whole / "checkpoint-4", cut / "checkpoint-4")  # all that a crash leaves
-    again = trained("pa-grpo", data, model=str(word_model), recipe=recipe, out=cut)
-    assert again.resumed_from == 4
-    assert again.steps == 6
-    from safetensors.torch import load_file
-
+    again = trained(cut, "pa-grpo", items, **given)
+    assert (again.resumed_from, again.steps) == (4, 6)
     name = "adapter_model.safetensors" if changes == LORA else "model.safetensors"
-    straight, resumed = load_file(whole / name), load_file(cut / name)
-    assert all(torch.equal(straight[key], resumed[key]) for key in straight)
-    moved = load_file(whole / "checkpoint-4" / name)
-    assert any(not torch.equal(straight[key], moved[key]) for key in straight)
+    straight, resumed, before = (
+        (folder / name).read_bytes() for folder in (whole, cut, whole / "checkpoint-4")
+    )
+    assert straight == resumed != before
 
 
-def test_a_longer_run_goes_on_from_a_shorter_one(word_model, tmp_path):
-    from safetensors.numpy import load_file
-
-    data = colour_items(10)
-    runs = {}
-    for out, steps in (("whole", ("4",)), ("parts", ("2", "4"))):
-        for count in steps:
-            recipe = small_recipe(optimiser_steps=count, run_save_every="2")
-            trained("pa-grpo", data, model=str(word_model), recipe=recipe, out=tmp_path / out)
-        runs[out] = load_file(tmp_path / out / "model.safetensors")
-    assert all((runs["whole"][key] == runs["parts"][key]).all() for key in runs["whole"])
+def test_a_longer_run_goes_on_from_a_shorter_one(trained, tmp_path):
+    for out, count in (("whole", "4"), ("parts", "2"), ("parts", "4")):
+        trained(tmp_path / out, "pa-grpo", 10, optimiser_steps=count, run_save_every="2")
+    whole, parts = (
+        (tmp_path / f"{out}/model.safetensors").read_bytes() for out in ("whole", "parts")
+    )
+    assert whole == parts
 
 
 # --- refusals before any weights are loaded ---------------------------------------------------
@@ -336,59 +323,38 @@ def test_a_trl_with_changed_hooks_is_refused():
         checks.check_trl(Changed)
 
 
-def test_labels_that_are_not_one_token_are_refused(word_model):
-    recipe = small_recipe(prompt_labels='["yes", "no"]')
+def test_labels_that_are_not_one_token_are_refused(planned):
     with pytest.raises(UsageError, match="label 'yes' as one token"):
-        trained("pa-grpo", colour_items(4), model=str(word_model), recipe=recipe, out="unused")
+        planned(prompt_labels='["yes", "no"]')
 
 
 def test_prompts_beyond_the_models_context_are_refused(tmp_path):
     save_word_model(tmp_path, context=12)
     with pytest.raises(UsageError, match=r"longest prompt has 17 tokens .* more than the 12"):
-        trained(
-            "pa-grpo", colour_items(4), model=str(tmp_path), recipe=small_recipe(), out="unused"
-        )
+        small_plan(tmp_path)
 
 
-def test_a_preset_cannot_be_turned_into_another_method(word_model):
+def test_a_preset_cannot_be_turned_into_another_method(planned):
     with pytest.raises(UsageError, match="train rl --reward none --advantage group"):
-        trained(
-            "pa-grpo",
-            colour_items(4),
-            model=str(word_model),
-            recipe=small_recipe(),
-            out="unused",
-            consistency="none",
-        )
+        planned(consistency="none")
     assert settings_of("rl", small_recipe(), consistency="none").consistency == "none"
 
 
-def test_a_checkpoint_of_another_recipe_is_refused(word_model, tmp_path):
-    from unswayed.base.errors import RunDirectoryError
-
-    data = colour_items(6)
-    recipe = small_recipe(optimiser_steps="1", run_save_every="1")
-    trained("pa-grpo", data, model=str(word_model), recipe=recipe, out=tmp_path)
-    other = small_recipe(optimiser_steps="1", run_save_every="1", reward_lam="0.5")
+def test_a_checkpoint_of_another_recipe_is_refused(trained, tmp_path):
+    given = {"optimiser_steps": "1", "run_save_every": "1"}
+    trained(tmp_path, **given)
     with pytest.raises(RunDirectoryError, match=r"recipe\.reward\.lam was 1\.0 and is 0\.5"):
-        trained("pa-grpo", data, model=str(word_model), recipe=other, out=tmp_path)
+        trained(tmp_path, **given, reward_lam="0.5")
     with pytest.raises(RunDirectoryError, match=r"data\.fingerprint was"):
-        trained("pa-grpo", data[:5], model=str(word_model), recipe=recipe, out=tmp_path)
+        trained(tmp_path, "pa-grpo", 5, **given)
     with pytest.raises(RunDirectoryError, match="kind was 'pa-grpo' and is 'grpo'"):
-        trained("grpo", data, model=str(word_model), recipe=recipe, out=tmp_path)
+        trained(tmp_path, "grpo", **given)
 
 
-def test_the_result_is_a_model_folder_with_its_card(word_model, tmp_path):
-    recipe = small_recipe(data_held_out="3", run_check_every="1", **LORA)
+def test_the_result_is_a_model_folder_with_its_card(trained, word_model, tmp_path):
     lines = []
-    result = trained(
-        "pa-grpo",
-        colour_items(9),
-        model=str(word_model),
-        recipe=recipe,
-        out=tmp_path,
-        report=lines.append,
-    )
+    changes = {"data_held_out": "3", "run_check_every": "1", **LORA}
+    result = trained(tmp_path, "pa-grpo", 9, report=lines.append, **changes)
     assert result.model_name == f"hf/{word_model}+lora={tmp_path}"
     assert {"held_out/consistency", "held_out/accuracy"} <= set(result.after)
     assert [line["step"] for line in lines if "loss" in line] == [1, 2]
@@ -406,14 +372,8 @@ def test_the_result_is_a_model_folder_with_its_card(word_model, tmp_path):
 # --- the configuration ------------------------------------------------------------------------
 
 
-def config_of(model, out, **changes):
-    recipe = small_recipe(**changes)
-    plan = plan_training("pa-grpo", colour_items(4), model=str(model), recipe=recipe)
-    return pa_grpo.grpo_config(plan, out)
-
-
-def test_nothing_that_matters_is_left_to_trls_defaults(word_model, tmp_path):
-    config = config_of(word_model, tmp_path, reward_lam="0.5")
+def test_nothing_that_matters_is_left_to_trls_defaults(planned, tmp_path):
+    config = pa_grpo.grpo_config(planned(reward_lam="0.5"), tmp_path)
     expected = {
         "loss_type": "grpo",
         "beta": 0.001,
@@ -446,9 +406,9 @@ def test_nothing_that_matters_is_left_to_trls_defaults(word_model, tmp_path):
         ),
     ],
 )
-def test_responses_can_come_from_vllm(word_model, tmp_path, monkeypatch, changes, expected):
+def test_responses_can_come_from_vllm(planned, tmp_path, monkeypatch, changes, expected):
     monkeypatch.setattr(rollout_checks, "check_vllm", lambda _engine: None)  # none is installed
-    config = config_of(word_model, tmp_path, **changes)
+    config = pa_grpo.grpo_config(planned(**changes), tmp_path)
     assert config.use_vllm
     assert {name: getattr(config, name) for name in expected} == expected
 
@@ -460,7 +420,7 @@ def test_thinking_is_off_by_default_for_models_that_think(tmp_path):
     )
     save_word_model(tmp_path, chat=chat)
     left_open, thinking, not_thinking = (
-        plan_training("grpo", colour_items(4), model=str(tmp_path), recipe=small_recipe(**changes))
+        small_plan(tmp_path, "grpo", **changes)
         for changes in ({}, *({"chat_enable_thinking": value} for value in ("true", "false")))
     )
     assert thinking.example.endswith("<|assistant|>")

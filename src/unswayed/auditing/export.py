@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -14,7 +13,7 @@ from unswayed.auditing.planning import plan_audit
 from unswayed.auditing.records import RunRecord, read_run
 from unswayed.auditing.run_directory import read_bytes, write_text
 from unswayed.auditing.settings import AuditSettings
-from unswayed.auditing.table_files import Columns, as_csv, write_dataset, write_parquet
+from unswayed.auditing.table_files import as_csv, columns_of, write_dataset, write_parquet
 from unswayed.base.counts import agrees, plural
 from unswayed.base.errors import RunDirectoryError, UsageError
 from unswayed.calls import RunSettings
@@ -108,47 +107,11 @@ def export_decisions(decisions: Iterable[Decision], path: Path, form: Format) ->
     if form == "jsonl":
         return write_decisions(path, decisions)
     rows = [msgspec.to_builtins(as_filed(decision)) for decision in decisions]
+    columns = columns_of(Decision, rows)
     if form == "csv":
-        write_text(path, as_csv(rows, Decision.__struct_fields__))
+        write_text(path, as_csv(rows, list(columns)))
     elif form == "parquet":
-        write_parquet(_columns(rows), path)
+        write_parquet(columns, path)
     else:
-        write_dataset(
-            _columns(rows), path, name="decisions", what="Decisions of a judge, one call a row."
-        )
+        write_dataset(columns, path, name="decisions", what="Decisions of a judge, one call a row.")
     return len(rows)
-
-
-_KINDS: Final[Mapping[str, str]] = {
-    "order": "wholes",
-    "labels": "texts",
-    "label_set": "texts",
-    "sample": "whole",
-    "probs": "numbers",
-    "label_mass": "number",
-    "censored": "flag",
-    "reasked": "flag",
-    "disagrees": "flag",
-    "scores": "numbers",
-    "ranking": "wholes",
-    "input_tokens": "whole",
-    "output_tokens": "whole",
-    "cost_usd": "number",
-    "latency_s": "number",
-    "criteria_order": "wholes",
-    "substitute": "texts",
-}
-"""Types of the columns of decisions that are not text."""
-
-
-def _columns(rows: Sequence[Mapping[str, Any]]) -> Columns:
-    """Decisions by column; a choice is an index, "tie" or null, which text holds all three."""
-    columns = {}
-    for name in Decision.__struct_fields__:
-        cells = [row[name] for row in rows]
-        if name == "flags":
-            cells = [None if cell is None else json.dumps(cell) for cell in cells]
-        elif name == "choice":
-            cells = [None if cell is None else str(cell) for cell in cells]
-        columns[name] = (_KINDS.get(name, "text"), cells)
-    return columns

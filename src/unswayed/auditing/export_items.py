@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-import json
+import itertools
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
 from unswayed.auditing.export import Format
 from unswayed.auditing.records import read_run
 from unswayed.auditing.run_directory import write_text
-from unswayed.auditing.table_files import Columns, as_csv, write_dataset, write_parquet
+from unswayed.auditing.table_files import (
+    Columns,
+    as_csv,
+    as_text,
+    columns_of,
+    write_dataset,
+    write_parquet,
+)
 from unswayed.base.errors import RunDirectoryError, UsageError
 from unswayed.model.items import Item, ItemSet, encode_item
 from unswayed.store import CallStore
-
-_KINDS: Final = {
-    "values": "numbers",
-    "criteria": "texts",
-    "permutable": "flag",
-    "candidates_by": "texts",
-}
-"""Types of the columns of items that are neither text, nor JSON, nor conversations."""
-_JSON: Final = ("gold", "meta")
-"""Columns whose cells are of several types: JSON, as in a table of text."""
-_TEXTS: Final = {"prompt": ("text", "turns"), "candidates": ("texts", "conversations")}
-"""Columns of texts, or of conversations."""
 
 
 def items_of_run(directory: str | Path) -> ItemSet:
@@ -94,29 +89,21 @@ def _used(rows: Iterable[dict[str, Any]]) -> list[str]:
 
 
 def _columns(rows: Sequence[dict[str, Any]]) -> Columns:
-    columns = {}
-    for name in Item.__struct_fields__:
-        cells = [row[name] for row in rows]
-        if name in _TEXTS:
-            columns[name] = (_kind_of_texts(name, cells), cells)
-        elif name in _JSON:
-            dumped = (
-                None if cell is None else json.dumps(cell, ensure_ascii=False) for cell in cells
-            )
-            columns[name] = ("text", list(dumped))
-        else:
-            columns[name] = (_KINDS.get(name, "text"), cells)
+    golds = ({"gold": None if (gold := row["gold"]) is None else as_text(gold)} for row in rows)
+    columns = dict(columns_of(Item, [row | gold for row, gold in zip(rows, golds, strict=True)]))
+    prompts, candidates = ([row[name] for row in rows] for name in ("prompt", "candidates"))
+    columns["prompt"] = _kind_of("prompt", prompts), prompts
+    each = itertools.chain.from_iterable(candidates)
+    columns["candidates"] = f"{_kind_of('candidates', each)}[]", candidates
     return columns
 
 
-def _kind_of_texts(name: str, cells: Sequence[Any]) -> str:
-    """Return the kind of a column: texts or conversations."""
-    plain, talks = _TEXTS[name]
-    parts = (part for cell in cells for part in (cell if name == "candidates" else [cell]))
-    kinds = {isinstance(part, str) for part in parts}
-    if len(kinds) > 1:
+def _kind_of(name: str, cells: Iterable[Any]) -> str:
+    """Return the type of texts or of conversations."""
+    plain = {isinstance(cell, str) for cell in cells}
+    if len(plain) > 1:
         raise UsageError(
             f"{name} are texts in some items and conversations in others: a Parquet column is of "
             "one type. Write jsonl."
         )
-    return plain if kinds <= {True} else talks
+    return "string" if plain <= {True} else "turn[]"

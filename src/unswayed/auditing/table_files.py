@@ -7,7 +7,11 @@ import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from textwrap import indent
 from typing import Any, Final
+
+import msgspec
+from msgspec import inspect
 
 from unswayed.auditing.run_directory import write_text
 from unswayed.base.counts import plural
@@ -17,23 +21,18 @@ from unswayed.base.registry import require
 from unswayed.base.version import VERSION
 
 Columns = Mapping[str, tuple[str, Sequence[Any]]]
-"""By name: the type of its cells (`TYPES`) and the cells, None where there is none."""
+"""By name: the type of its cells, such as `int64` or `string[]`, and the cells, None where there is none."""
 
 FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 """What makes spreadsheets take a cell for a formula, the wide forms included."""
 
-TYPES: Final[Mapping[str, str]] = {
-    "text": "dtype: string",
-    "whole": "dtype: int64",
-    "number": "dtype: float64",
-    "flag": "dtype: bool",
-    "texts": "list: string",
-    "wholes": "list: int64",
-    "numbers": "list: float64",
-    "turns": "list:\n    - name: role\n      dtype: string\n    - name: content\n      dtype: string",
-    "conversations": "list:\n      list:\n      - name: role\n        dtype: string\n      - name: content\n        dtype: string",
+KINDS: Final = {
+    inspect.IntType: "int64",
+    inspect.FloatType: "float64",
+    inspect.BoolType: "bool",
+    inspect.StructType: "turn",
 }
-"""Types of cells, as the card of a dataset names them."""
+"""Types of cells by those of values; all others are text."""
 
 
 def as_csv(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> str:
@@ -43,9 +42,7 @@ def as_csv(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> str:
     writer.writeheader()
     for row in rows:
         cells = {
-            key: json.dumps(value, ensure_ascii=False)
-            if isinstance(value, list | tuple | dict)
-            else _inert(value)
+            key: as_text(value) if isinstance(value, list | tuple | dict) else _inert(value)
             for key, value in row.items()
         }
         writer.writerow(cells)
@@ -59,25 +56,45 @@ def _inert(value: object) -> object:
     return value
 
 
+def columns_of(record: type[msgspec.Struct], rows: Sequence[Mapping[str, Any]]) -> Columns:
+    """Rows with the fields of a record by column; JSON in the text of a field of several types."""
+    columns = {}
+    for field in inspect.type_info(record).fields:  # type: ignore[attr-defined]
+        kind, cells = _kind(field.type), [row[field.name] for row in rows]
+        if kind == "string":
+            cells = [own if isinstance(own, str | None) else as_text(own) for own in cells]
+        columns[field.name] = kind, cells
+    return columns
+
+
+def _kind(values: inspect.Type) -> str:
+    if isinstance(values, inspect.UnionType):
+        values, *others = (own for own in values.types if not isinstance(own, inspect.NoneType))
+        if others:
+            return "string"
+    if isinstance(values, inspect.VarTupleType):
+        return f"{_kind(values.item_type)}[]"
+    return KINDS.get(type(values), "string")
+
+
+def as_text(value: object) -> str:
+    """Return JSON as a cell holds it."""
+    return json.dumps(value, ensure_ascii=False)
+
+
 def write_parquet(columns: Columns, path: Path) -> None:
     """Write columns as one Parquet file, whole or not at all."""
     require("pyarrow", extra="parquet", feature="Parquet export")
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    turn = pa.struct([("role", pa.string()), ("content", pa.string())])
-    types = {
-        "text": pa.string(),
-        "whole": pa.int64(),
-        "number": pa.float64(),
-        "flag": pa.bool_(),
-        "texts": pa.list_(pa.string()),
-        "wholes": pa.list_(pa.int64()),
-        "numbers": pa.list_(pa.float64()),
-        "turns": pa.list_(turn),
-        "conversations": pa.list_(pa.list_(turn)),
-    }
-    arrays = {name: pa.array(cells, type=types[kind]) for name, (kind, cells) in columns.items()}
+    def typed(kind: str) -> pa.DataType:
+        if kind.endswith("[]"):
+            return pa.list_(typed(kind.removesuffix("[]")))
+        turn = pa.struct([("role", pa.string()), ("content", pa.string())])
+        return turn if kind == "turn" else pa.type_for_alias(kind)
+
+    arrays = {name: pa.array(cells, type=typed(kind)) for name, (kind, cells) in columns.items()}
     try:
         with whole_file(path) as file:
             pq.write_table(pa.table(arrays), file)
@@ -104,7 +121,7 @@ def write_dataset(columns: Columns, folder: Path, *, name: str, what: str) -> No
     write_parquet(columns, folder / file)
     n = max((len(cells) for _, cells in columns.values()), default=0)
     features = "\n".join(
-        f"  - name: {key}\n    {TYPES[kind]}" for key, (kind, _) in columns.items()
+        f"  - name: {key}\n{indent(_feature(kind), '    ')}" for key, (kind, _) in columns.items()
     )
     card = f"""---
 configs:
@@ -120,3 +137,13 @@ dataset_info:
 {what} {plural(n, "row")}, written by unswayed {VERSION}.
 """
     write_text(folder / "README.md", card)
+
+
+def _feature(kind: str) -> str:
+    """Return the type of cells as the card of a dataset names it."""
+    if kind == "turn":
+        return "- name: role\n  dtype: string\n- name: content\n  dtype: string"
+    inner = kind.removesuffix("[]")
+    if "turn" in kind:
+        return f"list:\n{indent(_feature(inner), '  ')}"
+    return f"dtype: {kind}" if inner == kind else f"list: {inner}"

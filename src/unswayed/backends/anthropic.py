@@ -13,14 +13,16 @@ from unswayed.backends import BackendSettings
 from unswayed.backends.addresses import Service
 from unswayed.backends.client import HttpBackend
 from unswayed.backends.dialect import (
-    NO_USAGE,
+    EMPTY,
     THINKING_TOKENS,
+    Dialect,
     Traits,
+    lenient,
     merged,
     schema_of,
-    stated_usage,
     system_apart,
     token_count,
+    whole,
 )
 from unswayed.base.errors import BadResponseError
 from unswayed.model.calls import Request, Response
@@ -44,22 +46,13 @@ _NO_REPLY_FORMAT = re.compile(
 )
 
 
-class _ReplyFormat(msgspec.Struct):
-    schema: msgspec.Raw
-    type: str = "json_schema"
-
-
-class _OutputConfig(msgspec.Struct):
-    format: _ReplyFormat
-
-
 class _Payload(msgspec.Struct, omit_defaults=True):
     model: str
     max_tokens: int
     messages: tuple[Message, ...]
     system: str | None = None
     temperature: float | None = None
-    output_config: _OutputConfig | None = None
+    output_config: dict[str, object] | None = None
 
 
 class _Block(msgspec.Struct):
@@ -78,7 +71,7 @@ class _Usage(msgspec.Struct):
 class _Reply(msgspec.Struct):
     content: list[_Block]
     stop_reason: str | None = None
-    usage: msgspec.Raw = NO_USAGE
+    usage: msgspec.Raw = EMPTY
     model: str | None = None
 
 
@@ -87,7 +80,7 @@ _REPLY = msgspec.json.Decoder(_Reply)
 _USAGE = msgspec.json.Decoder(_Usage)
 
 
-class AnthropicDialect:
+class AnthropicDialect(Dialect):
     """The messages API."""
 
     path = "messages"
@@ -120,16 +113,13 @@ class AnthropicDialect:
             temperature=min(request.temperature, 1.0) if traits.temperature else None,
         )
         if (schema := schema_of(request, traits)) is not None:
-            payload.output_config = _OutputConfig(_ReplyFormat(schema))
+            payload.output_config = {"format": {"schema": schema, "type": "json_schema"}}
         return merged(_ENCODER.encode(payload), request)
 
     def decode(self, body: bytes) -> Response:
         """Return the response of a 200 body; cache reads and writes are part of the input."""
-        try:
-            reply = _REPLY.decode(body)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            raise BadResponseError(f"not a message: {error}") from None
-        usage = stated_usage(reply.usage, _USAGE)
+        reply = whole(body, _REPLY, "a message")
+        usage = lenient(reply.usage, _USAGE)
         fresh, generated = token_count(usage.input_tokens), token_count(usage.output_tokens)
         cached = token_count(usage.cache_read_input_tokens) or 0
         written = token_count(usage.cache_creation_input_tokens) or 0

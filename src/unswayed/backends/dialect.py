@@ -10,13 +10,15 @@ from typing import Final, Literal, Protocol, TypeVar
 import msgspec
 
 from unswayed.backends.faults import HttpReply
+from unswayed.base.errors import BadResponseError
 from unswayed.model.calls import Request, Response
 from unswayed.model.items import Message
 
-Usage = TypeVar("Usage")
+Part = TypeVar("Part")
 ReplyFormat = Literal["json_schema", "object_schema", "json_object", "text"]
 
-NO_USAGE: Final = msgspec.Raw(b"{}")
+EMPTY: Final = msgspec.Raw(b"{}")
+UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 THINKING_TOKENS: Final = 2048
 """Tokens added to the cap for models that think first."""
@@ -30,12 +32,20 @@ def token_count(value: object) -> int | None:
     return value if type(value) is int and 0 <= value < MOST_TOKENS else None
 
 
-def stated_usage(stated: msgspec.Raw, decoder: msgspec.json.Decoder[Usage]) -> Usage:
-    """Return the counts, read apart: an answer is not lost for what is said about its price."""
+def whole(body: bytes, decoder: msgspec.json.Decoder[Part], kind: str) -> Part:
+    """Return a body, typed; raise BadResponseError if it is not of that kind."""
+    try:
+        return decoder.decode(body)
+    except UNREADABLE as error:
+        raise BadResponseError(f"not {kind}: {error}") from None
+
+
+def lenient(stated: msgspec.Raw, decoder: msgspec.json.Decoder[Part]) -> Part:
+    """Return a part read apart, empty if it is in another shape: an answer is not lost for its usage or logprobs."""
     try:
         return decoder.decode(stated)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return decoder.decode(NO_USAGE)
+    except UNREADABLE:
+        return decoder.decode(EMPTY)
 
 
 def system_apart(messages: tuple[Message, ...]) -> tuple[list[str], list[Message]]:
@@ -108,7 +118,7 @@ def merged(body: bytes, request: Request) -> bytes:
     return b"%b,%b" % (body[:-1], extra[1:].encode()) if isinstance(extra, str) else body
 
 
-class Dialect(Protocol):
+class Dialect:
     """One API: how a request is written and an answer is read."""
 
     path: str  # endpoint below the base address
@@ -117,11 +127,11 @@ class Dialect(Protocol):
 
     def headers(self, key: str) -> Mapping[str, str]:
         """Headers of every request; `key` may be empty."""
-        ...
+        return {"Authorization": f"Bearer {key}"} if key else {}
 
     def encode(self, request: Request, traits: Traits) -> bytes:
         """Return the body of a request."""
-        ...
+        raise NotImplementedError
 
     def decode(self, body: bytes) -> Response:
         """Return the response of a 200 body; cost and timing are filled in later.
@@ -129,11 +139,11 @@ class Dialect(Protocol):
         Raises:
             BadResponseError: If it is not JSON, or not of the promised shape.
         """
-        ...
+        raise NotImplementedError
 
     def adapt(self, traits: Traits, words: str, request: Request) -> Traits | None:
         """Adapt the traits to a 400 with these words; None if it is not about them."""
-        ...
+        return None
 
 
 class Transport(Protocol):

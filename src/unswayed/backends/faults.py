@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
+from functools import partial
 from http import HTTPStatus
 
 import msgspec
@@ -33,7 +34,7 @@ from unswayed.base.errors import (
 )
 
 _LONGEST_MESSAGE = 400
-_AGAIN = frozenset({408, 409, 425})
+_AGAIN = frozenset({408, 409, 425, 429})
 _BUSY = frozenset({429, 502, 503, 504, 529})
 _NO_MONEY = re.compile(
     r"insufficient[_ ]quota|billing_hard_limit|billing[_ ]not[_ ]active|exceeded your current quota"
@@ -107,12 +108,10 @@ def retry_after_s(headers: Mapping[str, str], *, wall: float) -> float | None:
 
     Reads `retry-after-ms`, and `retry-after` as seconds or as an HTTP date, of which `wall` is now.
     """
-    milliseconds = _number(headers.get("retry-after-ms"))
+    milliseconds = _number(headers.get("retry-after-ms", ""))
     if milliseconds is not None:
         return milliseconds / 1000.0
-    value = headers.get("retry-after")
-    if value is None:
-        return None
+    value = headers.get("retry-after", "")
     seconds = _number(value)
     if seconds is not None:
         return seconds
@@ -125,9 +124,7 @@ def retry_after_s(headers: Mapping[str, str], *, wall: float) -> float | None:
         return None
 
 
-def _number(value: str | None) -> float | None:
-    if value is None:
-        return None
+def _number(value: str) -> float | None:
     try:
         number = float(value)
     except ValueError:
@@ -175,42 +172,29 @@ def fault_of(reply: HttpReply, address: Address, *, model: str, wall: float) -> 
     words = shown(server_words(reply.body), address)
     where = f"HTTP {status} from {address.shown}"
     said = f"{where}: {words}" if words else where
-    out_of_money = status in {400, 403, 429} and _NO_MONEY.search(words)
-    if status == 402 or out_of_money:
-        message = f"{said}. The account has no quota left: check its plan and billing."
-        return Fault(error=RateLimitedError, message=message, status=status, fatal=True)
+    fatal = partial(Fault, status=status, fatal=True)
+    if status == 402 or (status in {400, 403, 429} and _NO_MONEY.search(words)):
+        hint = "The account has no quota left: check its plan and billing."
+        return fatal(error=RateLimitedError, message=f"{said}. {hint}")
     if status in {401, 403}:
         hint = "Check the key and what it may be used for."
         if address.no_key_reason:
             hint = f"No key was sent: {address.no_key_reason}."
-        return Fault(error=AuthError, message=f"{said}. {hint}", status=status, fatal=True)
+        return fatal(error=AuthError, message=f"{said}. {hint}")
     if status == 404 or (status == 400 and _NO_MODEL.search(words)):
-        message = (
-            f"{said}. Check the model name ({model}) and that the address ends where its API "
-            "begins, mostly in /v1."
-        )
-        return Fault(error=BackendError, message=message, status=status, fatal=True)
+        hint = f"Check the model name ({model}) and that the address ends where its API begins"
+        return fatal(error=BackendError, message=f"{said}. {hint}, mostly in /v1.")
     if 300 <= status < 400:
-        message = f"{where}: redirects are not followed; give the server's final address."
-        return Fault(error=BackendError, message=message, status=status, fatal=True)
-    wait = retry_after_s(reply.headers, wall=wall)
-    if status == 429:
-        return Fault(
-            error=RateLimitedError,
-            message=said,
-            status=status,
-            again=True,
-            busy=True,
-            retry_after_s=wait,
-        )
+        hint = "redirects are not followed; give the server's final address."
+        return fatal(error=BackendError, message=f"{where}: {hint}")
     if status >= 500 or status in _AGAIN:
         return Fault(
-            error=ServerError,
+            error=RateLimitedError if status == 429 else ServerError,
             message=said,
             status=status,
             again=True,
             busy=status in _BUSY,
-            retry_after_s=wait,
+            retry_after_s=retry_after_s(reply.headers, wall=wall),
             detail=words if status == 500 else "",
         )
     if 400 <= status < 500:

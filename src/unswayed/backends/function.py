@@ -14,10 +14,10 @@ from functools import partial
 from typing import Any
 
 from unswayed.backends.own_prompts import OwnPrompt
-from unswayed.backends.protocol import Answer, Backend, Outcome, overlapping, ranked
+from unswayed.backends.protocol import Answer, Backend, Outcome, failed, overlapping, ranked
 from unswayed.base.arguments import checked
 from unswayed.base.errors import UsageError
-from unswayed.model.calls import Failure, Query, Response
+from unswayed.model.calls import Query, Response
 from unswayed.model.items import Task
 
 MOST_OFF = 0.01
@@ -98,7 +98,7 @@ class FunctionJudge(Backend):
             if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
                 raise
             told = f"{type(error).__name__}: {_written(str, error)}".removesuffix(": ")
-            return Failure(error="BackendError", message=f"{item.id}: {self.model} raised {told}")
+            return failed(query, f"{self.model} raised {told}")
         return self._read(said, query, shown.symbols(query.request.labels))
 
     def _read(self, said: Any, query: Query, symbols: Sequence[str]) -> Response:

@@ -9,7 +9,7 @@ The model is loaded at the first query, so a run whose calls are all recorded ne
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -19,8 +19,6 @@ from unswayed.backends.local_jobs import (
     Job,
     LocalBackend,
     PromptCounts,
-    answer_in_windows,
-    label_response,
     timed,
 )
 from unswayed.backends.local_models import LoadedModel, check_places, load_model
@@ -28,7 +26,7 @@ from unswayed.backends.local_plans import Step
 from unswayed.backends.local_texts import generate
 from unswayed.backends.model_folders import ModelFolder, check_extras, locate
 from unswayed.backends.own_prompts import asked_as
-from unswayed.backends.protocol import Answer
+from unswayed.backends.protocol import Answer, failed
 from unswayed.base.registry import require
 from unswayed.model.calls import Failure, Query, Response
 
@@ -62,12 +60,6 @@ class HuggingFaceBackend(LocalBackend):
         from unswayed.backends.local_forecasts import forecast
 
         return forecast(self.folder, self._settings, queries, name=self.model)
-
-    def answer(self, queries: Iterable[Query]) -> AsyncGenerator[Answer, None]:
-        """Answer in windows of queries, each in batches of about equal length."""
-        return answer_in_windows(
-            queries, self._thread, self._prepare, self._batches, lambda batch: self._run(*batch)
-        )
 
     # --- in the model's thread -------------------------------------------------------------
 
@@ -123,11 +115,7 @@ class HuggingFaceBackend(LocalBackend):
             [job.tokens for job in jobs], [job.label_ids or () for job in jobs], steps=steps
         ):
             yield [
-                label_response(
-                    job.query.request, row, model=self.model, input_tokens=len(job.tokens)
-                )
-                if np.isfinite(row).all()
-                else None
+                self._label(job, row) if np.isfinite(row).all() else None
                 for row, job in zip(logprobs, waiting, strict=False)
             ]
 
@@ -148,14 +136,7 @@ class HuggingFaceBackend(LocalBackend):
         yield [
             None
             if generated is None
-            else Response(
-                text=generated.text,
-                finish_reason=generated.finish_reason,
-                input_tokens=len(job.tokens),
-                output_tokens=generated.tokens,
-                cost_usd=0.0,
-                model=self.model,
-            )
+            else self._text(job, generated.text, generated.finish_reason, generated.tokens)
             for job, generated in zip(jobs, texts, strict=True)
         ]
 
@@ -172,10 +153,10 @@ class HuggingFaceBackend(LocalBackend):
         self.remarks = (*remarks, *loaded.grammars.remarks)
 
     def _no_memory(self, job: Job) -> Failure:
-        return Failure(
-            error="BackendError",
-            message=f"{job.query.item.id}: a prompt of {len(job.tokens)} tokens does not fit into "
-            f"the memory of {self._settings.device or 'the accelerator'} beside {self.model}. "
+        return failed(
+            job.query,
+            f"a prompt of {len(job.tokens)} tokens does not fit into the memory of "
+            f"{self._settings.device or 'the accelerator'} beside {self.model}. "
             "Choose a smaller model or dtype, or run on the CPU.",
         )
 
@@ -187,10 +168,9 @@ class HuggingFaceBackend(LocalBackend):
             else "Load it with --dtype float32 (BackendSettings(dtype='float32')); if that changes "
             "nothing, its weights are damaged."
         )
-        return Failure(
-            error="BackendError",
-            message=f"{job.query.item.id}: in dtype {dtype} the scores that {self.model} gives are "
-            f"not numbers (NaN or infinite). {remedy}",
+        return failed(
+            job.query,
+            f"in dtype {dtype} the scores that {self.model} gives are not numbers (NaN or infinite). {remedy}",
         )
 
     def _load(self) -> LoadedModel:

@@ -26,7 +26,7 @@ from unswayed.backends.local_costs import PassCosts
 from unswayed.backends.local_plans import WINDOW, Form, PromptBatch, by_length, plan
 from unswayed.backends.local_texts import seed_of
 from unswayed.backends.model_folders import ModelFolder
-from unswayed.backends.protocol import Answer, Backend, Outcome, ranked, too_long
+from unswayed.backends.protocol import Answer, Backend, Outcome, failed, ranked, too_long
 from unswayed.model.calls import Failure, Query, Request, Response
 from unswayed.model.parsing import is_failed_attempt
 
@@ -73,6 +73,35 @@ class LocalBackend(Backend):
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="unswayed-model")
         self._loaded: Any = None
 
+    def answer(self, queries: Iterable[Query]) -> AsyncGenerator[Answer, None]:
+        """Answer in windows of queries, each in batches; a subclass prepares, divides and runs them."""
+        return answer_in_windows(
+            queries, self._thread, self._prepare, self._batches, lambda batch: self._run(*batch)
+        )
+
+    def _prepare(self, window: Sequence[Query]) -> tuple[list[Job], list[Answer]]:
+        raise NotImplementedError
+
+    def _batches(self, jobs: list[Job]) -> Iterator[tuple[Any, ...]]:
+        raise NotImplementedError
+
+    def _run(self, *batch: Any, **_: Any) -> Iterator[list[Answer]]:
+        raise NotImplementedError
+
+    def _label(self, job: Job, logprobs: FloatArray) -> Response:
+        tokens = len(job.tokens)
+        return label_response(job.query.request, logprobs, model=self.model, input_tokens=tokens)
+
+    def _text(self, job: Job, text: str, finish_reason: str, tokens: int) -> Response:
+        return Response(
+            text=text,
+            finish_reason=finish_reason,
+            input_tokens=len(job.tokens),
+            output_tokens=tokens,
+            cost_usd=0.0,
+            model=self.model,
+        )
+
     async def close(self) -> None:
         """Let go of the model's memory once the running batch is done."""
         await asyncio.to_thread(self._thread.shutdown, cancel_futures=True)
@@ -118,31 +147,48 @@ async def answer_in_windows(
                 left = bool(answers)
 
 
-def prepare(
-    queries: Sequence[Query],
-    writer: ChatWriter,
-    labels: LabelTokens,
-    *,
-    longest: int | None,
-    model: str,
-) -> tuple[list[Job], list[Answer]]:
-    """Render and tokenise; prompts too long for the model are refused."""
-    jobs: list[Job] = []
-    refused: list[Answer] = []
-    for thinking in (False, True):
-        chosen = [query for query in queries if _may_think(query) is thinking]
-        chats = [query.request.messages for query in chosen]
-        written = writer.write(chats, thinking=thinking)
-        for query, (text, tokens) in zip(chosen, written, strict=True):
-            request = query.request
-            # label logprobs are asked for exactly where the answer is the label itself
-            ids = labels.ids(request.labels, text) if request.top_logprobs else None
-            job = Job(query, tokens, ids)
-            if longest is not None and job.room > longest:
-                refused.append((query, too_long(query, job.room, longest=longest, model=model)))
-            else:
-                jobs.append(job)
-    return jobs, refused
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Turns queries into the token ids that one model reads."""
+
+    writer: ChatWriter
+    labels: LabelTokens
+    longest: int | None  # most tokens of prompt and answer together; None if the model does not say
+
+    @classmethod
+    def of(
+        cls,
+        tokenizer: PreTrainedTokenizerBase,
+        folder: ModelFolder,
+        settings: BackendSettings,
+        *,
+        name: str,
+        longest: object,
+    ) -> Reader:
+        """Return the reader of a model, which is told of its template what its folder and the settings say."""
+        arguments = template_arguments(settings, folder.prompt, name=name)
+        writer = ChatWriter(tokenizer, model=name, arguments=arguments)
+        return cls(writer, LabelTokens(writer), longest if isinstance(longest, int) else None)
+
+    def prepare(self, queries: Sequence[Query]) -> tuple[list[Job], list[Answer]]:
+        """Render and tokenise; prompts too long for the model are refused."""
+        jobs: list[Job] = []
+        refused: list[Answer] = []
+        longest, model = self.longest, self.writer.model
+        for thinking in (False, True):
+            chosen = [query for query in queries if _may_think(query) is thinking]
+            chats = [query.request.messages for query in chosen]
+            written = self.writer.write(chats, thinking=thinking)
+            for query, (text, tokens) in zip(chosen, written, strict=True):
+                request = query.request
+                # label logprobs are asked for exactly where the answer is the label itself
+                ids = self.labels.ids(request.labels, text) if request.top_logprobs else None
+                job = Job(query, tokens, ids)
+                if longest is not None and job.room > longest:
+                    refused.append((query, too_long(query, job.room, longest=longest, model=model)))
+                else:
+                    jobs.append(job)
+        return jobs, refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,11 +198,8 @@ class LocalPlan:
     Weights are not needed, so a model that is only priced is planned for in the same way.
     """
 
-    model: str  # full name, for messages
-    writer: ChatWriter
-    labels: LabelTokens
+    reader: Reader
     costs: PassCosts
-    longest: int | None  # most tokens of prompt and answer together; None if the model does not say
     cap: int  # most padded tokens of a pass
     cap_apart: int  # the same of a pass over rows
     pads: bool  # whether prompts of different lengths may run together
@@ -176,20 +219,16 @@ class LocalPlan:
         trees: bool,
     ) -> LocalPlan:
         """Return the plan of a model on a device."""
-        arguments = template_arguments(settings, folder.prompt, name=name)
-        writer = ChatWriter(tokenizer, model=name, arguments=arguments)
-        costs = PassCosts.of(model, memory_gb=settings.memory_gb, device=device)
         longest = getattr(model.config.get_text_config(), "max_position_embeddings", None)
-        longest = longest if isinstance(longest, int) else None
+        reader = Reader.of(tokenizer, folder, settings, name=name, longest=longest)
+        costs = PassCosts.of(model, memory_gb=settings.memory_gb, device=device)
         cap = settings.batch_tokens
         apart = min(cap, CPU_TOKENS) if device.type == "cpu" else cap
-        return cls(name, writer, LabelTokens(writer), costs, longest, cap, apart, pads, trees)
+        return cls(reader, costs, cap, apart, pads, trees)
 
     def prepare(self, queries: Sequence[Query]) -> tuple[list[Job], list[Answer]]:
         """Render and tokenise; prompts too long for the model or for the memory are refused."""
-        jobs, refused = prepare(
-            queries, self.writer, self.labels, longest=self.longest, model=self.model
-        )
+        jobs, refused = self.reader.prepare(queries)
         fitting: list[Job] = []
         for job in jobs:
             needed = self.costs.memory(job.room, scored=1, caches=not job.label_ids)
@@ -225,10 +264,10 @@ class LocalPlan:
             yield [written[row] for row in part]
 
     def _over_budget(self, job: Job, needed: float) -> Failure:
-        return Failure(
-            error="BackendError",
-            message=f"{job.query.item.id}: a prompt and answer of {job.room} tokens would take about "
-            f"{needed / 1e9:.2g} GB of memory beside {self.model}, over the "
+        return failed(
+            job.query,
+            f"a prompt and answer of {job.room} tokens would take about {needed / 1e9:.2g} GB of "
+            f"memory beside {self.reader.writer.model}, over the "
             f"{self.costs.budget / 1e9:.2g} GB that its passes may take. Raise --memory-gb "
             "(BackendSettings(memory_gb=...)), free memory (half of what is free is taken by "
             "default), or choose a smaller model or dtype.",
@@ -282,8 +321,7 @@ def label_response(
 def broken_off(job: Job, reasons: Iterable[str | None], *, model: str) -> Failure | None:
     """Return a failure if a finish reason means a failed attempt, otherwise None."""
     for reason in filter(is_failed_attempt, reasons):
-        message = f"{job.query.item.id}: {model} ended every attempt with {reason!r}."
-        return Failure(error="BackendError", message=message)
+        return failed(job.query, f"{model} ended every attempt with {reason!r}.")
     return None
 
 

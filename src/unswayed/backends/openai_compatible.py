@@ -7,7 +7,7 @@ family where the name says it, and else learned from its refusals (see `OpenAIDi
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from operator import itemgetter
 from typing import Final
@@ -18,15 +18,17 @@ from unswayed.backends import BackendSettings
 from unswayed.backends.addresses import Service
 from unswayed.backends.client import HttpBackend
 from unswayed.backends.dialect import (
-    NO_USAGE,
+    EMPTY,
     THINKING_TOKENS,
+    Dialect,
     ReplyFormat,
     Traits,
+    lenient,
     merged,
     schema_of,
-    stated_usage,
     system_apart,
     token_count,
+    whole,
 )
 from unswayed.backends.faults import server_words
 from unswayed.base.errors import BadResponseError, UnknownNameError
@@ -79,18 +81,6 @@ _LOOSER: Final[dict[ReplyFormat, ReplyFormat]] = {
 }
 
 
-class _JsonSchema(msgspec.Struct):
-    schema: msgspec.Raw
-    name: str = "reply"
-    strict: bool = True
-
-
-class _ReplyFormat(msgspec.Struct, omit_defaults=True):
-    type: str
-    json_schema: _JsonSchema | None = None
-    schema: msgspec.Raw | None = None
-
-
 class _Payload(msgspec.Struct, omit_defaults=True):
     model: str
     messages: tuple[Message, ...]
@@ -100,7 +90,7 @@ class _Payload(msgspec.Struct, omit_defaults=True):
     seed: int | None = None
     logprobs: bool = False
     top_logprobs: int | None = None
-    response_format: _ReplyFormat | None = None
+    response_format: dict[str, object] | None = None
 
 
 class _Part(msgspec.Struct, gc=False):
@@ -142,35 +132,28 @@ class _Logprobs(msgspec.Struct, gc=False):
     content: list[_Generated] | None = None
 
 
-class _PlainChoice(msgspec.Struct):
+class _Choice(msgspec.Struct):
     message: _Message
     finish_reason: str | None = None
+    logprobs: msgspec.Raw = EMPTY
 
 
-class _Choice(_PlainChoice):
-    logprobs: _Logprobs | None = None
-
-
-class _PlainCompletion(msgspec.Struct):
-    choices: list[_PlainChoice] = []
-    usage: msgspec.Raw = NO_USAGE
+class _Completion(msgspec.Struct):
+    choices: list[_Choice] = []
+    usage: msgspec.Raw = EMPTY
     error: object = None
     model: str | None = None
 
 
-class _Completion(_PlainCompletion):
-    choices: list[_Choice] = []  # type: ignore[assignment]
-
-
 _ENCODER = msgspec.json.Encoder()
 _COMPLETION = msgspec.json.Decoder(_Completion)
-_PLAIN_COMPLETION = msgspec.json.Decoder(_PlainCompletion)
+_LOGPROBS = msgspec.json.Decoder(_Logprobs)
 _USAGE = msgspec.json.Decoder(_Usage)
 _SAID: Final = frozenset(("text", "output_text"))
 """Types of the parts that are the answer; others are reasoning, calls of tools, images."""
 
 
-class OpenAIDialect:
+class OpenAIDialect(Dialect):
     """Chat completions."""
 
     path = "chat/completions"
@@ -187,38 +170,31 @@ class OpenAIDialect:
             thinking_tokens=THINKING_TOKENS if thinks else 0,
         )
 
-    def headers(self, key: str) -> Mapping[str, str]:
-        """Headers of every request."""
-        return {"Authorization": f"Bearer {key}"} if key else {}
-
     def encode(self, request: Request, traits: Traits) -> bytes:
         """Return the body of a request.
 
         `seed` goes with sampled answers only: it keeps repeated samples of one prompt apart where
         a server or a gateway caches equal requests.
         """
-        cap = request.max_tokens + traits.thinking_tokens
         logprobs = request.top_logprobs
         if traits.logprobs is not None:
             logprobs = min(logprobs, traits.logprobs)
         sampled = request.temperature > 0 or request.sample > 0
-        new_name = traits.tokens_field == "max_completion_tokens"
         payload = _Payload(
             model=self._model,
             messages=request.messages if traits.system else without_system(request.messages),
-            max_tokens=None if new_name else cap,
-            max_completion_tokens=cap if new_name else None,
             temperature=request.temperature if traits.temperature else None,
             seed=request.sample if sampled and traits.seed else None,
             logprobs=logprobs > 0,
             top_logprobs=logprobs or None,
             response_format=_reply_format(request, traits),
         )
+        setattr(payload, traits.tokens_field, request.max_tokens + traits.thinking_tokens)
         return merged(_ENCODER.encode(payload), request)
 
     def decode(self, body: bytes) -> Response:
         """Return the response of a 200 body."""
-        completion = _completion(body)
+        completion = whole(body, _COMPLETION, "a chat completion")
         if not completion.choices:
             raise BadResponseError(f"not a chat completion: no choices; {server_words(body)}")
         choice = completion.choices[0]
@@ -233,10 +209,8 @@ class OpenAIDialect:
         text = content if isinstance(content, str) else "".join(said)
         if refusal := message.refusal or "".join([part.refusal or "" for part in parts]):
             text, finish = text or refusal, "refusal"
-        tokens = tops = None
-        if isinstance(choice, _Choice) and choice.logprobs is not None:
-            tokens, tops = _read_logprobs(choice.logprobs)
-        usage = stated_usage(completion.usage, _USAGE)
+        tokens, tops = _read_logprobs(lenient(choice.logprobs, _LOGPROBS))
+        usage = lenient(completion.usage, _USAGE)
         details = usage.prompt_tokens_details
         read, written = token_count(usage.prompt_tokens), token_count(usage.completion_tokens)
         cached = token_count(details.cached_tokens if details else usage.prompt_cache_hit_tokens)
@@ -283,26 +257,16 @@ class OpenAIDialect:
         return None
 
 
-def _reply_format(request: Request, traits: Traits) -> _ReplyFormat | None:
+def _reply_format(request: Request, traits: Traits) -> dict[str, object] | None:
     """Return the form that the answer is held to, the schema as it stands in the request."""
     schema = schema_of(request, traits)
     if schema is None:
         return None
     if traits.reply_format == "json_schema":
-        return _ReplyFormat("json_schema", json_schema=_JsonSchema(schema))
-    loose = traits.reply_format == "json_object"
-    return _ReplyFormat("json_object", schema=None if loose else schema)
-
-
-def _completion(body: bytes) -> _Completion | _PlainCompletion:
-    """Return the body, typed; logprobs in another shape count as missing: the answer is still good."""
-    try:
-        return _COMPLETION.decode(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        try:
-            return _PLAIN_COMPLETION.decode(body)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            raise BadResponseError(f"not a chat completion: {error}") from None
+        held = {"schema": schema, "name": "reply", "strict": True}
+        return {"type": "json_schema", "json_schema": held}
+    loose: dict[str, object] = {"type": "json_object"}
+    return loose if traits.reply_format == "json_object" else {**loose, "schema": schema}
 
 
 def _read_logprobs(

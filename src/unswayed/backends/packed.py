@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from unswayed.backends.client import HttpBackend
-from unswayed.backends.protocol import Answer, Backend, Outcome
+from unswayed.backends.protocol import Answer, Backend, Outcome, failed
 from unswayed.backends.typed_dialects import TypedDialect
 from unswayed.base.errors import BadResponseError, UsageError
 from unswayed.model.calls import Failure, Query, Response
@@ -121,8 +121,7 @@ class Packed(HttpBackend):
             try:
                 top, is_rounded = self.dialect.read(_asked(query), place, said, len(group))
             except BadResponseError as error:
-                words = f"{query.item.id}: {error}"
-                outcomes.append((query, Failure(error="BadResponseError", message=words)))
+                outcomes.append((query, failed(query, str(error), error="BadResponseError")))
                 continue
             if is_rounded:
                 self.remarks = tuple(dict.fromkeys((*self.remarks, ROUNDED)))

@@ -178,12 +178,15 @@ async def overlapping(
             task.cancel()
 
 
+def failed(query: Query, words: str, *, error: str = "BackendError") -> Failure:
+    """Return the failure of a call, its item named."""
+    return Failure(error=error, message=f"{query.item.id}: {words}")
+
+
 def unanswered(query: Query, model: str) -> Failure:
     """Return the failure of a call that a backend took and never answered."""
-    return Failure(
-        error="BadResponseError",
-        message=f"{query.item.id}: {model} took the call and gave neither an answer nor an error",
-    )
+    words = f"{model} took the call and gave neither an answer nor an error"
+    return failed(query, words, error="BadResponseError")
 
 
 def ranked(tokens: Iterable[str], logprobs: Iterable[float]) -> tuple[TokenLogprob, ...]:
@@ -194,8 +197,8 @@ def ranked(tokens: Iterable[str], logprobs: Iterable[float]) -> tuple[TokenLogpr
 
 def too_long(query: Query, tokens: int, *, longest: int, model: str) -> Failure:
     """Return the failure of a prompt that does not fit into a local model."""
-    return Failure(
-        error="BackendError",
-        message=f"{query.item.id}: the prompt and its answer take {tokens} tokens, but {model} "
-        f"reads at most {longest}. Shorten the item or choose another model.",
+    return failed(
+        query,
+        f"the prompt and its answer take {tokens} tokens, but {model} reads at most {longest}. "
+        "Shorten the item or choose another model.",
     )

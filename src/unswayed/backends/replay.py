@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -17,10 +17,10 @@ from typing import Final
 import msgspec
 
 from unswayed.backends import BackendSettings, open_backend
-from unswayed.backends.protocol import Backend, Outcome, ranked
+from unswayed.backends.protocol import Backend, Outcome, failed, ranked
 from unswayed.base.errors import ItemError, RunDirectoryError, UnswayedError, UsageError
 from unswayed.data.importers import read_decisions_file
-from unswayed.model.calls import Failure, Query, Request, Response, key_of
+from unswayed.model.calls import Query, Request, Response, key_of
 from unswayed.model.decisions import Decision
 from unswayed.model.items import iter_lines, suffix
 from unswayed.model.presentation import Ask
@@ -37,9 +37,9 @@ def open_replay(model: str, settings: BackendSettings) -> ReplayBackend:
     """Answers recorded earlier: `replay/<decisions.jsonl or run directory>`."""
     path = Path(model).expanduser()
     if path.is_dir():
-        return _from_run(path, settings)
+        return RunReplay(path, settings)
     if path.is_file():
-        return _from_decisions(path)
+        return DecisionReplay(path)
     raise UsageError(
         f"replay/{model}: there is no such file or directory. Give a decisions.jsonl or a run "
         "directory."
@@ -47,142 +47,108 @@ def open_replay(model: str, settings: BackendSettings) -> ReplayBackend:
 
 
 class ReplayBackend(Backend):
-    """Looks answers up.
-
-    `find` gives the recorded answer to a query, `has` says whether a call that asks again was
-    recorded, and `original` is the backend whose calls they are, if it is on this machine.
-    """
+    """Looks answers up; a subclass finds them."""
 
     offline = True
 
-    def __init__(
-        self,
-        model: str,
-        find: Callable[[Query], Response | None],
-        *,
-        source: str,
-        gives_logprobs: bool,
-        keyed_by_item: bool = False,
-        original: Backend | None = None,
-        release: Callable[[], None] = lambda: None,
-        has: Callable[[Request], bool] = lambda request: False,
-        extra_body: str | msgspec.UnsetType | None = None,
-    ) -> None:
+    def __init__(self, model: str, path: Path, *, gives_logprobs: bool) -> None:
         self.model = model
-        self.extra_body = extra_body or None
         self.gives_logprobs = gives_logprobs
-        self.keyed_by_item = keyed_by_item
-        if original is not None:
-            self.own_prompt = original.own_prompt
-            self.planted = original.planted
-            self.writes = original.writes
-        self._find = find
-        self._has = has
-        self._source = source
-        self._release = release
+        self._path = path
 
     def respond(self, query: Query) -> Outcome:
         """Return the recorded answer, or a failure."""
-        return self._find(query) or self._missing(query)
-
-    def converses(self, request: Request) -> bool:
-        """Return True if the call was recorded."""
-        return self._has(request)
-
-    async def close(self) -> None:
-        """Close the file."""
-        self._release()
-
-    def _missing(self, query: Query) -> Failure:
         order, labels = query.ask.presentation
         symbols = [query.request.labels[label] for label in labels]
-        return Failure(
-            error="BackendError",
-            message=f"{query.item.id}: {self._source} has no answer for order {list(order)}, "
+        return self.find(query) or failed(
+            query,
+            f"{self._path} has no answer for order {list(order)}, "
             f"labels {symbols}, prompt {query.ask.prompt_id!r}, sample {query.ask.sample}. "
             "Replay asks no model: record it with the model itself, or ask what was recorded.",
         )
 
+    def find(self, query: Query) -> Response | None:
+        """Return the recorded answer; None if there is none."""
+        raise NotImplementedError
 
-def _from_run(path: Path, settings: BackendSettings) -> ReplayBackend:
-    store = CallStore.open(path, read_only=True)
-    model = store.model
-    if model is None:
-        store.close()
-        raise RunDirectoryError(f"{path} holds no calls: no run was made in it.")
 
-    def find(query: Query) -> Response | None:
-        call = store.get(key_of(query.request))
+class RunReplay(ReplayBackend):
+    """Calls of a run directory."""
+
+    def __init__(self, path: Path, settings: BackendSettings) -> None:
+        self._store = CallStore.open(path, read_only=True)
+        model = self._store.model
+        if model is None:
+            self._store.close()
+            raise RunDirectoryError(f"{path} holds no calls: no run was made in it.")
+        first = next(self._store.calls(), None)
+        logprobs = first is None or first.request.top_logprobs > 0
+        super().__init__(model, path, gives_logprobs=logprobs)
+        self.keyed_by_item = self._store.keyed_by_item
+        self.extra_body = settings.extra_body or (first and first.request.extra_body) or None
+        # the recorded model, for what its calls depend on beside their prompts; nothing asks it
+        with suppress(UnswayedError):  # it is on this machine no more, or wants a key
+            original = open_backend(model, replace(settings, pricing_only=True))
+            self.own_prompt = original.own_prompt
+            self.planted = original.planted
+            self.writes = original.writes
+
+    def find(self, query: Query) -> Response | None:
+        """Return the answer to the very call."""
+        call = self._store.get(key_of(query.request))
         return None if call is None else msgspec.structs.replace(call[1], cost_usd=0.0)
 
-    first = next(store.calls(), None)
-    return ReplayBackend(
-        model,
-        find,
-        source=str(path),
-        gives_logprobs=first is None or first.request.top_logprobs > 0,
-        keyed_by_item=store.keyed_by_item,
-        original=_original(model, settings),
-        release=store.close,
-        has=lambda request: bool(store.recorded([key_of(request)])),
-        extra_body=settings.extra_body or (first and first.request.extra_body),
-    )
+    def converses(self, request: Request) -> bool:
+        """Return True if the call was recorded."""
+        return bool(self._store.recorded([key_of(request)]))
+
+    async def close(self) -> None:
+        """Close the file."""
+        self._store.close()
 
 
-def _original(model: str, settings: BackendSettings) -> Backend | None:
-    """Return the recorded model, for what its calls depend on beside their prompts; nothing asks it."""
-    try:
-        return open_backend(model, replace(settings, pricing_only=True))
-    except UnswayedError:
-        return None  # it is on this machine no more, or wants a key
+class DecisionReplay(ReplayBackend):
+    """Decisions of a file, found by item and question."""
 
+    def __init__(self, path: Path) -> None:
+        self._recorded: dict[tuple[str, Ask, tuple[str, ...]], Decision] = {}
+        for decision in read_decisions_file(path):
+            key = decision.item_id, decision.ask, decision.label_set
+            first = self._recorded.setdefault(key, decision)
+            if first is not decision:
+                raise ItemError(
+                    f"{path}: {decision.item_id}: the same question was answered twice, by {first.model} "
+                    f"and by {decision.model}. Replay the decisions of one model."
+                )
+        digest = hashlib.sha256()
+        for _, line in iter_lines(path):
+            digest.update(line)
+        probs = any(decision.probs is not None for decision in self._recorded.values())
+        name = f"replay/{path}@sha256:{digest.hexdigest()[:16]}"
+        super().__init__(name, path, gives_logprobs=probs)
 
-def _from_decisions(path: Path) -> ReplayBackend:
-    recorded: dict[tuple[str, Ask, tuple[str, ...]], Decision] = {}
-    for decision in read_decisions_file(path):
-        first = recorded.setdefault((decision.item_id, decision.ask, decision.label_set), decision)
-        if first is not decision:
-            raise ItemError(
-                f"{path}: {decision.item_id}: the same question was answered twice, by {first.model} "
-                f"and by {decision.model}. Replay the decisions of one model."
-            )
-    digest = hashlib.sha256()
-    for _, line in iter_lines(path):
-        digest.update(line)
-
-    def asks_again(request: Request) -> bool:
+    def converses(self, request: Request) -> bool:
+        """Return True if it asks again."""
         return any(message.content == NOT_RECORDED for message in request.messages)
 
-    def find(query: Query) -> Response | None:
-        item = query.item
+    def find(self, query: Query) -> Response | None:
+        """Return a response that says what the decision said."""
+        item, recorded = query.item, self._recorded
         points = task_of(item.task).points
         if points is None:
             decision = recorded.get((item.id, query.ask, query.request.labels))
-            if decision is not None and decision.reasked and not asks_again(query.request):
+            if decision is not None and decision.reasked and not self.converses(query.request):
                 return Response(text=NOT_RECORDED, cost_usd=0.0, model=decision.model)
             return None if decision is None else _as_response(decision)
         said = {
-            name: decision
+            name: _as_response(recorded[key])
             for name in points.names(item, query.ask)
-            if (
-                decision := recorded.get(
-                    (item.asked_as + suffix(name), query.ask, query.request.labels)
-                )
-            )
+            if (key := (item.asked_as + suffix(name), query.ask, query.request.labels)) in recorded
         }
         if not said:
             return None
-        texts = {name: _as_response(decision).text for name, decision in said.items()}
-        first = _as_response(next(iter(said.values())))
-        return msgspec.structs.replace(first, text=points.joined(texts))
-
-    return ReplayBackend(
-        f"replay/{path}@sha256:{digest.hexdigest()[:16]}",
-        find,
-        source=str(path),
-        gives_logprobs=any(decision.probs is not None for decision in recorded.values()),
-        has=asks_again,
-    )
+        texts = {name: response.text for name, response in said.items()}
+        return msgspec.structs.replace(next(iter(said.values())), text=points.joined(texts))
 
 
 def _as_response(decision: Decision) -> Response:

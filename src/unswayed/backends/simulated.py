@@ -18,7 +18,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 from urllib.parse import parse_qsl
 
 import numpy as np
@@ -285,10 +285,13 @@ def _drawn(logits: Sequence[float], temperature: float, draws: Draws) -> int:
     return best[0] if len(best) == 1 else best[int(draws.uniform() * len(best))]
 
 
-def _number(text: str) -> float:
+def _number(text: str, lowest: float = -math.inf, highest: float = math.inf) -> float:
     value = float(text)
     if not math.isfinite(value):
         raise ValueError("must be a finite number")
+    if not lowest <= value <= highest:
+        limits = "not be negative" if highest == math.inf else "lie between 0 and 1"
+        raise ValueError(f"must {limits}")
     return value
 
 
@@ -296,43 +299,21 @@ def _numbers(text: str) -> tuple[float, ...]:
     return tuple(_number(part) for part in text.split(","))
 
 
-def _at_least_zero(text: str) -> float:
-    value = _number(text)
-    if value < 0:
-        raise ValueError("must not be negative")
-    return value
-
-
-def _share(text: str) -> float:
-    value = _number(text)
-    if not 0 <= value <= 1:
-        raise ValueError("must lie between 0 and 1")
-    return value
-
-
-def _link(text: str) -> Link:
-    if text == "linear":
-        return "linear"
-    if text == "saturating":
-        return "saturating"
-    raise ValueError("must be linear or saturating")
-
-
-def _switch(text: str) -> bool:
-    if text not in {"0", "1"}:
-        raise ValueError("must be 0 or 1")
-    return text == "1"
+def _one_of(values: Mapping[str, object], text: str) -> object:
+    if text not in values:
+        raise ValueError(f"must be {' or '.join(values)}")
+    return values[text]
 
 
 _READERS: Final[Mapping[str, Callable[[str], object]]] = {
     "slot": _numbers,
     "label": _numbers,
     "content": _number,
-    "noise": _at_least_zero,
-    "link": _link,
-    "unparsed": _share,
-    "tie": _share,
-    "logprobs": _switch,
+    "noise": partial(_number, lowest=0.0),
+    "link": partial(_one_of, {link: link for link in get_args(Link)}),
+    "unparsed": partial(_number, lowest=0.0, highest=1.0),
+    "tie": partial(_number, lowest=0.0, highest=1.0),
+    "logprobs": partial(_one_of, {"0": False, "1": True}),
     "criteria": _numbers,
     "seed": int,
 }

@@ -9,7 +9,7 @@ import json
 import math
 from typing import Any, Final
 
-from unswayed.backends.dialect import Traits, merged, token_count
+from unswayed.backends.dialect import Dialect, Traits, merged, token_count
 from unswayed.backends.typed_apis import Json, SystemOne, TypedQuestion
 from unswayed.base.errors import BadResponseError
 from unswayed.model.calls import Request, Response, TokenLogprob
@@ -22,21 +22,14 @@ def is_cut(usage: Json) -> bool:
     return bool(usage.get("truncated") or usage.get("state_tokens_dropped"))
 
 
-class TypedDialect:
+class TypedDialect(Dialect):
     """An API of decision models, for one model."""
 
     traits = Traits(temperature=False, seed=False)
 
     def __init__(self, api: SystemOne, model: str) -> None:
         self._api, self._model, self.path = api, model, api.path
-        self.fields: tuple[str, ...] = ("model", api.state, "questions")
-
-    def headers(self, key: str) -> dict[str, str]:
-        """Headers of every request."""
-        return {"Authorization": f"Bearer {key}"} if key else {}
-
-    def adapt(self, traits: Traits, words: str, request: Request) -> None:
-        """None: nothing about a request can be put otherwise."""
+        self.fields = ("model", api.state, "questions")
 
     def encode(self, request: Request, traits: Traits) -> bytes:
         """Return the body that asks every message of a request as a question."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 import os
 import time
-from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,22 +23,19 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from unswayed.backends import BackendSettings
-from unswayed.backends.local_chats import ChatWriter, LabelTokens, template_arguments
 from unswayed.backends.local_jobs import (
     Job,
     LocalBackend,
-    answer_in_windows,
+    Reader,
     broken_off,
     label_logprobs,
-    label_response,
-    prepare,
     timed,
 )
 from unswayed.backends.local_models import load_tokenizer
 from unswayed.backends.local_texts import seed_of
 from unswayed.backends.model_folders import ADAPTER_CONFIG, ModelFolder, locate
 from unswayed.backends.own_prompts import asked_as
-from unswayed.backends.protocol import Answer
+from unswayed.backends.protocol import Answer, failed
 from unswayed.base.errors import MissingExtraError, UsageError
 from unswayed.base.files import read_object
 from unswayed.base.registry import install_command
@@ -105,9 +102,7 @@ def _check(folder: ModelFolder, settings: BackendSettings, shown: str) -> None:
 @dataclass(frozen=True, slots=True)
 class _Engine:
     llm: LLM
-    writer: ChatWriter
-    labels: LabelTokens
-    longest: int
+    reader: Reader
     lora: LoRARequest | None
 
 
@@ -118,17 +113,18 @@ class VllmBackend(LocalBackend):
     _loaded: _Engine | None
     _read = _cached = 0
 
-    def answer(self, queries: Iterable[Query]) -> AsyncGenerator[Answer, None]:
-        """Answer in windows of queries, each in lexicographic order of its tokens."""
-        return answer_in_windows(queries, self._thread, self._prepare, _batches, self._run)
-
     # --- in the engine's thread ------------------------------------------------------------
 
     def _prepare(self, window: Sequence[Query]) -> tuple[list[Job], list[Answer]]:
-        engine = self._start()
-        return prepare(
-            window, engine.writer, engine.labels, longest=engine.longest, model=self.model
-        )
+        return self._start().reader.prepare(window)
+
+    def _batches(self, jobs: Sequence[Job]) -> Iterator[tuple[list[Job]]]:
+        """Jobs of one kind, label jobs first; equal beginnings are adjacent."""
+        for scored in (True, False):
+            kind = [job for job in jobs if bool(job.label_ids) is scored]
+            kind.sort(key=lambda job: job.tokens)
+            for begin in range(0, len(kind), AT_ONCE):
+                yield (kind[begin : begin + AT_ONCE],)
 
     def _run(self, jobs: Sequence[Job]) -> Iterator[list[Answer]]:
         """Answer one batch; an engine that fails ends the run, and what was answered is kept."""
@@ -189,29 +185,21 @@ class VllmBackend(LocalBackend):
         tokens = np.array([[said[token] for token in ids]])
         (logprobs,) = label_logprobs(job.label_ids or (), ids, tokens)
         if not (np.isfinite(logprobs) & (logprobs < _LARGEST)).all():
-            return Failure(
-                error="BackendError",
-                message=f"{job.query.item.id}: the scores that {self.model} gives are not numbers "
-                "(NaN or infinite), or no log-probabilities. Try --dtype float32; if that changes nothing, its weights are damaged.",
+            return failed(
+                job.query,
+                f"the scores that {self.model} gives are not numbers (NaN or infinite), or no "
+                "log-probabilities. Try --dtype float32; if that changes nothing, its weights are damaged.",
             )
-        return label_response(
-            job.query.request, logprobs, model=self.model, input_tokens=len(job.tokens)
-        )
+        return self._label(job, logprobs)
 
     def _write(self, jobs: Sequence[Job]) -> list[Response | Failure]:
         """Generate answers."""
         outputs = self._generate([(job.tokens, _sampling(job.query.request)) for job in jobs])
+        written = [output.outputs[0] for output in outputs]
         return [
-            broken_off(job, [output.outputs[0].finish_reason], model=self.model)
-            or Response(
-                text=output.outputs[0].text,
-                finish_reason=output.outputs[0].finish_reason or "stop",
-                input_tokens=len(job.tokens),
-                output_tokens=len(output.outputs[0].token_ids),
-                cost_usd=0.0,
-                model=self.model,
-            )
-            for job, output in zip(jobs, outputs, strict=True)
+            broken_off(job, [said.finish_reason], model=self.model)
+            or self._text(job, said.text, said.finish_reason or "stop", len(said.token_ids))
+            for job, said in zip(jobs, written, strict=True)
         ]
 
     def _generate(self, asked: Sequence[_Asked], attempts: int = 3) -> list[RequestOutput]:
@@ -238,15 +226,6 @@ class VllmBackend(LocalBackend):
         if self._loaded is None:
             self._loaded = _started(self.folder, self._settings, name=self.model)
         return self._loaded
-
-
-def _batches(jobs: Sequence[Job]) -> Iterator[list[Job]]:
-    """Jobs of one kind, label jobs first; equal beginnings are adjacent."""
-    for scored in (True, False):
-        kind = [job for job in jobs if bool(job.label_ids) is scored]
-        kind.sort(key=lambda job: job.tokens)
-        for begin in range(0, len(kind), AT_ONCE):
-            yield kind[begin : begin + AT_ONCE]
 
 
 def _sampling(request: Request) -> SamplingParams:
@@ -278,16 +257,11 @@ def _started(folder: ModelFolder, settings: BackendSettings, *, name: str) -> _E
     except Exception as error:  # vLLM raises whatever its parts raise
         reason = str(error).rstrip(".") or type(error).__name__
         raise UsageError(f"{name}: vLLM cannot start: {reason}. {_remedy()}") from error
-    arguments = template_arguments(settings, folder.prompt, name=name)
-    writer = ChatWriter(tokenizer, model=name, arguments=arguments)
+    longest = llm.model_config.max_model_len
+    reader = Reader.of(tokenizer, folder, settings, name=name, longest=longest)
     adapter = folder.adapter
-    return _Engine(
-        llm=llm,
-        writer=writer,
-        labels=LabelTokens(writer),
-        longest=llm.model_config.max_model_len,
-        lora=None if adapter is None else LoRARequest("adapter", 1, str(adapter)),
-    )
+    lora = None if adapter is None else LoRARequest("adapter", 1, str(adapter))
+    return _Engine(llm, reader, lora)
 
 
 def engine_arguments(folder: ModelFolder, settings: BackendSettings) -> dict[str, Any]:

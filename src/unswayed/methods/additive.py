@@ -265,7 +265,7 @@ class Additive(Method):
         total[count == 0] = np.nan
         scores = softmax(total / np.maximum(count, 1)[:, None])
         choices = argmax_by_tie_rule(scores, table, tolerance=TOLERANCE)
-        confidence = sure[np.arange(len(table)), np.maximum(choices, 0)] / np.maximum(count, 1)
+        confidence = sure / np.maximum(count, 1)[:, None]
         return verdict_table(table, choices, scores=scores, confidence=confidence)
 
     def _offsets(

@@ -34,11 +34,10 @@ from unswayed.methods.estimation import (
     warn_uncorrected,
 )
 from unswayed.methods.intervals import FEWEST, expanded_interval
-from unswayed.methods.mean_value import values_of
 from unswayed.methods.protocol import About, Learned, Method, learned, learned_for
 from unswayed.methods.sets import content_ask, presentation_set
 from unswayed.methods.tables import positions_by_candidate
-from unswayed.methods.voting import decide_by_vote
+from unswayed.methods.voting import decide_by_vote, values_of
 from unswayed.model.decisions import (
     Clusters,
     DecisionTable,

@@ -151,9 +151,7 @@ def _ranking(fit: WinRates, baseline: str | None, seed: int) -> Ranking:
     return Ranking(
         models=tuple(sorted(standings, key=lambda own: (own.rank, own.model))),
         baseline=baseline,
-        position_effect=paired_difference(
-            np.round(fit.effect, 12), np.ones(len(entries), np.int64), span=1.0
-        ),
+        position_effect=paired_difference(np.round(fit.effect, 12), span=1.0),
         certain=float(above.sum() / (m * (m - 1) / 2)),
         changed_if_first=int(changed[0]),
         changed_if_second=int(changed[1]),
@@ -190,7 +188,7 @@ def score_estimate(entries: FloatArray) -> Estimate:
     if min(value, 1.0 - value) * effective < FEW:
         low, high = exact_interval(value, effective, (0.0, 1.0))
         return Estimate(value=value, low=low, high=high, n=n)
-    mean = paired_difference(apart, np.ones(n, np.int64), span=np.inf)
+    mean = paired_difference(apart, span=np.inf)
     assert mean.low is not None
     assert mean.high is not None
     centre, reach = np.log(value / (1.0 - value)), (mean.high - mean.low) / 2 / room

@@ -25,7 +25,6 @@ from unswayed.metrics.table import METRICS, load_metrics
 from unswayed.metrics.uncertainty import (
     fewer_rows,
     interval,
-    mean_of_items,
     paired_difference,
     resample_sums,
 )
@@ -103,7 +102,7 @@ def difference(
     # plain means on both sides: 1 and the item's value
     if np.isfinite(span) and statistics.shape[1] == 4 and (statistics[:, [0, 2]] == 1.0).all():
         apart = statistics[:, 1] - statistics[:, 3]
-        return mean_of_items(apart, clusters, span=span, counts=counts)
+        return paired_difference(apart, counts, span=span, clusters=clusters)
     if clusters is not None:
         statistics = clusters.sums(statistics)
         counts = np.ones(len(statistics), dtype=np.int64)
@@ -132,8 +131,7 @@ def _weighted_difference(metric: Metric, name: str, left: Outcomes, right: Outco
     if np.isnan(apart).any():
         return Estimate(value=None, n=items, reason=metric.undefined)
     least, most = metric.limits(left.n) if metric.limits else (-np.inf, np.inf)
-    each = np.ones(len(apart), dtype=np.int64)
-    return msgspec.structs.replace(paired_difference(apart, each, span=most - least), n=items)
+    return msgspec.structs.replace(paired_difference(apart, span=most - least), n=items)
 
 
 def _paired_statistics(

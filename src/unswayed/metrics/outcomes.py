@@ -204,10 +204,7 @@ class Outcomes:
     @cached_property
     def even(self) -> bool:
         """True if every candidate stands equally often at every position and under every label."""
-        return all(
-            np.ptp((places == np.arange(self.n)[:, None, None]).sum(axis=1)) == 0
-            for places in (self.positions_by_candidate, self.labels_by_candidate)
-        )
+        return is_even(self.positions_by_candidate) and is_even(self.labels_by_candidate)
 
     @cached_property
     def answered(self) -> BoolArray:
@@ -287,3 +284,9 @@ class Outcomes:
         target = map_of_candidate[np.arange(self.n_views)[None, :], named]
         target[~(self.pooled & (self.choices >= 0))] = -1
         return np.stack([(target == k).sum(axis=1) for k in range(self.n)], axis=1).astype(float)
+
+
+def is_even(places: NDArray[np.intp]) -> bool:
+    """Return True if every candidate stands equally often at every place, `places[v, c]`."""
+    counts = (places == np.arange(places.shape[1])[:, None, None]).sum(axis=1)
+    return bool(np.ptp(counts) == 0)

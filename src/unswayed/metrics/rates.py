@@ -3,6 +3,7 @@
 Shares among parsed, untied choices of permutable items. Over a set of orders that shows every
 candidate equally often at every position, an unswayed judge has 1/n everywhere; an item that lacks
 an order counts for what its candidates are worth, so only complete items count where there are any.
+`level_choices` counts the choices of a scale by level and position.
 """
 
 from __future__ import annotations
@@ -12,18 +13,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from unswayed.metrics.metric import (
-    Ends,
-    Metric,
-    Need,
-    correlation,
-    fraction,
-    item_means,
-    ratio,
-)
+from unswayed.base.errors import ShapeError
+from unswayed.metrics.metric import Ends, Metric, Need, correlation, fraction, item_means, ratio
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.rare import of_differences, of_shares
 from unswayed.model.decisions import UNPARSED, FloatArray
+from unswayed.model.decisions.levels import level_counts, level_ranks
 
 
 def _with_total(outcomes: Outcomes, map_of_candidate: NDArray[np.intp]) -> FloatArray:
@@ -32,6 +27,25 @@ def _with_total(outcomes: Outcomes, map_of_candidate: NDArray[np.intp]) -> Float
     if complete.any():
         counts[~complete] = 0.0
     return np.column_stack([counts.sum(axis=1), counts])
+
+
+def level_choices(
+    outcomes: Outcomes, values: FloatArray
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Count how often each level was chosen at each position, and how often it could have been, given the
+    values of the levels by candidate, (I, n). Shapes (n, n): level, the lowest value first, and
+    position.
+
+    Parsed, untied choices of permutable items, as position and label shares pool them. Over a set
+    of orders that shows every level equally often at every position, each row of the choices of an
+    unswayed judge is even.
+    """
+    if values.shape != (len(outcomes), outcomes.n):
+        raise ShapeError(f"values has shape {values.shape}, expected {(len(outcomes), outcomes.n)}")
+    chosen, shown = level_counts(
+        outcomes.choices, level_ranks(values), outcomes.positions_by_candidate, outcomes.pooled
+    )
+    return np.tensordot(outcomes.times, chosen, 1), np.tensordot(outcomes.times, shown, 1)
 
 
 def excess_of_first(sums: FloatArray) -> FloatArray:

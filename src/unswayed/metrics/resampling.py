@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 from unswayed.base.errors import ShapeError, UsageError
 from unswayed.metrics.jackknife import in_blocks
 from unswayed.metrics.metric import Ends, Limits, Metric
-from unswayed.metrics.moments import EXACT_UP_TO, FEWEST_EFFECTIVE, Moments, effective_items
-from unswayed.metrics.outcomes import Outcomes
-from unswayed.metrics.uncertainty import (
-    drawn_weights,
-    interval,
-    resample_sums,
+from unswayed.metrics.moments import (
+    EXACT_UP_TO,
+    FEWEST_EFFECTIVE,
+    effective_items,
+    resampled_sums,
 )
+from unswayed.metrics.outcomes import Outcomes
+from unswayed.metrics.uncertainty import drawn_weights, interval, resample_sums
 from unswayed.model.decisions import Estimate, FloatArray
 
 _WEIGHTED: Final = 4
@@ -222,21 +223,18 @@ def _continuous(
     """Draw the sums of continuous metrics: from drawn items, or from the normal law if very many
     items count and differ.
     """
-    few: dict[Names, FloatArray] = {}
-    many: dict[Names, Moments] = {}
     every = _statistics(metrics, outcomes.each)
+    (own,) = generator.spawn(1)  # so that it does not depend on which items are drawn besides
+    few: dict[Names, FloatArray] = {}
+    sums: dict[str, Sums] = {}
     for names, statistics in every.items():
-        counted = np.count_nonzero(statistics[:, 0])
+        counted = int(np.count_nonzero(statistics[:, 0]))
         if counted > EXACT_UP_TO and effective_items(statistics) >= FEWEST_EFFECTIVE:
-            many[names] = Moments.of(statistics)
+            units = statistics, np.ones(len(statistics), np.int64)
+            drawn = Sums(*resampled_sums(statistics, draws, own), counted, units)
+            sums |= dict.fromkeys(names, drawn)
         else:
             few[names] = statistics
-    (own,) = generator.spawn(1)  # so that it does not depend on which items are drawn besides
-    sums: dict[str, Sums] = {}
-    for names, moments in many.items():
-        units = every[names], np.ones(len(every[names]), np.int64)
-        drawn = Sums(moments.sums, moments.resampled(draws, own), moments.counted, units)
-        sums |= dict.fromkeys(names, drawn)
     return sums | _drawn(few, None, draws, generator)
 
 

@@ -75,12 +75,12 @@ def bias_of(finding: Finding) -> Bias:
 class Cause(StrEnum):
     """Cause of changed verdicts: the order or the labels."""
 
-    ORDER_ALONE = auto()  # order alone
-    LABELS_ALONE = auto()  # labels alone
-    POSITION = auto()  # position
-    LABEL = auto()  # label
-    SAME = auto()  # same
-    UNTOLD = auto()  # untold
+    ORDER_ALONE = auto()
+    LABELS_ALONE = auto()
+    POSITION = auto()
+    LABEL = auto()
+    SAME = auto()
+    UNTOLD = auto()
 
 
 def cause_of(finding: Finding) -> tuple[Cause, Mapping[str, Estimate]] | None:
@@ -107,7 +107,7 @@ def _cause(order: Estimate | None, label: Estimate | None) -> Cause:
 class Trend(StrEnum):
     """Trend of the position rate from the worst group to the best."""
 
-    NONE = auto()  # none
+    NONE = auto()
     WITH = auto()  # higher where consistency is lowest
     UNEVEN = auto()  # not the same in every group
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -19,13 +19,11 @@ from unswayed.report.numerals import figure, percent
 from unswayed.report.parts import Part, cut, parts_of
 from unswayed.report.words import phrase, plain, sentence, spans
 
-Number = Callable[[str], int]
-"""The number of a text."""
 SIDE_BY_SIDE = 4
 _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
-class View(Struct, frozen=True, array_like=True, gc=False):
+class View(Struct, frozen=True, gc=False):
     """One prompt and the judge's answer to it."""
 
     heading: str
@@ -35,19 +33,8 @@ class View(Struct, frozen=True, array_like=True, gc=False):
     quiet: str
     details: tuple[tuple[str, str], ...]  # closed texts below the verdict: title and text
 
-    def numbered(self, number: Number) -> tuple[object, ...]:
-        """Its fields with numbers for their texts."""
-        return (
-            number(self.heading),
-            [(number(kind), number(text), candidate) for kind, text, candidate in self.parts],
-            self.choice,
-            [(number(text), strong) for text, strong in self.said],
-            number(self.quiet),
-            [(number(title), number(text)) for title, text in self.details],
-        )
 
-
-class ItemView(Struct, frozen=True, array_like=True, gc=False):
+class ItemView(Struct, frozen=True, gc=False):
     """A flipped item ready to show, by the page and by its script (`page.js`, in this order)."""
 
     item_id: str
@@ -58,19 +45,6 @@ class ItemView(Struct, frozen=True, array_like=True, gc=False):
     summary: str
     views: tuple[View, ...]  # one per distinct answer, at most four
     others: tuple[View, ...]  # the remaining presentations
-
-    def numbered(self, number: Number) -> tuple[object, ...]:
-        """Its fields with numbers for their texts."""
-        return (
-            number(self.item_id),
-            number(self.group),
-            self.run,
-            number(self.noun),
-            [number(text) for text in self.candidates],
-            number(self.summary),
-            [view.numbered(number) for view in self.views],
-            [view.numbered(number) for view in self.others],
-        )
 
 
 def distinct(shown: Sequence[Shown]) -> tuple[list[Shown], list[Shown]]:
@@ -184,6 +158,14 @@ class _Texts(dict[str, int]):
         self.size += len(self.written[-1].encode("utf-8", "replace")) + 1
         return number
 
+    def numbered(self, value: object) -> object:
+        """Return a value with lists for records and numbers for texts."""
+        if isinstance(value, str):
+            return self[value]
+        if isinstance(value, Struct):
+            value = msgspec.structs.astuple(value)
+        return [self.numbered(own) for own in value] if isinstance(value, tuple) else value
+
     def keep(self, count: int) -> None:
         """Forget all but the first `count` texts."""
         del self.written[count:]
@@ -215,7 +197,7 @@ def embed(findings: Sequence[Finding], *, embed_mb: float) -> Embedded:
         finding = findings[run]
         view = item_view(item, finding.noun, run, finding.metrics.protocol.n_presentations)
         before = len(texts)
-        text = msgspec.json.encode(view.numbered(texts.__getitem__)).decode("ascii")
+        text = msgspec.json.encode(texts.numbered(view)).decode("ascii")
         size += len(text) + 1
         if packed and size + texts.size > limit:
             texts.keep(before)
@@ -223,17 +205,9 @@ def embed(findings: Sequence[Finding], *, embed_mb: float) -> Embedded:
         packed.append(text)
         first = view if first is None else first
     total = sum(finding.flips for finding in findings)
-    sure = any(
-        view.prob is not None
-        for finding in findings
-        for item in finding.run.flips.flipped[:1]
-        for view in item.shown
-    )
-    unstable = any(
-        item.stability is not UNSET
-        for finding in findings
-        for item in finding.run.flips.flipped[:1]
-    )
+    firsts = [item for finding in findings for item in finding.run.flips.flipped[:1]]
+    sure = any(view.prob is not None for item in firsts for view in item.shown)
+    unstable = any(item.stability is not UNSET for item in firsts)
     first_are = "least stable" if unstable else "surest" if sure else ""
     shown = plain(sentence("items.embedded", len(packed), total, first_are))
     head = {

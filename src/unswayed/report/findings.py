@@ -19,7 +19,7 @@ from unswayed.base.visible import one_line
 from unswayed.methods import ALL_ORDERS as ALL_ORDERS
 from unswayed.methods import BASE
 from unswayed.metrics import METRICS, accuracy, answers, consistency, correlation, rates
-from unswayed.metrics.consistent_accuracy import CONSISTENT_ACCURACY as RIGHT_MOST_OFTEN
+from unswayed.metrics.accuracy import CONSISTENT_ACCURACY as RIGHT_MOST_OFTEN
 from unswayed.metrics.repeats import Repeats
 from unswayed.metrics.rows import Rates, Row
 from unswayed.model.decisions import Estimate

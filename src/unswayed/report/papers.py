@@ -175,14 +175,15 @@ def _heat(heats: Sequence[Heat]) -> Figure | None:
 
     (heat,) = heats
     figure, (ax,) = _figure(COLUMN_IN, 0.7 + 0.26 * len(heat.rows), 1)
-    shades = [[cell.shade for cell in row.cells] for row in heat.rows]
+    shades = [[shade for _, shade in row.cells] for row in heat.shaded]
     ground = LinearSegmentedColormap.from_list("", ["white", _colours()["accent"]])
     ax.imshow(shades, cmap=ground, vmin=0, vmax=1, aspect="auto")
     for place, row in enumerate(heat.rows):
-        for position, cell in enumerate(row.cells):
-            ax.text(position, place, cell.text, ha="center", va="center", fontsize=7)
-    ax.set_xticks(range(len(heat.columns)), heat.columns)
-    ax.set_yticks(range(len(heat.rows)), [_escaped(row.label) for row in heat.rows])
+        for position, (text, _) in enumerate(row.cells):
+            ax.text(position, place, text, ha="center", va="center", fontsize=7)
+    places = range(len(heat.rows))
+    ax.set_xticks(places, [str(position + 1) for position in places])
+    ax.set_yticks(places, [_escaped(row.label) for row in heat.rows])
     ax.set_xlabel(heat.sub)
     ax.set_ylabel(heat.corner)
     ax.set_title(heat.title)

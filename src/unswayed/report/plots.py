@@ -6,14 +6,15 @@ and a row fits any width; figures for papers draw the same rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal, NamedTuple
+from functools import partial
+from typing import Final, Literal, NamedTuple, TypeVar
 
 from unswayed.base.counts import plural
 from unswayed.base.visible import one_line
 from unswayed.metrics import METRICS
-from unswayed.metrics.abstention import COVERAGE
+from unswayed.metrics.abstention import COVERAGE, RiskPoint
 from unswayed.metrics.rows import Row
 from unswayed.model.decisions import Estimate
 from unswayed.report.claims import groups_of
@@ -27,6 +28,11 @@ WORDS_UP_TO = 4
 """Positions are named in words up to this many candidates, above by number."""
 
 MOST_GROUPS = 60
+
+P = TypeVar("P")
+Kind = Literal["shares", "protocols", "groups", "runs"]
+"""What rows are, which settles their height, the room for their names and whether they are bars: shares that
+add up are, everything else is a point."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,13 +119,17 @@ class PlotTable:
     """A plot table."""
 
     caption: str
-    # what its rows are, which settles their height, the room for their names and whether they are
-    # bars: shares that add up are, everything else is a point
-    kind: Literal["shares", "protocols", "groups", "runs"]
+    kind: Kind
     blocks: tuple[PlotBlock, ...]
     sub: str = ""
-    ticks: tuple[float, ...] = (0, 0.5, 1)  # axis ticks as fractions; empty for none
     captioned: bool = True  # whether the caption is shown, or only read aloud
+
+    @property
+    def ticks(self) -> tuple[float, ...]:
+        """Ticks of the axis as fractions; none below bars, more where no caption says what is drawn."""
+        if self.kind == "shares":
+            return ()
+        return (0, 0.5, 1) if self.captioned else (0, 0.25, 0.5, 0.75, 1)
 
     @property
     def note(self) -> Note | None:
@@ -133,6 +143,12 @@ class PlotTable:
         return next((row.axis for block in self.blocks for row in block.rows), PERCENT)
 
 
+def plotted(caption: str, kind: Kind, blocks: Iterable[PlotBlock], sub: str) -> list[PlotTable]:
+    """Return a table of the blocks that have rows; none without any."""
+    kept = tuple(block for block in blocks if block.rows)
+    return [PlotTable(caption, kind, kept, sub)] if kept else []
+
+
 def no_bias(n: int) -> str:
     """Return the name of the line at 1/n, beside numbers in percent."""
     return f"no bias: {expected_text(n)[:-1]}"
@@ -142,15 +158,14 @@ def bias_tables(findings: Sequence[Finding]) -> list[PlotTable]:
     """Figure 1: shares by position and by label, one table per protocol."""
     tables = []
     for protocol, what in (("coupled", "position"), ("order", "position"), ("label", "label")):
-        blocks = tuple(
+        blocks = (
             _rate_block(finding, n, protocol, rates)
             for finding in findings
             for n in finding.sizes
             if (rates := finding.shares(protocol, what, n))
         )
         caption, sub = map(plain, say("figures.shares", protocol, findings))
-        if blocks:
-            tables.append(PlotTable(caption, "shares", blocks, sub, ticks=()))
+        tables += plotted(caption, "shares", blocks, sub)
     return tables
 
 
@@ -193,13 +208,8 @@ def cause_table(findings: Sequence[Finding]) -> PlotTable:
         else:
             rows = tuple(PlotRow(own.name, estimate, on=on) for own, estimate in measured)
             blocks.append(PlotBlock(rows, title, flow))
-    return PlotTable(
-        "Consistency by protocol",
-        "protocols" if alone else "runs",
-        tuple(blocks),
-        ticks=(0, 0.25, 0.5, 0.75, 1),
-        captioned=False,
-    )
+    kind: Kind = "protocols" if alone else "runs"
+    return PlotTable("Consistency by protocol", kind, tuple(blocks), captioned=False)
 
 
 def group_tables(findings: Sequence[Finding]) -> tuple[list[PlotTable], int]:
@@ -267,13 +277,17 @@ def _group_table(
 def curve_tables(finding: Finding) -> list[PlotTable]:
     """Return the accuracy of methods that learn, with fewer or more estimation items."""
 
-    def row(point: Row, estimate: Estimate) -> PlotRow:
-        items = plural(point.estimation_items or 0, "item")
+    def row(key: str, point: Row) -> PlotRow:
+        items = plural(point.beside.estimation_items or 0, "item")
         flow = f"{calls_text(point.calls or 0.0)} calls per item"
-        return PlotRow(items, estimate, on=True, flow=flow)
+        return PlotRow(items, point.get(key), on=True, flow=flow)
 
-    curve = finding.metrics.estimation_curve or {}
-    return tables_of_curve(curve, row, kind="runs", sub="%, by number of estimation items")
+    curve, sub = finding.metrics.estimation_curve or {}, "%, by number of estimation items"
+    return [
+        table
+        for key in (ACCURACY, CONSISTENCY)
+        for table in of_curve(METRICS.load(key).title, "runs", curve, partial(row, key), sub)
+    ]
 
 
 def call_tables(finding: Finding) -> list[PlotTable]:
@@ -281,55 +295,39 @@ def call_tables(finding: Finding) -> list[PlotTable]:
     curve = finding.metrics.call_curve or {}
     ends = [e.high or 0.0 for points in curve.values() for p in points if (e := p.beside.changed)]
     reach = next((own for own in (0.05, 0.1, 0.2, 0.5) if own >= max(ends, default=0.0)), 1.0)
-    right, changed = METRICS.load(ACCURACY).title, "Changed verdicts"
-    subs = {right: "%, by calls per item", changed: "%, against the verdicts of every order"}
-    tables = []
-    for title, sub in subs.items():
-        blocks = []
-        axis = PERCENT if title == right else Axis(0.0, reach)
-        for name, points in curve.items():
-            rows = tuple(
-                PlotRow(f"{point.calls or 0.0:.2f} calls", own, on=True, axis=axis)
-                for point in points
-                if (own := point.get(ACCURACY) if title == right else point.beside.changed)
-            )
-            blocks += [PlotBlock(rows, title=one_line(name))] if rows else []
-        if blocks:
-            tables.append(PlotTable(title, "runs", tuple(blocks), sub))
-    return tables
+
+    def row(axis: Axis, point: Row) -> PlotRow:
+        own = point.get(ACCURACY) if axis is PERCENT else point.beside.changed
+        return PlotRow(f"{point.calls or 0.0:.2f} calls", own, on=True, axis=axis)
+
+    title, sub = METRICS.load(ACCURACY).title, "%, against the verdicts of every order"
+    return [
+        *of_curve(title, "runs", curve, partial(row, PERCENT), "%, by calls per item"),
+        *of_curve("Changed verdicts", "runs", curve, partial(row, Axis(0.0, reach)), sub),
+    ]
 
 
 def risk_tables(finding: Finding) -> list[PlotTable]:
     """Return errors among the surest answers of methods that abstain, beside the share decided in this run."""
-    blocks = []
+
+    def row(point: RiskPoint) -> PlotRow:
+        return PlotRow(f"surest {percent(point.coverage, 0)}", Estimate(value=point.error, n=0))
+
+    curve, coverage = {}, METRICS.name_of(COVERAGE)
     for name, points in (finding.metrics.risk_curve or {}).items():
-        rows = [
-            PlotRow(f"surest {percent(point.coverage, 0)}", Estimate(value=point.error, n=0))
-            for point in points
-        ]
-        coverage = finding.metrics.methods[name].estimates[METRICS.name_of(COVERAGE)].value
-        title = f"{one_line(name)}, decides {percent(coverage or 0.0)}"
-        blocks.append(PlotBlock(tuple(rows), title))
+        decided = finding.metrics.methods[name].estimates[coverage].value or 0.0
+        curve[f"{name}, decides {percent(decided)}"] = points
     sub = "% wrong, by share of answers decided"
-    return [PlotTable("Errors among verdicts", "groups", tuple(blocks), sub)] if blocks else []
+    return of_curve("Errors among verdicts", "groups", curve, row, sub)
 
 
-def tables_of_curve(
-    curve: Mapping[str, Sequence[Row]],
-    row: Callable[[Row, Estimate], PlotRow],
-    *,
-    kind: Literal["groups", "runs"],
-    sub: str,
-    of_run: str = "",
+def of_curve(
+    title: str, kind: Kind, curve: Mapping[str, Sequence[P]], row: Callable[[P], PlotRow], sub: str
 ) -> list[PlotTable]:
-    """Accuracy and consistency at the points of a curve: a block for each method."""
-    tables = []
-    for key in (ACCURACY, CONSISTENCY):
-        blocks = []
-        for name, points in curve.items():
-            rows = tuple(row(point, e) for point in points if (e := point.get(key)) is not None)
-            blocks += [PlotBlock(rows, title=one_line(name))] if rows else []
-        if blocks:
-            title = f"{METRICS.load(key).title}{of_run}"
-            tables.append(PlotTable(title, kind, tuple(blocks), sub))
-    return tables
+    """Return the points of a curve that have a value, in a block for each method."""
+    rows = ((name, tuple(map(row, points))) for name, points in curve.items())
+    blocks = (
+        PlotBlock(tuple(own for own in each if own.estimate is not None), one_line(name))
+        for name, each in rows
+    )
+    return plotted(title, kind, blocks, sub)

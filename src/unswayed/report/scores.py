@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -15,12 +16,12 @@ from unswayed.auditing.records import LevelChoices
 from unswayed.base.counts import plural
 from unswayed.base.visible import one_line
 from unswayed.methods.bias_cost import bias_cost, cheapest, cheapest_of_all, position_shares
-from unswayed.metrics import METRICS, correlation, position_score, rank_stability, score_spread
+from unswayed.metrics import METRICS, correlation, rank_stability, score_effects
 from unswayed.metrics.improvements import Improvements
 from unswayed.metrics.rows import Rates, Row
 from unswayed.model.decisions import Estimate
 from unswayed.model.permutations import Exposure, Order, balanced
-from unswayed.report.findings import SPEARMAN, Finding
+from unswayed.report.findings import ACCURACY, CONSISTENCY, SPEARMAN, Finding
 from unswayed.report.heat import Heat, exposure_heat, share_heat
 from unswayed.report.intervals import SlotFinding, above, below, widened
 from unswayed.report.numerals import figure, gained
@@ -32,18 +33,19 @@ from unswayed.report.plots import (
     PlotBlock,
     PlotRow,
     PlotTable,
+    of_curve,
     place_name,
-    tables_of_curve,
+    plotted,
 )
 from unswayed.report.sections import Claim, Section, claim, joint_claim
 from unswayed.report.words import plain, sentence
 
 KENDALL: Final = METRICS.name_of(correlation.KENDALL)
 PEARSON: Final = METRICS.name_of(correlation.PEARSON)
-POSITION_SCORE: Final = METRICS.name_of(position_score.POSITION_SCORE)
+POSITION_SCORE: Final = METRICS.name_of(score_effects.POSITION_SCORE)
 RANK_STABILITY: Final = METRICS.name_of(rank_stability.RANK_STABILITY)
-SHIFT: Final = METRICS.name_of(score_spread.SCORE_SHIFT)
-SPREAD: Final = METRICS.name_of(score_spread.WITHIN_ITEM_SD)
+SHIFT: Final = METRICS.name_of(score_effects.SCORE_SHIFT)
+SPREAD: Final = METRICS.name_of(score_effects.WITHIN_ITEM_SD)
 
 
 def lede_of(finding: Finding) -> Markup:
@@ -143,13 +145,11 @@ def uneven_orders(finding: Finding) -> Iterator[tuple[str, int, Exposure]]:
 
 def points_tables(findings: Sequence[Finding]) -> list[PlotTable]:
     """Points by position, all runs on one axis."""
-    measured = [(finding, rates) for finding in findings if (rates := points_of(finding))]
-    if not measured:
-        return []
+    measured = [(finding, points_of(finding)) for finding in findings]
     ends = [
         abs(end or 0.0) for _, rates in measured for r in rates for end in (r.low, r.value, r.high)
     ]
-    reach = next((own for own in (1, 2, 5, 10, 20, 50) if own >= max(ends)), 100)
+    reach = next((own for own in (1, 2, 5, 10, 20, 50) if own >= max(ends, default=0)), 100)
     axis = Axis(
         -reach,
         reach,
@@ -157,38 +157,43 @@ def points_tables(findings: Sequence[Finding]) -> list[PlotTable]:
         tick=lambda value: f"+{figure(value)}" if value > 0 else figure(value),
         unit="",
     )
-    blocks = []
-    for finding, rates in measured:
-        rows = tuple(
-            PlotRow(
-                place_name(finding, index, len(rates), "order"),
-                rate,
-                0.0,
-                above(joint := widened(rate, len(rates)), 0.0) or below(joint, 0.0),
-                axis=axis,
-            )
-            for index, rate in enumerate(rates)
+
+    def row(finding: Finding, index: int, rate: Estimate, n: int) -> PlotRow:
+        joint = widened(rate, n)
+        on = above(joint, 0.0) or below(joint, 0.0)
+        return PlotRow(place_name(finding, index, n, "order"), rate, 0.0, on, axis=axis)
+
+    blocks = (
+        PlotBlock(
+            tuple(row(finding, index, rate, len(rates)) for index, rate in enumerate(rates)),
+            finding.name,
+            note=Note("no effect: 0", 0.5),
         )
-        blocks.append(PlotBlock(rows, finding.name, note=Note("no effect: 0", 0.5)))
+        for finding, rates in measured
+    )
     sub = f"points, minus the {findings[0].noun}'s own mean"
-    return [PlotTable("Points for each position", "groups", tuple(blocks), sub)]
+    return plotted("Points for each position", "groups", blocks, sub)
 
 
 def curve_tables(finding: Finding) -> list[PlotTable]:
     """Return the accuracy of methods with only the first of their orders."""
 
-    def row(point: Row, estimate: Estimate) -> PlotRow:
-        if estimate.by_construction:  # its interval says nothing
+    def row(key: str, point: Row) -> PlotRow:
+        estimate = point.get(key)
+        if estimate and estimate.by_construction:  # its interval says nothing
             estimate = msgspec.structs.replace(estimate, low=None, high=None)
         return PlotRow(plural(round(point.calls or 0), "order"), estimate, on=True)
 
-    return tables_of_curve(
-        finding.metrics.order_curve or {},
-        row,
-        kind="groups",
-        sub="%, by number of orders read",
-        of_run=f", {finding.name}" if finding.name else "",
-    )
+    curve, sub = finding.metrics.order_curve or {}, "%, by number of orders read"
+    titles = {
+        key: ", ".join(filter(None, (METRICS.load(key).title, finding.name)))
+        for key in (ACCURACY, CONSISTENCY)
+    }
+    return [
+        table
+        for key, title in titles.items()
+        for table in of_curve(title, "groups", curve, partial(row, key), sub)
+    ]
 
 
 def exposure_heats(finding: Finding) -> list[Heat]:
@@ -291,16 +296,18 @@ def level_heats(finding: Finding) -> list[Heat]:
 
 def correlation_tables(findings: Sequence[Finding]) -> list[PlotTable]:
     """Rank correlation with human scores by method; the table of methods has the others."""
-    blocks = []
-    for finding in findings:
-        rows = tuple(
-            PlotRow(one_line(name), row.get(SPEARMAN), on=name == finding.recommended, axis=RHO)
-            for name, row in finding.metrics.methods.items()
-            if row.get(SPEARMAN) is not None
+    blocks = (
+        PlotBlock(
+            tuple(
+                PlotRow(one_line(name), own, on=name == finding.recommended, axis=RHO)
+                for name, row in finding.metrics.methods.items()
+                if (own := row.get(SPEARMAN)) is not None
+            ),
+            finding.name,
         )
-        blocks += [PlotBlock(rows, finding.name)] if rows else []
-    title, sub = METRICS.load(SPEARMAN).title, "with human scores, by method"
-    return [PlotTable(title, "runs", tuple(blocks), sub)] if blocks else []
+        for finding in findings
+    )
+    return plotted(METRICS.load(SPEARMAN).title, "runs", blocks, "with human scores, by method")
 
 
 def group_tables(findings: Sequence[Finding]) -> list[PlotTable]:
@@ -308,20 +315,16 @@ def group_tables(findings: Sequence[Finding]) -> list[PlotTable]:
     blocks = []
     for finding in findings:
         whole = finding.base_row.get(SPEARMAN)
-        rows = [
-            PlotRow(
-                one_line(group),
-                own,
-                None if whole is None else whole.value,
-                axis=RHO,
-            )
+        measured = [
+            (own, one_line(group))
             for group, methods in finding.metrics.groups.items()
             if (row := methods.get(finding.base or "")) is not None
             and (own := row.get(SPEARMAN)) is not None
         ]
-        if len(rows) > 1:
-            rows.sort(key=lambda row: (row.estimate.value or 0.0) if row.estimate else 0.0)
-            blocks.append(PlotBlock(tuple(rows[:MOST_GROUPS]), finding.name))
+        measured.sort(key=lambda pair: pair[0].value or 0.0)
+        line = None if whole is None else whole.value
+        rows = (PlotRow(name, own, line, axis=RHO) for own, name in measured)
+        if len(measured) > 1:
+            blocks.append(PlotBlock(tuple(rows)[:MOST_GROUPS], finding.name))
     sub = "single calls with human scores; dashed: all items"
-    title = f"{METRICS.load(SPEARMAN).title} by group"
-    return [PlotTable(title, "groups", tuple(blocks), sub)] if blocks else []
+    return plotted(f"{METRICS.load(SPEARMAN).title} by group", "groups", blocks, sub)

@@ -10,7 +10,7 @@ import pytest
 from foreign_files import choices, lines
 
 from unswayed.base.errors import ItemError, UnknownNameError, UsageError
-from unswayed.data.importers import IMPORTERS, detect, import_files, parse_map
+from unswayed.data.importers import IMPORTERS, import_files, parse_map
 
 
 def pair(first: str | None, second: str | None, **fields: object) -> dict[str, Any]:
@@ -367,8 +367,6 @@ def test_unreadable_input_is_an_error(tmp_path: Path) -> None:
     empty.write_text("\n\n")
     with pytest.raises(ItemError, match="no decisions"):
         import_files("judgebench", [empty])
-    with pytest.raises(UsageError, match="no records"):
-        detect(empty)
     broken = tmp_path / "broken.json"
     broken.write_text('[{"input": ')
     with pytest.raises(ItemError, match=r"broken\.json: not a valid JSON array"):

@@ -1,19 +1,16 @@
 """Logs of any layout, read through a map; the commands of docs/your-data.md run as they are printed."""
 
 import json
-import os
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from unswayed.base.errors import ItemError, UsageError
-from unswayed.data.importers import import_files, parse_map
-from unswayed.model.items import Task
+from unswayed.cli import main
+from unswayed.data.importers import import_files, parse_map, read_decisions_file
+from unswayed.model.items import Task, load_items
 
 PAGE = Path(__file__).parents[3] / "docs" / "your-data.md"
 SECTION = re.compile(
@@ -55,25 +52,25 @@ EXPECTED: dict[str, dict[str, tuple[object, dict[tuple[int, ...], object]]]] = {
 }
 
 
-def test_documented_maps_read_documented_logs(tmp_path: Path) -> None:
-    for name, (content, _) in SECTIONS.items():
-        (tmp_path / name).write_text(content, encoding="utf-8")
-    script = "\n".join(command for _, command in SECTIONS.values())
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    command = ["bash", "-euo", "pipefail", "-c", script]
-    subprocess.run(command, cwd=tmp_path, check=True, env={**os.environ, "PATH": path})
-    for name, expected in EXPECTED.items():
-        stem = name.partition(".")[0]
-        made: dict[str, tuple[object, dict[tuple[int, ...], object]]] = {
-            item["id"]: (item.get("gold"), {}) for item in rows(tmp_path / f"{stem}-items.jsonl")
-        }
-        for decision in rows(tmp_path / f"{stem}-decisions.jsonl"):
-            made[decision["item_id"]][1][tuple(decision["order"])] = decision["choice"]
-        assert made == expected, name
+def test_every_log_on_the_page_is_tried() -> None:
+    assert sorted(SECTIONS) == sorted(EXPECTED)
 
 
-def rows(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+@pytest.mark.parametrize("name", EXPECTED)
+def test_documented_map_reads_documented_log(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content, command = SECTIONS[name]
+    write(tmp_path / name, content)
+    monkeypatch.chdir(tmp_path)
+    assert main(shlex.split(command)[1:]) == 0
+    stem = name.partition(".")[0]
+    made: dict[str, tuple[object, dict[tuple[int, ...], object]]] = {
+        item.id: (item.gold, {}) for item in load_items(f"{stem}-items.jsonl")
+    }
+    for decision in read_decisions_file(f"{stem}-decisions.jsonl"):
+        made[decision.item_id][1][decision.order] = decision.choice
+    assert made == EXPECTED[name]
 
 
 def test_numbers_of_scale_move_with_levels(tmp_path: Path) -> None:
@@ -176,10 +173,6 @@ def test_null_scores_are_rejected(text: str, log: str, message: str, tmp_path: P
     path = write(tmp_path / "x.csv", log)
     with pytest.raises((ItemError, UsageError), match=message):
         import_files("jsonl", [path], fields=parse_map(text))
-
-
-def test_every_log_on_the_page_is_tried() -> None:
-    assert sorted(SECTIONS) == sorted(EXPECTED)
 
 
 def write(path: Path, text: str) -> Path:

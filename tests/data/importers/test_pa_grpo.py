@@ -9,7 +9,7 @@ import pytest
 from needs import DATA, recorded
 from unswayed.base.errors import ItemError, UsageError
 from unswayed.cli import main
-from unswayed.data.importers import detect, import_files
+from unswayed.data.importers import import_files
 from unswayed.model.items import Task, load_items
 
 
@@ -90,7 +90,7 @@ def test_rows_become_items_and_no_decisions(tmp_path):
     )
     found = imported(path)
     assert (found.counts["records"], found.counts["items"], found.decisions) == (3, 1, ())
-    assert detect(path) == "pa-grpo"
+    assert import_files("auto", [path]) == found
 
 
 def test_rows_that_contradict_each_other_are_refused(tmp_path):
@@ -137,7 +137,7 @@ def test_verl_rows_without_permutations_are_not_recognised(tmp_path):
     row = pair_row(0, "A", ("first", "second"))
     path = write_rows(tmp_path, {**row, "extra_info": {"index": 1, "split": "train"}})
     with pytest.raises(UsageError, match="unknown format"):
-        detect(path)
+        import_files("auto", [path])
 
 
 def test_the_command_writes_items_alone_and_names_the_next_step(tmp_path, capsys):

@@ -9,7 +9,7 @@ import pytest
 from foreign_files import array, choices, lines
 
 from unswayed.base.errors import ItemError, UsageError
-from unswayed.data.importers import detect, import_files
+from unswayed.data.importers import import_files
 from unswayed.model.items import Message, text_of
 
 # LLMBar: results are [text, finish reason] for what is asked first, and the verdict last
@@ -283,7 +283,6 @@ def test_fastchat_winners_are_models_and_not_letters(tmp_path: Path) -> None:
         match("tie", "error", question_id=82),
     ]
     file = lines(tmp_path / "gpt-4_pair.jsonl", *rows)
-    assert detect(file) == "fastchat"
     made = import_files("auto", [file])
     assert choices(made.decisions) == [
         *[((0, 1), 0), ((1, 0), 0)],

@@ -275,18 +275,6 @@ def _imported(
     return Imported(items, tuple(decisions), counts, tuple(bad), warning)
 
 
-def detect(file: str | Path) -> str:
-    """Return the importer that a file's first record is for."""
-    named = _kind_of_name(str(file))
-    if named is not None:
-        return named
-    for source, record in records_of(str(file)):
-        if isinstance(record, BadFieldError):
-            raise UsageError(f"{source}: {record}.")
-        return _kind_of(record, str(file))
-    raise UsageError(f"{file}: no records.")
-
-
 def _kind_of(record: Record, file: str) -> str:
     for name in IMPORTERS:
         if IMPORTERS.load(name).detects(record):

@@ -1,4 +1,4 @@
-"""`unswayed` for the blocks of a page, forked from a process that has already imported what it needs."""
+"""`unswayed` for shells, forked from a process that has made a small audit: modules and templates are loaded."""
 
 import functools
 import importlib
@@ -10,7 +10,8 @@ import socket
 import subprocess
 import sys
 import tempfile
-from contextlib import suppress
+import warnings
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 
 CLIENT = """#!/bin/sh
@@ -30,7 +31,7 @@ TRAINING = (*AUDIT, "peft", "transformers.models.llama.modeling_llama", "trl.tra
 
 @functools.cache
 def folder_of_command(modules: tuple[str, ...]) -> Path:
-    """A folder for PATH whose `unswayed` is forked from a process with these modules; it ends with this one."""
+    """A folder for PATH whose `unswayed` is forked from a process with these modules; that ends with this one."""
     folder = Path(tempfile.mkdtemp())
     place, command = folder / "socket", folder / "unswayed"
     command.write_text(CLIENT.format(python=sys.executable, socket=place), encoding="utf-8")
@@ -47,6 +48,7 @@ def serve(place: str, modules: list[str]) -> None:
     del sys.path[0]
     for name in modules:
         importlib.import_module(name)
+    rehearse()
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(place)
         server.listen()
@@ -60,6 +62,21 @@ def serve(place: str, modules: list[str]) -> None:
             with suppress(ChildProcessError):  # those that have ended meanwhile
                 while os.waitpid(-1, os.WNOHANG)[0]:
                     pass
+
+
+def rehearse() -> None:
+    """Make an audit that nobody sees: what is loaded on its way is there for every fork."""
+    from unswayed.cli import main
+
+    small = ["audit", "--limit", "24", "--methods", "all", "--out"]
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Path(os.devnull).open("w") as nowhere,
+        redirect_stdout(nowhere),
+        redirect_stderr(nowhere),
+    ):
+        main([*small, folder])
+    warnings.onceregistry.clear()  # type: ignore[attr-defined]  # what was told once is told to each
 
 
 def answer(caller: socket.socket) -> None:
