@@ -14,7 +14,7 @@ from unswayed.base.errors import ShapeError, UsageError
 from unswayed.training import rewards
 from unswayed.training.reward_settings import ADVANTAGES, REWARDS, RewardSettings
 from unswayed.training.rewards import SampleKey, Samples
-from unswayed.training.rewards.advantages import standardise
+from unswayed.training.rewards.score import standardise
 from unswayed.training.scoring import Features, as_bits, score_rows
 
 TRAINING = Path(__file__).parent

@@ -50,7 +50,7 @@ def ask_base(
     `views` by number of candidates, or `balanced`. Of several processes the first asks, for all, and
     records the calls in the run's folder `out`; a `KeyboardInterrupt` in all of them loses no answer.
     """
-    asked = {n: balanced(n) for n in plan.groups.views} if views is None else views
+    asked = views or {n: balanced(n) for n in plan.groups.views}
     answers = on_main(lambda: _answers(plan, asked, out / ANSWERS), patient=True)
     if answers is None:
         raise KeyboardInterrupt

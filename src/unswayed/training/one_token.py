@@ -26,9 +26,7 @@ from unswayed.training.sampling import GroupSampler
 if TYPE_CHECKING:
     import torch
 
-    _Base: Any  # transformers.Trainer, imported only where it is used
-else:
-    _Base = object
+_Base: Any = object  # transformers.Trainer, imported only where it is used
 
 NEVER: Final = -1e4
 """Log-probability of a candidate that an item does not have, beside items that have more."""

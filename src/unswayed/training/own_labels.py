@@ -95,7 +95,7 @@ class OwnLabels(Objective):
     ) -> RewardSettings | None:
         """Return the recipe's numbers with the reward asked for, or else inv; None where nothing is rewarded."""
         if not self.rewarded:
-            return Objective.settings(self, recipe, consistency=consistency, advantage=advantage)
+            return None
         if advantage is not None or recipe.reward.advantage is not None:
             raise UsageError(
                 "rl --exact samples nothing and has no advantages. Remove --advantage and "
@@ -163,11 +163,7 @@ def _to_gold(plan: Plan, out: Path) -> Lesson:
         varies = variance_over_presentations(batch.log_p)
         return apart + target.invariance * varies, {"cross_entropy": apart, "variance": varies}
 
-    examples = [
-        Example(prompts, right_mask(item.gold_candidates(), item.n), target=towards)
-        for item, prompts, towards in zip(items, prompts_of(plan), targets, strict=True)
-    ]
-    return Lesson(examples, loss, constants)
+    return Lesson(_whole_groups(plan, targets), loss, constants)
 
 
 def _to_average(plan: Plan, out: Path) -> Lesson:
@@ -215,16 +211,20 @@ def _rewarded(plan: Plan, out: Path) -> Lesson:
         return weight * apart - gain + held, {"reward": gain, "distillation": apart}
 
     at = {n: [asked[n].index(view) for view in views] for n, views in shown.items() if holds}
-    examples = [
+    base = {item.id: before[item.id][at[item.n]] for item in items if holds}
+    return Lesson(_whole_groups(plan, targets, base), loss, constants)
+
+
+def _whole_groups(
+    plan: Plan, targets: Sequence[FloatArray | None], base: Mapping[str, FloatArray] | None = None
+) -> list[Example]:
+    """Return each item in all its presentations, with its target and the answers before training by id."""
+    return [
         Example(
-            prompts,
-            right_mask(item.gold_candidates(), item.n),
-            base=before[item.id][at[item.n]] if holds else None,
-            target=target,
+            prompts, right_mask(item.gold_candidates(), item.n), (base or {}).get(item.id), target
         )
-        for item, prompts, target in zip(items, prompts_of(plan), targets, strict=True)
+        for item, prompts, target in zip(plan.groups.items, prompts_of(plan), targets, strict=True)
     ]
-    return Lesson(examples, loss, constants)
 
 
 SFT = OwnLabels(

@@ -40,9 +40,7 @@ from unswayed.training.sampling import Split
 if TYPE_CHECKING:
     import torch
 
-    _Base: Any  # transformers.Trainer, imported only where it is used
-else:
-    _Base = object
+_Base: Any = object  # transformers.Trainer, imported only where it is used
 
 CLAMP: Final = 1e-6
 """Smallest 1 - p of a negative, so that a certain wrong answer has a finite loss."""

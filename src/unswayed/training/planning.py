@@ -64,9 +64,9 @@ def plan_training(
         UsageError, ItemError, TemplateError: Anything that can be wrong.
     """
     chosen, runner = OBJECTIVES.load(objective), ENGINES.load(engine)
-    checks.check_response(recipe, objective, sampled=chosen.sampled)
     recipe = for_engine(recipe, engine)
     settings = chosen.settings(recipe, consistency=consistency, advantage=advantage)
+    checks.check_reward(objective, recipe, settings, consistency or advantage, chosen.sampled)
     runner.check(recipe, settings, chosen)
     sharding = runner.sharding(recipe, os.environ)
     base, folder, recipe, skeleton = _open_base(model, recipe, digest=digest)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from unswayed.base.errors import UsageError
 from unswayed.training.chats import ChatTokens
 from unswayed.training.groups import Groups
 from unswayed.training.memory import Pass
@@ -17,7 +16,6 @@ from unswayed.training.recipe_parts import Layouts, Recipe
 from unswayed.training.reward_settings import Advantage, RewardSettings
 from unswayed.training.run_folder import RunFolder
 from unswayed.training.sampling import Split
-from unswayed.training.table import OBJECTIVES
 
 Report = Callable[[Mapping[str, float]], None]
 """Called with every log line: `step`, `steps`, and every metric of the step."""
@@ -61,16 +59,12 @@ class Objective(Protocol):
 
         Args:
             recipe: Its table `reward`.
-            consistency: `--reward`, which overrides the recipe.
-            advantage: `--advantage`, which overrides the recipe.
+            consistency: `--reward`, which overrides the recipe; refused after None.
+            advantage: `--advantage`, likewise.
 
         Raises:
             UsageError: If the objective is asked to be another one.
         """
-        if consistency is not None or advantage is not None:
-            raise UsageError(
-                f"train {OBJECTIVES.name_of(self)} has no reward and no advantage; use train rl for those."
-            )
         return None
 
     def check(self, recipe: Recipe, groups: Groups, settings: RewardSettings | None) -> None:
@@ -104,15 +98,12 @@ class Objective(Protocol):
 
 
 class Stop(NamedTuple):
-    """Point at which an engine stopped.
+    """Point at which an engine stopped."""
 
-    Attributes:
-        steps: Optimiser steps done.
-        interrupted: Whether a signal stopped it; then the folder holds a checkpoint and no result.
-    """
-
-    steps: int
-    interrupted: bool
+    steps: int  # optimiser steps done
+    interrupted: (
+        bool  # whether a signal stopped it; then the folder holds a checkpoint and no result
+    )
 
 
 class Engine(Protocol):

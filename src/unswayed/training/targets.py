@@ -22,9 +22,7 @@ TEMPERATURES: Final = (0.35, 0.5, 0.7, 1.0, 1.4, 2.0)
 EPSILONS: Final = tuple(round(0.05 * step, 2) for step in range(10))
 """Shares of wrong gold that are tried."""
 
-FINE_TEMPERATURES: Final = tuple(
-    float(temperature) for temperature in np.geomspace(0.01, 100.0, 81)
-)
+FINE_TEMPERATURES: Final = tuple(np.geomspace(0.01, 100.0, 81).tolist())
 """Temperatures of a profile, 1 among them; wide, since one that is missing looks like wrong gold or hides it."""
 
 FINE_STEPS: Final = 50

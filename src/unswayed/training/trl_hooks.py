@@ -16,7 +16,7 @@ when responses come from a vLLM server.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,22 +29,17 @@ from unswayed.training.scoring import GroupScorer
 if TYPE_CHECKING:
     import torch
 
-    _Base: Any  # trl.GRPOTrainer; trl is not typed, and imported only where it is used
-else:
-    _Base = object
+_Base: Any = object  # trl.GRPOTrainer; trl is not typed, and imported only where it is used
 
 
-def reward_parts(names: Iterable[str]) -> list[Callable[..., list[float]]]:
-    """One reward function per part, for trl to name and log; `_calculate_rewards` fills them in."""
+def reward_part(name: str) -> Callable[..., list[float]]:
+    """Return the reward function of a part, for trl to name and log; `_calculate_rewards` fills it in."""
 
-    def named(name: str) -> Callable[..., list[float]]:
-        def part(completions: Sequence[object], **_columns: object) -> list[float]:
-            return [0.0] * len(completions)
+    def part(completions: Sequence[object], **_columns: object) -> list[float]:
+        return [0.0] * len(completions)
 
-        part.__name__ = name
-        return part
-
-    return [named(name) for name in names]
+    part.__name__ = name
+    return part
 
 
 class GroupHooks(_Base):  # type: ignore[misc]
@@ -58,7 +53,7 @@ class GroupHooks(_Base):  # type: ignore[misc]
         self.scorer = scorer
         self.chat = chat
         self._group_advantages: np.ndarray[tuple[int], np.dtype[np.float64]] | None = None
-        super().__init__(reward_funcs=reward_parts(weights(scorer.settings)), **trainer)
+        super().__init__(reward_funcs=list(map(reward_part, weights(scorer.settings))), **trainer)
         if self.use_vllm and trainer["peft_config"] is not None and not self._dist.is_zero3:
             merge_without_trace(self.model)  # ZeRO-3 throws the merged weights away by itself
 
