@@ -115,9 +115,9 @@ def test_held_out_checks_ask_as_audits_do(chat_model, tmp_path, monkeypatch):
 
     asked, answers = set(), trl_engine.answers_of
 
-    def noting(trainer, plan, prompts, *, greedy):
+    def noting(trainer, plan, prompts):
         asked.update(map(tuple, prompts))
-        return answers(trainer, plan, prompts, greedy=greedy)
+        return answers(trainer, plan, prompts)
 
     monkeypatch.setattr(trl_engine, "answers_of", noting)
     model = chat_model("refuses the system role")
