@@ -122,13 +122,13 @@ BUDGETS: Final = {
     "integrations": 458,
     "methods": 5361,
     "metrics": 4862,
-    "model": 8037,
-    "prompts": 1700,
+    "model": 7843,
+    "prompts": 1620,
     "report": 3860,
     "serving": 732,
     "store": 1295,
     "testing": 1340,
-    "tiny": 1200,
+    "tiny": 1148,
     "training": 9163,
 }
 """Lines of Python by room. Who raises one names, in that commit, the feature that needs it."""

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unswayed.model.items import Item, Message, Task, Text, text_of
@@ -109,6 +109,7 @@ def test_the_spans_hold_the_candidates_and_nothing_else(
         assert frame == cut(render(twin(item), ask, PromptSettings(shots=shots)))[0]
 
 
+@settings(max_examples=50)
 @given(case=asked(), text=st.sampled_from(TEMPLATES), with_shots=st.booleans())
 def test_template_spans_hold_the_candidates_alone(
     tmp_path_factory: pytest.TempPathFactory,
@@ -120,37 +121,45 @@ def test_template_spans_hold_the_candidates_alone(
     path = tmp_path_factory.mktemp("template") / "template.txt"
     path.write_text(text, encoding="utf-8")
     shots = SHOTS if with_shots and item.task is Task.MCQ else ()
-    settings = PromptSettings(template=str(path), shots=shots)
+    prompts = PromptSettings(template=str(path), shots=shots)
     ask = ask._replace(prompt_id="default")
-    rendered = render(item, ask, settings)
+    rendered = render(item, ask, prompts)
     frame, texts = cut(rendered)
     order = ask.presentation.order
     twice = [candidate for candidate in reversed(order) for _ in range(2)]
     expected = [*order, *twice] if text == TEMPLATES[1] else list(order)
     assert texts == [(candidate, plain(item.candidates[candidate])) for candidate in expected]
-    assert frame == cut(render(twin(item), ask, settings))[0]
+    assert frame == cut(render(twin(item), ask, prompts))[0]
 
 
-def test_the_spans_of_a_template_are_where_the_eye_sees_them(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "shown", "spans"),
+    [
+        (
+            "aa {% for c in candidates %}{{ c.label }}{{ c.text | trim }}.{% endfor %}",
+            "aa Baa.Aa.",
+            ((Span(0, 8, 9),), (Span(0, 4, 6),)),
+        ),
+        # one that cuts the texts has no place for them
+        (
+            "{% for c in candidates %}{{ c.label }} {{ c.text[:2] }}.{% endfor %}",
+            "B aa.A  a.",
+            ((), ()),
+        ),
+    ],
+)
+def test_the_spans_of_a_template_are_where_the_eye_sees_them(
+    text: str, shown: str, spans: object, tmp_path: Path
+) -> None:
     path = tmp_path / "template.txt"
-    path.write_text("aa {% for c in candidates %}{{ c.label }}{{ c.text | trim }}.{% endfor %}")
+    path.write_text(text)
     item = Item(id="i", prompt="?", candidates=(" a", "aa "))
-    settings = PromptSettings(template=str(path))
-    rendered = render(item, Ask(X1), settings)
-    assert rendered.messages == (Message("user", "aa Baa.Aa."),)
-    assert rendered.spans == ((Span(0, 8, 9),), (Span(0, 4, 6),))
+    rendered = render(item, Ask(X1), PromptSettings(template=str(path)))
+    assert rendered.messages == (Message("user", shown),)
+    assert rendered.spans == spans
 
 
 def test_content_free_texts_have_places(tmp_path: Path) -> None:
     item = Item(id="i", prompt="?", candidates=("one", "two"))
     rendered = render(item, Ask(X0, substitute=Substitution(("N/A", "N/A"))), PromptSettings())
     assert cut(rendered)[1] == [(0, "N/A"), (1, "N/A")]
-
-
-def test_a_template_that_cuts_the_texts_has_no_place_for_them(tmp_path: Path) -> None:
-    path = tmp_path / "template.txt"
-    path.write_text("{% for c in candidates %}{{ c.label }} {{ c.text[:3] }} {% endfor %}")
-    item = Item(id="i", prompt="?", candidates=("longer", "long"))
-    rendered = render(item, Ask(X0), PromptSettings(template=str(path)))
-    assert rendered.messages == (Message("user", "A lon B lon "),)
-    assert rendered.spans == ((), ())

@@ -17,7 +17,7 @@ from unswayed.model.decisions import Decision
 from unswayed.model.items import Item, Message
 from unswayed.model.parsing import is_unread
 from unswayed.model.presentation import Ask
-from unswayed.prompts import PromptSettings, Rendered, Wording, Wordings, plain_texts, render
+from unswayed.prompts import PromptSettings, Terms, Wording, Wordings, plain_texts, render
 from unswayed.store import Pool, prompt_bytes
 
 MOST_KEPT: Final = 64 << 20
@@ -147,7 +147,7 @@ class Drafter:
     def _request(
         self,
         ask: Ask,
-        prompt: Rendered | Wording,
+        prompt: Terms,
         messages: tuple[Message, ...],
         asked_as: str | None,
     ) -> Request:
@@ -168,7 +168,7 @@ class Drafter:
         if self._remembers:
             self._keys.enter(question, key)
 
-    def _layout(self, question: Question, prompt: Rendered | Wording) -> ReplyLayout:
+    def _layout(self, question: Question, prompt: Terms) -> ReplyLayout:
         item, ask = question
         kind = (ask.prompt_id, item.task, item.n)
         return self._layouts.setdefault(

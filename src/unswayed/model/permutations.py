@@ -236,16 +236,9 @@ ORDER_SETS: Mapping[str, Callable[[int], tuple[Order, ...]]] = {
 
 
 def orders(name: str, n: int, *, seed: int = 0) -> tuple[Order, ...]:
-    """Return the named set of orders for n candidates; the identity always comes first.
+    """Return the named set of orders for n candidates, the identity first; the seed is that of `random:K`.
 
-    >>> orders("swap", 2)
-    ((0, 1), (1, 0))
-
-    Args:
-        name: A key of `ORDER_SETS`, or `random:K`. (`graeco-latin` also fixes the labels; see
-            `presentation.presentations`.)
-        n: Number of candidates, at least 2.
-        seed: Seed of `random:K`.
+    `graeco-latin` also fixes the labels: see `presentation.presentations`.
     """
     if n < 2:
         raise UsageError(f"an order needs at least 2 candidates, got {n}.")

@@ -70,11 +70,7 @@ class AskOptions(Settings):
     ] = True
 
     def prompts(self, shots: Sequence[Item] = ()) -> PromptSettings:
-        """Return the settings of prompts, laid over those that `prompt` brings; `shots` are items with gold.
-
-        Raises:
-            UsageError: If an option is of another kind.
-        """
+        """Return the settings of prompts, laid over those that `prompt` brings; `shots` are items with gold."""
         prompt = self.prompt
         base = prompt if isinstance(prompt, PromptSettings) else PromptSettings(prompt=prompt)
         if not isinstance(base.prompt, str | None):
@@ -94,26 +90,9 @@ class AskOptions(Settings):
             ) from None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Wording:
-    """Everything but the texts of plain items that are shown alike."""
+class Terms(msgspec.Struct, frozen=True, eq=False, gc=False, kw_only=True):
+    """Labels, limits and form of the reply that a prompt asks for."""
 
-    before: tuple[Message, ...]  # the messages before the last one, which is the user's
-    outline: Outline  # the last message, with holes for the texts
-    # labels, max_tokens, top_logprobs, answer_only, schema, reask, form: as in `Rendered`
-    labels: tuple[str, ...]
-    max_tokens: int
-    top_logprobs: int
-    answer_only: bool
-    schema: str | None
-    reask: str | None
-    form: str | None
-
-
-class Rendered(msgspec.Struct, frozen=True, eq=False, gc=False):
-    """A prompt ready to be sent."""
-
-    messages: tuple[Message, ...]  # the chat
     labels: tuple[str, ...]  # the label set in canonical order, length n
     max_tokens: int  # cap on generated tokens
     top_logprobs: int  # alternatives per token to ask for; 0 for reasoning prompts
@@ -122,6 +101,19 @@ class Rendered(msgspec.Struct, frozen=True, eq=False, gc=False):
     # sentence that asks again for the label of an answer that could not be read, or None
     reask: str | None
     form: str | None  # where the label is wanted, as in `ReplySpec`
+
+
+class Wording(Terms, frozen=True, eq=False, gc=False, kw_only=True):
+    """Everything but the texts of plain items that are shown alike."""
+
+    before: tuple[Message, ...]  # the messages before the last one, which is the user's
+    outline: Outline  # the last message, with holes for the texts
+
+
+class Rendered(Terms, frozen=True, eq=False, gc=False, kw_only=True):
+    """A prompt ready to be sent."""
+
+    messages: tuple[Message, ...]  # the chat
     locate: Callable[[], Spans]  # finds the spans
 
     def __eq__(self, other: object) -> bool:
