@@ -148,7 +148,7 @@ ONCE: Final = {
     "report": 3860,
     "store": 1,
     "tiny": 1,
-    "training": 9163,
+    "training": 8,
 }
 """Private functions of at most four lines that are named once, by room. These limits only fall."""
 
