@@ -280,9 +280,7 @@ def _share(count: int, total: int) -> Estimate:
 
 def _parts(name: str, estimate: Estimate) -> Iterator[tuple[str, float]]:
     """Yield a share that was estimated, the ends of its interval, and what it is a share of."""
-    if estimate.value is not None:
-        assert estimate.low is not None
-        assert estimate.high is not None
+    if estimate.value is not None and estimate.low is not None and estimate.high is not None:
         yield name, estimate.value
         yield f"{name}_low", estimate.low
         yield f"{name}_high", estimate.high

@@ -58,7 +58,7 @@ def with_changes(recipe: Recipe, changes: Mapping[str, str]) -> Recipe:
     """
     raw: dict[str, object] = {k: v for k, v in msgspec.to_builtins(recipe).items() if v is not None}
     for field, value in changes.items():
-        if not _is_text(field + value):
+        if any("\ud800" <= letter <= "\udfff" for letter in field + value):  # bytes that are none
             raise UsageError(f"recipe field {field!a}: {value!a} is not UTF-8 text.")
         table, _, key = field.rpartition(".")
         target = raw
@@ -209,15 +209,6 @@ def _check_values(recipe: Recipe, where: str) -> None:
             f"optimiser.inner_updates {inner_updates}: a checkpoint between two updates "
             "of the same responses could not be resumed exactly."
         )
-
-
-def _is_text(value: str) -> bool:
-    """Return True if it is text at all, and not bytes of a command line that are none."""
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _toml_value(text: str) -> object:

@@ -20,7 +20,6 @@ from unswayed.training.recipe_parts import PromptTable, Recipe
 from unswayed.training.responses import Reader, reader
 from unswayed.training.reward_settings import RESPONSES, RewardSettings
 from unswayed.training.rewards import (
-    FloatArray,
     IntArray,
     Rewards,
     SampleKey,
@@ -178,44 +177,37 @@ class GroupScorer:
         )
         return cls(groups, settings, recipe.rollout.samples, read)
 
-    def features(self, rows: Sequence[int], texts: Sequence[str]) -> FloatArray:
-        """Row, candidate, well formed, characters and own reward of each response, shape (responses, 5).
-
-        Integers are small, so processes exchange them exactly.
-        """
+    def features(self, rows: Sequence[int], texts: Sequence[str]) -> list[tuple[int, Features]]:
+        """Row and features of each response, as processes exchange them."""
         once = dataclasses.replace(self.reader, read=functools.cache(self.reader.read))
-        features = np.empty((len(rows), 5))
-        for at, (number, text) in enumerate(zip(rows, texts, strict=True)):
+        samples = []
+        for number, text in zip(rows, texts, strict=True):
             row = self.groups.rows[number]
             item = self.groups.items[number // self.groups.n_presentations]
-            read = once.features(row.shown, row.symbols, row.gold, text, item)
-            features[at] = number, *read[:3], read.response
-        return features
+            samples.append((number, once.features(row.shown, row.symbols, row.gold, text, item)))
+        return samples
 
-    def rewards(self, features: FloatArray) -> tuple[Rewards, IntArray]:
+    def rewards(self, samples: Sequence[tuple[int, Features]]) -> tuple[Rewards, IntArray]:
         """Rewards of whole groups, shape (G, P, N), and the choices.
 
-        The features are those of all processes in their order; `ShapeError` if a block of P * N responses
+        The samples are those of all processes in their order; `ShapeError` if a block of P * N responses
         is not one whole group in order.
         """
         shape = self.groups.n_presentations, self.n_samples
-        if len(features) % (shape[0] * shape[1]):
+        if len(samples) % (shape[0] * shape[1]):
             raise ShapeError(
-                f"{len(features)} responses are not whole groups of {shape[0]} "
+                f"{len(samples)} responses are not whole groups of {shape[0]} "
                 f"presentations x {shape[1]} samples"
             )
-        numbers = features[:, :4].astype(np.int64)
-        self._check_whole(numbers[:, 0].reshape(-1, *shape))
-        keys, given = [], []
-        for at, ((number, candidate, well_formed, chars), own) in enumerate(
-            zip(numbers.tolist(), features[:, 4].tolist(), strict=True)
-        ):
-            row = self.groups.rows[number]
-            keys.append(SampleKey(row.item_id, row.presentation, at % shape[1]))
-            given.append(Features(candidate, well_formed, chars, row.n, as_bits(row.gold), own))
-        scored = score_rows(keys, given, self.settings, shape, whole=True)
-        rewards = Rewards(*(part.reshape(-1, *shape) for part in scored))
-        return rewards, numbers[:, 1].reshape(-1, *shape)
+        numbers, features = zip(*samples, strict=True)
+        self._check_whole(np.array(numbers).reshape(-1, *shape))
+        rows = [self.groups.rows[number] for number in numbers]
+        keys = [
+            SampleKey(row.item_id, row.presentation, at % shape[1]) for at, row in enumerate(rows)
+        ]
+        scored = score_rows(keys, features, self.settings, shape, whole=True)
+        choices = np.array([read.candidate for read in features])
+        return Rewards(*(part.reshape(-1, *shape) for part in scored)), choices.reshape(-1, *shape)
 
     def _check_whole(self, rows: IntArray) -> None:
         """Check row numbers of shape (G, P, N): each block shows one item, in order."""

@@ -9,8 +9,8 @@ forward pass of sharded weights leaves the others in that pass.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final
 
 from unswayed.backends.local_texts import end_ids
@@ -146,16 +146,13 @@ def _by_transformers(
     return answers
 
 
-@contextlib.contextmanager
-def _root_weights(trainer: Any) -> Iterator[None]:
-    """Yield the weights outside the sharded layers, where FSDP 1 keeps them flat; FSDP 2 needs nothing."""
+def _root_weights(trainer: Any) -> AbstractContextManager[Any]:
+    """Gather the weights outside the sharded layers, where FSDP 1 keeps them flat; FSDP 2 needs nothing."""
     if trainer.is_fsdp_enabled and trainer.accelerator.state.fsdp_plugin.fsdp_version == 1:
         from torch.distributed.fsdp import FullyShardedDataParallel
 
-        with FullyShardedDataParallel.summon_full_params(trainer.model_wrapped, recurse=False):
-            yield
-    else:
-        yield
+        return FullyShardedDataParallel.summon_full_params(trainer.model_wrapped, recurse=False)
+    return nullcontext()
 
 
 def _by_vllm(trainer: Any, prompts: Sequence[Prompt], max_tokens: int) -> list[str]:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unswayed.training.chats import ChatTokens
+from unswayed.training.processes import everyone
 from unswayed.training.rewards import weights
 from unswayed.training.sampling import GroupSampler
 from unswayed.training.scoring import GroupScorer
@@ -88,9 +89,9 @@ class GroupHooks(_Base):  # type: ignore[misc]
         import torch
 
         rows = [example["row"] for example in inputs]
-        local = self.scorer.features(rows, completions)  # texts, as the prompts are
-        gathered = self.accelerator.gather(torch.from_numpy(local).to(per_part.device))
-        rewards, choices = self.scorer.rewards(gathered.cpu().numpy())
+        own = self.scorer.features(rows, completions)  # texts, as the prompts are
+        samples = [sample for part in everyone(own) for sample in part]
+        rewards, choices = self.scorer.rewards(samples)
         names = weights(self.scorer.settings)
         parts = np.stack([getattr(rewards, name).ravel() for name in names], axis=1)
         per_part.copy_(torch.from_numpy(parts))
@@ -106,12 +107,12 @@ class GroupHooks(_Base):  # type: ignore[misc]
             return scored
         import torch
 
-        everyone = self._group_advantages
+        advantages = self._group_advantages
         start = self.accelerator.process_index * len(inputs)
-        own = torch.from_numpy(everyone[start : start + len(inputs)])
+        own = torch.from_numpy(advantages[start : start + len(inputs)])
         scored["advantages"] = own.to(scored["advantages"])
         logged = self._logs["advantages"]  # the completions table shows what was trained with
-        for at, value in enumerate(everyone.tolist(), start=len(logged) - len(everyone)):
+        for at, value in enumerate(advantages.tolist(), start=len(logged) - len(advantages)):
             logged[at] = value
         return scored
 
