@@ -121,7 +121,7 @@ BUDGETS: Final = {
     "ext": 128,
     "integrations": 458,
     "methods": 5361,
-    "metrics": 4862,
+    "metrics": 4864,
     "model": 7843,
     "prompts": 1620,
     "report": 3860,
@@ -129,7 +129,7 @@ BUDGETS: Final = {
     "store": 1295,
     "testing": 1340,
     "tiny": 1148,
-    "training": 9163,
+    "training": 9169,
 }
 """Lines of Python by room. Who raises one names, in that commit, the feature that needs it."""
 

@@ -38,6 +38,16 @@ def test_no_command_shows_the_help_and_is_a_usage_error(run: Run) -> None:
     assert "Commands:" in ran.out + ran.err
 
 
+@pytest.mark.parametrize(("flags", "code"), [([], 2), (["--help"], 0)])
+def test_first_word_of_two_lists_its_commands(flags: list[str], code: int, run: Run) -> None:
+    ran = run("heads", *flags)
+    shown = ran.out + ran.err
+    assert ran.code == code
+    assert "heads fit " in shown
+    assert "heads show " in shown
+    assert "audit" not in shown
+
+
 def test_the_version_is_the_package_s(run: Run) -> None:
     ran = run("--version")
     assert (ran.code, ran.out) == (0, f"unswayed {unswayed.__version__}\n")

@@ -232,6 +232,15 @@ def test_an_audit_shows_abstentions_apart_and_compares_none() -> None:
     assert metrics["recommendation"]["method"] == "average"
 
 
+def test_figures_say_that_every_verdict_is_withheld() -> None:
+    result = us.audit("tiny/judge", judge_items(30, 5), methods="direct,selective")
+    row = result.metrics["methods"]["selective"]
+    assert row["coverage"]["value"] == 0
+    assert {row[name]["reason"] for name in ("accuracy", "consistency", "tie_rate")} == {
+        "the method withheld every verdict"
+    }
+
+
 def test_without_gold_it_is_refused_or_skipped(tmp_path: Path) -> None:
     items = [msgspec.structs.replace(item, gold=None) for item in judge_items(10, 5)]
     why, judge = "it needs items with the field gold, and none has it", "simulated/judge"

@@ -100,7 +100,12 @@ def _run(arguments: Sequence[str] | None) -> int:
     named = {" ".join(words[:2]), *words[:1]} & COMMANDS.keys()
     if any(name.endswith("_COMPLETE") for name in os.environ):  # the words stand elsewhere
         named = set(COMMANDS)
-    for name, where in COMMANDS.items():
+    group = {name: COMMANDS[name] for name in COMMANDS if words and name.split()[:-1] == words[:1]}
+    if group and not named and set(words[1:]) <= {"-h", "--help"}:
+        del words[0]  # `heads` is no command by itself
+    else:
+        group = COMMANDS
+    for name, where in group.items():
         module, _, attribute = where.partition(":")
         if name in named:
             command = getattr(importlib.import_module(module), attribute)

@@ -128,12 +128,14 @@ class Sample:
         of candidates.
         """
         values = {}
+        withheld = all(part.abstains and not part.answered.any() for part in self.strata)
         for name, metric in self.metrics.items():
             together = metric.across or len(self.strata) == 1
             applies = all(metric.applies_to(outcomes.n) for outcomes in self.strata)
             if applies and together and not metric.left_out(self.strata):
                 lacking = metric.lacking(self.strata)
                 reason = lacking[0].lack if lacking else metric.undefined
+                reason = "the method withheld every verdict" if withheld else reason
                 values[name] = self._bootstrapped(name, metric, reason)
         return values
 
