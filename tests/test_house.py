@@ -111,25 +111,25 @@ def test_function_fits_a_screen(path: Path) -> None:
 
 
 BUDGETS: Final = {
-    ".": 1400,
+    ".": 1347,
     "auditing": 5010,
     "backends": 7961,
     "base": 1116,
     "calls": 3075,
-    "cli": 3073,
+    "cli": 3062,
     "data": 5977,
     "ext": 128,
     "integrations": 458,
-    "methods": 5361,
-    "metrics": 4862,
+    "methods": 5357,
+    "metrics": 4805,
     "model": 7843,
     "prompts": 1620,
     "report": 3860,
     "serving": 732,
-    "store": 1295,
+    "store": 1272,
     "testing": 1340,
     "tiny": 1148,
-    "training": 9163,
+    "training": 9169,
 }
 """Lines of Python by room. Who raises one names, in that commit, the feature that needs it."""
 

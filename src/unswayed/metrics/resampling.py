@@ -128,12 +128,14 @@ class Sample:
         of candidates.
         """
         values = {}
+        withheld = all(part.abstains and not part.answered.any() for part in self.strata)
         for name, metric in self.metrics.items():
             together = metric.across or len(self.strata) == 1
             applies = all(metric.applies_to(outcomes.n) for outcomes in self.strata)
             if applies and together and not metric.left_out(self.strata):
                 lacking = metric.lacking(self.strata)
                 reason = lacking[0].lack if lacking else metric.undefined
+                reason = "the method withheld every verdict" if withheld else reason
                 values[name] = self._bootstrapped(name, metric, reason)
         return values
 
@@ -269,20 +271,16 @@ def _weighted(
     }
 
 
-def _families(metrics: Mapping[str, Metric], n: int) -> dict[OfItems, Names]:
-    """Return the metrics for n candidates by their statistics, which several may share."""
+def _statistics(metrics: Mapping[str, Metric], outcomes: Outcomes) -> dict[Names, FloatArray]:
+    """Return the statistics of the metrics that apply, which several may share: a row per item, or per
+    cluster.
+    """
     families: dict[OfItems, Names] = {}
     for name, metric in metrics.items():
-        if metric.applies_to(n):
+        if metric.applies_to(outcomes.n):
             families[metric.statistics] = (*families.get(metric.statistics, ()), name)
-    return families
-
-
-def _statistics(metrics: Mapping[str, Metric], outcomes: Outcomes) -> dict[Names, FloatArray]:
-    """Return the statistics of each family: a row per item, or per cluster."""
-    clusters = outcomes.clusters
-    families = _families(metrics, outcomes.n)
     own = {names: statistics(outcomes) for statistics, names in families.items()}
+    clusters = outcomes.clusters
     return own if clusters is None else {key: clusters.sums(rows) for key, rows in own.items()}
 
 

@@ -31,7 +31,7 @@ def test_every_importer_has_a_layout_here() -> None:
 @pytest.mark.parametrize(
     ("layout", "question"),
     [
-        ("fastchat", "1"),
+        ("fastchat", "81"),
         ("fastchat-table", "81"),
         ("mt-bench", "81"),
         ("prometheus", "mt_bench_eval-1"),

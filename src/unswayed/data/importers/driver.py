@@ -282,7 +282,7 @@ def _kind_of(record: Record, file: str) -> str:
     raise UsageError(
         f"{file}: unknown format; the fields are {_names(record)}. "
         f"Name one of {', '.join(IMPORTERS)}; or, {OWN_LOG} Items without a judge's answers are "
-        "none of these: give their file, or a benchmark's name, to audit."
+        f"none of these: audit them first (unswayed audit {file})."
     )
 
 
