@@ -129,7 +129,7 @@ BUDGETS: Final = {
     "store": 1272,
     "testing": 1340,
     "tiny": 1148,
-    "training": 9169,
+    "training": 9121,
 }
 """Lines of Python by room. Who raises one names, in that commit, the feature that needs it."""
 
