@@ -60,7 +60,7 @@ class Objective(Protocol):
         Args:
             recipe: Its table `reward`.
             consistency: `--reward`, which overrides the recipe; refused after None.
-            advantage: `--advantage`, likewise.
+            advantage: `--advantage`; the same holds for it.
 
         Raises:
             UsageError: If the objective is asked to be another one.
