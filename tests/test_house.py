@@ -116,20 +116,20 @@ BUDGETS: Final = {
     "backends": 7907,
     "base": 1114,
     "calls": 3074,
-    "cli": 3062,
+    "cli": 3061,
     "data": 5977,
     "ext": 128,
     "integrations": 458,
     "methods": 5357,
     "metrics": 4806,
-    "model": 7814,
+    "model": 7797,
     "prompts": 1596,
     "report": 3870,
     "serving": 731,
     "store": 1272,
     "testing": 1331,
     "tiny": 1148,
-    "training": 9447,
+    "training": 9121,
 }
 """Lines of Python by room. Who raises one names, in that commit, the feature that needs it."""
 
