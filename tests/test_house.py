@@ -122,7 +122,7 @@ BUDGETS: Final = {
     "integrations": 458,
     "methods": 5357,
     "metrics": 4806,
-    "model": 7797,
+    "model": 7794,
     "prompts": 1596,
     "report": 3870,
     "serving": 731,

@@ -72,8 +72,11 @@ def rank(
     """
     given = RankOptions.of(options)
     decisions, pairs, told = _judged(source)
+    pairs = list(pairs if items is None else load_data(items))
+    if not pairs:
+        raise ItemError(f"{source}: items are missing. Name their file with --items.")
     recording, more = one_model_one_prompt(record(decisions), given.model)
-    compared, left = compared_models(recording, pairs if items is None else load_data(items))
+    compared, left = compared_models(recording, pairs)
     ranking = rank_models(compared, baseline=given.baseline, seed=given.seed)
     values = {name: getattr(ranking, name) for name in ranking.__struct_fields__}
     return RankResult(**{**values, "warnings": (*told, *more, *left, *ranking.warnings)})
@@ -99,8 +102,5 @@ def _judged(
 
 def _gaps(calls: CallsRecord) -> list[str]:
     lost = calls.failed + calls.missing
-    return (
-        [f"{plural(lost, 'call')} failed or {agrees(lost, 'was', 'were')} not made."]
-        if lost
-        else []
-    )
+    told = f"{plural(lost, 'call')} failed or {agrees(lost, 'was', 'were')} not made."
+    return [told] if lost else []

@@ -410,6 +410,12 @@ def test_wrong_columns_are_rejected(columns: str, reason: str) -> None:
         items_of(rows, name="data.csv", columns=columns)
 
 
+def test_names_of_models_may_stand_in_two_columns() -> None:
+    rows = [{"question": "Q", "answer_1": "x", "answer_2": "y", "model_1": "m", "model_2": "n"}]
+    (item,) = us.load_data(rows, columns="candidates_by=model_1|model_2")
+    assert item.candidates_by == ("m", "n")
+
+
 def test_signs_in_names_are_doubled() -> None:
     text = "prompt=a,,b,candidates=x||y|z"
     columns = {"prompt": ("a,b",), "candidates": ("x|y", "z")}

@@ -295,6 +295,8 @@ def our_record(record: Record, reading: ColumnReading) -> dict[str, Any]:
             raise BadFieldError(paths[0], reason)
         if len(row["candidates"]) > 2 and "values" not in row:
             row.setdefault("task", "mcq")
+    if authors := candidates_in(record, columns.get("candidates_by", ("",)))[0]:
+        row["candidates_by"] = authors
     if "gold" in columns and (gold := gold_of(record, columns, reading.gold_from)) is not None:
         row["gold"] = gold
     extra = {key: own for key, own in kept.items() if key not in row and not _is_ours(key)}

@@ -27,13 +27,8 @@ _CANDIDATE: Final = re.compile(
 )
 _LEVEL: Final = re.compile(r"level_(-?\d+(?:\.\d+)?)", re.IGNORECASE)
 _JSON_CELLS: Final = (
-    "gold",
-    "values",
-    "criteria",
-    "permutable",
-    "candidates",
-    "meta",
-    "candidates_by",
+    *("gold", "values", "criteria", "permutable"),
+    *("candidates", "candidates_by", "meta"),
 )
 _TEXT_CELLS: Final = ("id", "prompt")
 
