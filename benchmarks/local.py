@@ -116,7 +116,7 @@ def tiny(settings: BackendSettings) -> None:
     print()
 
 
-WAYS = ("ours", "plain", "lm-eval")
+WAYS = ("Unswayed", "one row per prompt", "lm-eval")
 
 
 @dataclass
@@ -178,9 +178,9 @@ def orders(given: argparse.Namespace) -> None:
                 "items",
                 "prompts",
                 "tokens each",
-                *WAYS,
+                *(f"{way}, CPU s" for way in WAYS),
                 *(f"{way} / {WAYS[0]}" for way in WAYS[1:]),
-                "gap",
+                "largest difference of a log-probability",
             )
         )
         for work in WORKS:
@@ -212,8 +212,8 @@ def measured(
     gap = float(np.abs(ours.logprobs(queries, ids) - expected).max())
     times: dict[str, list[float]] = {way: [] for way in WAYS}
     for _ in range(given.rounds):
-        times["ours"].append(ours.seconds(queries))
-        times["plain"].append(plain.seconds(queries))
+        times["Unswayed"].append(ours.seconds(queries))
+        times["one row per prompt"].append(plain.seconds(queries))
         if peer is not None:
             batch = max(1, round(CPU_TOKENS / tokens))
             spent, answers = peer.scored([one.text for one in written], labels, batch)
@@ -226,7 +226,7 @@ def measured(
         return f"{statistics.median(values):.2f}" if values else "–"
 
     def ratio(way: str) -> list[float]:
-        return [other / own for other, own in zip(times[way], times["ours"], strict=False)]
+        return [other / own for other, own in zip(times[way], times["Unswayed"], strict=False)]
 
     return [
         str(len(queries)),

@@ -224,7 +224,7 @@ def committed() -> Iterator[Stability]:
             share, *ends = (
                 float(part) / 100 for part in re.findall(r"[\d.]+", told["consistency"])
             )
-            places = [float(part) / 100 for part in told["places"].split(" · ")]
+            places = [float(part) / 100 for part in told["choices by position, %"].split(" · ")]
             items, n = int(told["items"]), len(places)
             kept = Estimate(value=share, low=ends[0], high=ends[1], n=items)
             flips = moved(kept, 1.0, turned=True)

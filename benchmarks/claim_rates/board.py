@@ -36,6 +36,14 @@ LOG: Final = (
 )
 
 
+DESIGNS = {
+    "both": "both orders",
+    "balanced": "balanced design",
+    "random": "random order",
+    "sparse": "random order of 30% of the pairs",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Board:
     """Board of models: all pairs, or each model with the first one.
@@ -53,9 +61,10 @@ class Board:
 
     @property
     def text(self) -> str:
-        kind = "alike, " if len(set(self.strengths)) == 1 else ""
+        kind = "equal models, " if len(set(self.strengths)) == 1 else ""
         against_what = "all pairs" if self.pairs else "one baseline"
-        return f"{kind}{against_what}, {self.design}, {self.place:g} logits for the first, {self.questions} questions"
+        shown = f"{DESIGNS[self.design]}, {self.place:g} logits for the first answer"
+        return f"{kind}{against_what}, {shown}, {self.questions} questions"
 
     @property
     def baseline(self) -> str | None:
@@ -165,7 +174,7 @@ def recorded(trials: int) -> Iterator[Rate]:
         return board.rows((first == base) == half[question]) if balanced else board
 
     for balanced in (False, True):
-        text = "balanced" if balanced else "both"
+        text = DESIGNS["balanced" if balanced else "both"]
         boards = (drawn(seed, balanced=balanced) for seed in range(trials))
         yield from counted(
             boards, f"recorded, one baseline, {text}, 80 questions", right, effect, baseline

@@ -41,10 +41,10 @@ COLUMNS = (
     "method",
     "calls per item",
     "accuracy",
-    "difference",
+    "accuracy, gain over direct",
     "consistency",
     "right most often",
-    "places",
+    "choices by position, %",
 )
 
 

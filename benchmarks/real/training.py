@@ -42,8 +42,8 @@ COLUMNS = (
     "accuracy",
     "consistency",
     "right in both orders",  # of questions: right most often
-    *(f"less {name}" for name in BESIDE[:3]),
-    "places",
+    *(f"right in both orders, gain over {name}" for name in BESIDE[:3]),
+    "choices by position, %",
 )
 SLOWER = (
     "target.temperature=0.02",
