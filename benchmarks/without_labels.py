@@ -58,7 +58,7 @@ def main() -> None:
     given = parser.parse_args()
     torch.set_num_threads(1)
     evaluation = load_data("tiny-judge", limit=given.items)
-    table = Table(("untrained judge", "calls", "Acc", "Con", "CA"))
+    table = Table(("untrained judge", "calls", "accuracy", "consistency", "consistent accuracy"))
     for row in corrected(evaluation):
         table.add(*row)
     if given.write:
