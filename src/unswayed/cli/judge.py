@@ -115,7 +115,7 @@ def judge(
     by = method_of(method, order)
     with run.judge(by, calls=kept, progress=progress, shadow=shadow) as judging:
         if dry_run:
-            show_price(judging.price(item for items in arrived for item in items), json=False)
+            show_price(judging.price(chain.from_iterable(arrived)), json=False)
             return 0
         stream = _Stream(judging)
         try:
@@ -134,7 +134,7 @@ def judge(
         if stream.stopped is not None and judging.counts.budget_spent:
             told = replace(selection, on_bad_item="skip")
             again = iter(()) if data == "-" else arriving(data, told)
-            needed = judging.budget_for(item for items in again for item in items)
+            needed = judging.budget_for(chain.from_iterable(again))
             note(f"to resume: {with_budget(command_line(), needed)}")
     return 3 if stream.failed else 0
 
