@@ -112,8 +112,8 @@ def test_function_fits_a_screen(path: Path) -> None:
 
 BUDGETS: Final = {
     ".": 1328,
-    "auditing": 5010,
-    "backends": 7961,
+    "auditing": 4986,
+    "backends": 7907,
     "base": 1116,
     "calls": 3075,
     "cli": 3055,
@@ -122,8 +122,8 @@ BUDGETS: Final = {
     "integrations": 458,
     "methods": 5357,
     "metrics": 4805,
-    "model": 7843,
-    "prompts": 1620,
+    "model": 7814,
+    "prompts": 1596,
     "report": 3860,
     "serving": 732,
     "store": 1272,
@@ -134,8 +134,8 @@ BUDGETS: Final = {
 """Lines of Python by room. Who raises one names, in that commit, the feature that needs it."""
 
 ONCE: Final = {
-    ".": 1328,
-    "auditing": 5010,
+    ".": 2,
+    "auditing": 11,
     "backends": 7,
     "base": 1,
     "calls": 1,
