@@ -81,6 +81,13 @@ def test_a_read_only_directory_is_refused_and_can_be_priced(pairs: Path) -> None
     assert "60 recorded, 0 to make" in done.stdout
 
 
+@needs.linux
+def test_a_directory_that_cannot_be_made_is_refused(run: Run, pairs: Path) -> None:
+    ran = audit(run, pairs, "--out", "/proc/unswayed")
+    assert ran.code == 2
+    assert "cannot write to /proc/unswayed" in ran.err
+
+
 def test_another_model_or_other_data_are_refused_untouched(run: Run, pairs: Path) -> None:
     assert audit(run, pairs, "--out", "run").code == 0
     before = Path("run/metrics.json").read_bytes()
