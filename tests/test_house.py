@@ -140,7 +140,7 @@ ONCE: Final = {
     "base": 1,
     "calls": 1,
     "cli": 6,
-    "data": 19,
+    "data": 21,
     "methods": 3,
     "metrics": 18,
     "model": 10,
