@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
+
 from unswayed.metrics import measure
 from unswayed.metrics.gold import GOLD_NONE, GOLD_ONE, GOLD_SEVERAL, GOLD_TIE
 from unswayed.metrics.outcomes import Outcomes

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from metric_builders import SWAP, cell, outcomes, value
 from scipy import stats
+
 from unswayed.base.errors import UsageError
 from unswayed.metrics import Outcomes, difference, measure, measure_groups
 from unswayed.metrics.correlation import SPEARMAN, Pairs, kendall, pearson, spearman

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from metric_builders import M, cell, outcomes, value
 from scipy import stats
+
 from unswayed.metrics import Outcomes, measure
 from unswayed.metrics.score_effects import rank_agreement
 from unswayed.model.presentation import presentations
