@@ -120,7 +120,7 @@ BUDGETS: Final = {
     "data": 5977,
     "ext": 128,
     "integrations": 458,
-    "methods": 5357,
+    "methods": 5348,
     "metrics": 4805,
     "model": 7814,
     "prompts": 1596,
