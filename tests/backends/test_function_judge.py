@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from forked import Forked
 
 import unswayed as us
+from forked import Forked
 from unswayed.backends.simulated import SimulatedBackend, SimulatedJudge, simulated_items
 from unswayed.base.errors import BackendError, UsageError
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forked import Forked, command
 from local_asking import chat, opened, query
 
+from forked import Forked, command
 from unswayed.backends.local_passes import LabelScorer
 from unswayed.model.items import Item, Message
 from unswayed.store import CallStore

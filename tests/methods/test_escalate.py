@@ -26,6 +26,7 @@ from unswayed.methods.checks import UnsoundError
 from unswayed.methods.escalate import GRID, Escalate, Escalation, first_order
 from unswayed.methods.estimation import MethodWarning
 from unswayed.methods.over_orders import Average
+from unswayed.methods.selective import Selective
 from unswayed.model.decisions import MISSING, UNPARSED, Decision, DecisionTable
 from unswayed.model.items import Item
 from unswayed.model.items.shards import shard_of
@@ -248,17 +249,12 @@ def test_duplicates_of_a_question_count_once() -> None:
     assert GIVEN.fit_tables({2: again}).stops == alone
 
 
-def test_settings_that_cannot_be_are_refused() -> None:
-    for wrong in (
-        {"share": 0.0},
-        {"share": 1e-310},
-        {"share": 1.0},
-        {"risk": 0.0},
-        {"gap": -1.0},
-        {"gap": math.nan},
-    ):
-        with pytest.raises(UsageError, match="escalate"):
-            Escalate(**wrong)
+@pytest.mark.parametrize(("method", "share"), [(Escalate, "share"), (Selective, "error")])
+def test_settings_that_cannot_be_are_refused(method: type, share: str) -> None:
+    impossible = ((share, 0.0), (share, 1e-310), (share, 1.0), ("risk", 0.0))
+    for name, value in (*impossible, ("gap", -1.0), ("gap", math.nan)):
+        with pytest.raises(UsageError, match=method.name):
+            method(**{name: value})
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unswayed.metrics.flips import FlipShare, flips
+from unswayed.metrics.consistency import FlipShare, flips
 from unswayed.metrics.groups import measure_groups
 from unswayed.metrics.improvements import Improvements, improved_regressed, sign_test
 from unswayed.metrics.measure import difference, measure

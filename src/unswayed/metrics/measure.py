@@ -14,20 +14,10 @@ from unswayed.metrics.jackknife import jackknifed
 from unswayed.metrics.metric import Metric
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.pairing import jointly, paired_by_item
-from unswayed.metrics.resampling import (
-    RESAMPLES,
-    GoldTies,
-    prepared,
-    resample,
-)
+from unswayed.metrics.resampling import RESAMPLES, Bootstrapped, GoldTies, prepared, resample
 from unswayed.metrics.rows import Row, row_of
 from unswayed.metrics.table import METRICS, load_metrics
-from unswayed.metrics.uncertainty import (
-    fewer_rows,
-    interval,
-    paired_difference,
-    resample_sums,
-)
+from unswayed.metrics.uncertainty import fewer_rows, paired_difference, resample_sums
 from unswayed.model.decisions import Estimate, FloatArray
 from unswayed.model.decisions.clusters import Clusters
 
@@ -113,14 +103,9 @@ def difference(
     generator = np.random.default_rng([seed, 2])
     point = _less(metric, (counts @ statistics)[None, :], name)
     samples = _less(metric, resample_sums(statistics, counts, draws, generator), name)
-    value = float(point[0])
-    if not np.isfinite(value):
-        return Estimate(value=None, n=items, reason=metric.undefined)
     limits = (-span, span) if np.isfinite(span) else None
-    ends = interval(value, samples, n_items=n_draws, limits=limits)
-    if isinstance(ends, str):
-        return Estimate(value=value, n=items, reason=ends)
-    return Estimate(value=value, low=ends[0], high=ends[1], n=items)
+    own = Bootstrapped(point, samples[:, None], items, n_draws, limits, metric.undefined)
+    return own.estimates[0]
 
 
 def _weighted_difference(metric: Metric, name: str, left: Outcomes, right: Outcomes) -> Estimate:

@@ -271,20 +271,16 @@ def _weighted(
     }
 
 
-def _families(metrics: Mapping[str, Metric], n: int) -> dict[OfItems, Names]:
-    """Return the metrics for n candidates by their statistics, which several may share."""
+def _statistics(metrics: Mapping[str, Metric], outcomes: Outcomes) -> dict[Names, FloatArray]:
+    """Return the statistics of the metrics that apply, which several may share: a row per item, or per
+    cluster.
+    """
     families: dict[OfItems, Names] = {}
     for name, metric in metrics.items():
-        if metric.applies_to(n):
+        if metric.applies_to(outcomes.n):
             families[metric.statistics] = (*families.get(metric.statistics, ()), name)
-    return families
-
-
-def _statistics(metrics: Mapping[str, Metric], outcomes: Outcomes) -> dict[Names, FloatArray]:
-    """Return the statistics of each family: a row per item, or per cluster."""
-    clusters = outcomes.clusters
-    families = _families(metrics, outcomes.n)
     own = {names: statistics(outcomes) for statistics, names in families.items()}
+    clusters = outcomes.clusters
     return own if clusters is None else {key: clusters.sums(rows) for key, rows in own.items()}
 
 

@@ -9,6 +9,9 @@ the score of the candidate at a position less that candidate's own mean score ov
 mean over the presentations and over the items: 0 everywhere for a judge who scores what is said. The
 values have the sum 0. Over a set of orders that does not show every candidate equally often at every
 position, a place is also worth what the candidates that stand there more often are.
+`rank_stability` compares the rankings of one item under every two presentations, with Kendall's tau-b
+over the candidates that have a score in both: 1 if every pair of candidates is in the same order, -1
+if every pair is reversed. Where one side has no order at all (all candidates tied) nothing is compared.
 
 **Criteria.** `criterion_place` is the score of an item under each order of the criteria, less the
 item's mean over them, by the place of its criterion: 0 everywhere if the order does not matter. In
@@ -20,13 +23,21 @@ Source: the standard deviation within items of arXiv 2602.02219, which does not 
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 
-from unswayed.metrics.metric import Metric, Need, item_means
+from unswayed.metrics.metric import Metric, Need, correlation, item_means
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.model.decisions import BoolArray, FloatArray, sd_of_rows
+
+_ROUNDING: Final = 1e-9
+"""Scores that differ by less are tied: means over several orders round differently."""
+
+_ENTRIES: Final = 1 << 20
+"""Comparisons that are held at a time: 8 MB."""
 
 
 def _deviations(outcomes: Outcomes) -> FloatArray:
@@ -83,6 +94,39 @@ def _means(sums: FloatArray) -> FloatArray:
     return means[:, 0] if m == 1 else means
 
 
+def rank_agreement(scores: FloatArray) -> FloatArray:
+    """Mean tau-b between the rankings of each item under every two presentations, (I, V, n) ->
+    (I,); NaN where no two can be compared.
+    """
+    items, views, n = scores.shape
+    first, second = np.array(list(itertools.combinations(range(n), 2))).T
+    mean = np.full(items, np.nan)
+    size = max(1, _ENTRIES // (views * max(views, len(first))))
+    for start in range(0, items, size):
+        part = scores[start : start + size]
+        apart = part[:, :, first] - part[:, :, second]
+        both = (~np.isnan(apart)).astype(np.float64)
+        signs = np.sign(np.where(np.abs(apart) > _ROUNDING, apart, 0.0))
+        untied = signs**2
+        alike = signs @ signs.transpose(0, 2, 1)
+        sides = untied @ both.transpose(0, 2, 1)  # pairs untied in v that are known in w
+        spread = np.sqrt(sides * sides.transpose(0, 2, 1))
+        compared = (spread > 0) & np.triu(np.ones((views, views), dtype=np.bool_), k=1)
+        taus = np.where(compared, alike / np.where(compared, spread, 1.0), 0.0)
+        count = compared.sum(axis=(1, 2))
+        own = taus.sum(axis=(1, 2)) / np.maximum(count, 1)
+        mean[start : start + size] = np.where(count > 0, own, np.nan)
+    return mean
+
+
+def _stability(outcomes: Outcomes) -> FloatArray:
+    """1 and the item's mean tau-b, shape (I, 2)."""
+    if outcomes.scores is None:
+        return np.zeros((len(outcomes), 2))
+    agreement = rank_agreement(outcomes.scores)
+    return item_means(agreement, outcomes.permutable & ~np.isnan(agreement))
+
+
 WITHIN_ITEM_SD = Metric(
     title="Score sd within items",
     meaning="standard deviation of an item's scores over the presentations, mean over items",
@@ -126,5 +170,20 @@ CRITERION_PLACE = Metric(
     undefined="no item has a score in every order of the criteria",
     needs=(Need.SCORE, Need.PLACES),
     constructed=True,
+    optional=True,
+)
+
+RANK_STABILITY = Metric(
+    title="Rank stability",
+    meaning="Kendall's tau-b between the rankings of the candidates under every two presentations, "
+    "mean over items; 1 if the ranking is always the same",
+    statistics=_stability,
+    undefined="no item has two rankings to compare",
+    needs=(Need.SCORES, Need.ORDERS, Need.PERMUTABLE),
+    better=1,
+    compared="paired",
+    constructed=True,
+    limits=correlation,
+    across=True,
     optional=True,
 )
