@@ -5,7 +5,7 @@ from dataclasses import replace
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unswayed.base.errors import ItemError, ShapeError
@@ -97,6 +97,7 @@ def test_through_the_bcda_view_candidates_are_those_of_the_view() -> None:
     assert seen.asks == (Ask(canonical(4)),)
 
 
+@settings(max_examples=40)
 @given(st.integers(2, 4), st.integers(0, 1000))
 def test_a_view_of_a_view_is_their_composition(n: int, seed: int) -> None:
     generator = np.random.default_rng(seed)
@@ -139,6 +140,7 @@ def test_what_is_allowed_is_what_is_askable() -> None:
     assert table.select([content], through=away).allowed.all()
 
 
+@settings(max_examples=40)
 @given(st.integers(2, 4), st.integers(0, 1000))
 def test_verdicts_of_a_view_map_back_to_the_item(n: int, seed: int) -> None:
     generator = np.random.default_rng(seed)

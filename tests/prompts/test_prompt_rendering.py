@@ -4,7 +4,7 @@ import re
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unswayed.base.errors import ShapeError, UnknownNameError
@@ -76,6 +76,7 @@ def test_bcda_is_shown_as_its_protocol_says(shown: Presentation, options: str) -
     assert f"\n{options}\n" in user_text(MCQ, Ask(shown))
 
 
+@settings(max_examples=50)
 @given(st.data())
 def test_any_presentation_is_shown_exactly(data: st.DataObject) -> None:
     n = data.draw(st.integers(2, 30))
@@ -96,6 +97,7 @@ TEXTS = st.sampled_from(
 )
 
 
+@settings(max_examples=50)
 @given(st.data())
 def test_an_outline_filled_with_an_items_texts_is_its_message(data: st.DataObject) -> None:
     task = data.draw(st.sampled_from(list(Task)[:4]))
@@ -146,12 +148,12 @@ def test_gold_never_changes_a_prompt(item: Item, prompt: str) -> None:
 
 
 def test_caps_and_logprobs_follow_prompt_and_settings() -> None:
-    for settings, caps in (
+    for given_settings, caps in (
         (PromptSettings(top_logprobs=7), (16, 2048)),
         (PromptSettings(top_logprobs=7, max_tokens=3), (3, 3)),
     ):
         direct, reasoning = (
-            render(PAIR, Ask(X0, own), settings) for own in ("default", "reasoning")
+            render(PAIR, Ask(X0, own), given_settings) for own in ("default", "reasoning")
         )
         assert (direct.answer_only, direct.top_logprobs) == (True, 7)
         assert (reasoning.answer_only, reasoning.top_logprobs) == (False, 0)
@@ -250,6 +252,7 @@ HOSTILE = st.text(max_size=40) | st.sampled_from(
 )
 
 
+@settings(max_examples=50)
 @given(HOSTILE, HOSTILE, HOSTILE, st.sampled_from(["pairwise", "mcq"]))
 def test_no_content_can_break_out_of_its_block(
     question: str, first: str, second: str, task: str

@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unswayed.base.errors import TemplateError
@@ -28,6 +28,7 @@ def shots(count: int, n: int = 2, gold: object = 0) -> tuple[Item, ...]:
     )
 
 
+@settings(max_examples=30)
 @given(
     n=st.integers(2, 6), rounds=st.integers(1, 4), golds=st.lists(st.integers(0, 5), min_size=24)
 )

@@ -20,7 +20,7 @@ from unswayed.base.registry import did_you_mean
 Order = tuple[int, ...]
 
 FULL_LIMIT = 6
-"""Largest number of candidates for which all n! orders are made without being forced (720)."""
+"""Largest number of candidates for which all n! orders are made (720)."""
 
 MOST_ORDERS = 128
 """Orders of one item with more than 6 candidates: an audit takes each of them through each other,
@@ -163,9 +163,9 @@ def williams(n: int) -> tuple[Order, ...]:
     return _distinct((*square, *(order[::-1] for order in square if n % 2)))
 
 
-def full(n: int, *, force: bool = False) -> tuple[Order, ...]:
+def full(n: int) -> tuple[Order, ...]:
     """All n! orders, the identity first."""
-    if n > FULL_LIMIT and not force:
+    if n > FULL_LIMIT:
         raise UsageError(
             f"orders 'full' means {math.factorial(n):,} orders for {n} candidates; the limit is "
             f"{FULL_LIMIT} candidates. Use balanced or random:K."

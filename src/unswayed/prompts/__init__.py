@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from unswayed.prompts.blocks import plain_texts
 from unswayed.prompts.checks import check_prompts, prompt_fingerprint
-from unswayed.prompts.rendering import Wordings, candidate_spans, render
+from unswayed.prompts.rendering import candidate_spans, render, wording_of
 from unswayed.prompts.settings import (
     AskOptions,
     PromptSettings,
@@ -33,7 +33,6 @@ __all__ = [
     "Style",
     "Terms",
     "Wording",
-    "Wordings",
     "candidate_spans",
     "check_labels",
     "check_prompts",
@@ -42,4 +41,5 @@ __all__ = [
     "prompt_fingerprint",
     "render",
     "spans_of",
+    "wording_of",
 ]

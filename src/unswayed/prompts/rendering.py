@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, Final
 
 from unswayed.base.errors import ShapeError, TemplateError
@@ -213,22 +213,15 @@ def render(item: Item, ask: Ask, settings: PromptSettings) -> Rendered:
             messages = _with_examples(form.prompt.messages(layout), form.examples)
     except TemplateError as error:
         raise TemplateError(f"{item.id}: {error}") from None
-    locate = partial(candidate_spans, item, ask, settings)
-    return Rendered(messages=messages, locate=locate, **form.asked)
+    return Rendered(messages=messages, **form.asked)
 
 
-class Wordings:
-    """`render` for items whose texts are all plain (`plain_texts`), without the texts."""
-
-    def __init__(self, settings: PromptSettings) -> None:
-        self._book = _book(_Same(settings))
-
-    def of(self, item: Item, ask: Ask) -> Wording | None:
-        """Return the wording that the item shares with others asked alike; None for templates and the like."""
-        try:
-            return _wording(*_form(item, ask, self._book), item, ask)
-        except TemplateError as error:
-            raise TemplateError(f"{item.id}: {error}") from None
+def wording_of(item: Item, ask: Ask, settings: PromptSettings) -> Wording | None:
+    """`render` an item whose texts are all plain (`plain_texts`), without the texts; None for templates and the like."""
+    try:
+        return _wording(*_form(item, ask, _book(_Same(settings))), item, ask)
+    except TemplateError as error:
+        raise TemplateError(f"{item.id}: {error}") from None
 
 
 def _wording(form: _Form, points: tuple[str, ...], item: Item, ask: Ask) -> Wording | None:

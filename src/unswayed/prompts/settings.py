@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Final
@@ -18,7 +18,6 @@ from unswayed.base.errors import TemplateError, UsageError
 from unswayed.model.items import Item, Message
 from unswayed.model.presentation import label_symbols
 from unswayed.prompts.blocks import Outline
-from unswayed.prompts.spans import Spans
 
 DEFAULT_PROMPT: Final = "direct"
 
@@ -110,26 +109,10 @@ class Wording(Terms, frozen=True, eq=False, gc=False, kw_only=True):
     outline: Outline  # the last message, with holes for the texts
 
 
-class Rendered(Terms, frozen=True, eq=False, gc=False, kw_only=True):
+class Rendered(Terms, frozen=True, eq=True, gc=False, kw_only=True):
     """A prompt ready to be sent."""
 
     messages: tuple[Message, ...]  # the chat
-    locate: Callable[[], Spans]  # finds the spans
-
-    def __eq__(self, other: object) -> bool:
-        """Return True if the same is sent, read in the same way."""
-        return isinstance(other, Rendered) and self._sent() == other._sent()
-
-    def __hash__(self) -> int:
-        return hash(self._sent())
-
-    def _sent(self) -> tuple[object, ...]:
-        return msgspec.structs.astuple(self)[:-1]
-
-    @property
-    def spans(self) -> Spans:
-        """As `unswayed.prompts.candidate_spans` tells them."""
-        return self.locate()
 
 
 _FORBIDDEN: Final = re.compile(r"[<>\[\]{}\x00-\x1f\x7f\x85\u2028\u2029\ud800-\udfff]")

@@ -253,9 +253,9 @@ def test_made_ids_are_the_same_from_every_door(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text(f"question,answer_a,answer_b\n{question},{first},{second}\n")
     row: dict[str, Any] = {"prompt": question, "candidates": [first, second]}
     (tmp_path / "x.jsonl").write_text(json.dumps(row))
-    doors = [us.load_items(tmp_path / "x.csv"), us.load_items(tmp_path / "x.jsonl")]
-    doors += [us.load_data([row]), us.load_data([{**row, "candidates": np.array([first, second])}])]
-    ids = {item.id for items in doors for item in items}
+    sources: list[Any] = [tmp_path / "x.csv", tmp_path / "x.jsonl", [row]]
+    sources.append([{**row, "candidates": np.array([first, second])}])
+    ids = {item.id for source in sources for item in us.load_data(source)}
     with us.Judge("simulated/judge", method="vote") as judge:
         ids.add(judge.compare(*TEXTS).item_id)
         ids |= {verdict.item_id for verdict in judge.verdicts([row])}

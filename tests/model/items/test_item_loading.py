@@ -99,9 +99,10 @@ def test_two_columns_are_a_pair_and_a_task_that_is_given_counts() -> None:
 
 def test_levels_stand_in_columns_by_their_values(tmp_path: Path) -> None:
     header = ["id", "prompt", "response", "level_5", "level_1", "level_2.5", "gold"]
+    levels = ["clear", "wrong", "half right"]
     cells: list[list[object]] = [
-        ["r1", "Explain rain.", "It falls.", "clear", "wrong", "half right", 3.5],
-        ["r2", "Explain snow.", "[1]", "clear", "wrong", "half right", ""],
+        ["r1", "Explain rain.", "It falls.", *levels, 3.5],
+        ["r2", "Explain snow.", "[1]", *levels, ""],
     ]
     items = load_items(table(tmp_path / "scale.csv", header, *cells))
     assert items.task is Task.RUBRIC
@@ -122,13 +123,10 @@ def test_values_beside_candidates_make_a_scale(tmp_path: Path) -> None:
 
 
 def test_list_to_rank_is_marked_in_its_column(tmp_path: Path) -> None:
-    header = ["id", "task", "prompt", "a", "b", "c", "gold"]
-    rows: list[list[object]] = [["l1", "listwise", "p", "x", "y", "z", 1]]
-    path = table(tmp_path / "list.csv", header, *rows)
+    header, row = ["id", "prompt", "a", "b", "c", "gold"], ["l1", "p", "x", "y", "z", 1]
+    path = table(tmp_path / "list.csv", [*header, "task"], [*row, "listwise"])
     assert load_items(path, task="listwise")[0].task is Task.LISTWISE
-    options = table(
-        tmp_path / "options.csv", header[:1] + header[2:], ["l1", "p", "x", "y", "z", 1]
-    )
+    options = table(tmp_path / "options.csv", header, row)
     with pytest.raises(ItemError, match=r"no items of task listwise \(1 mcq\)\. .* column\) task"):
         load_items(options, task="listwise")
 
@@ -245,14 +243,20 @@ def test_a_table_with_bom_index_column_and_long_cells_is_read(tmp_path: Path) ->
     assert load_items(path)[0].candidates == ("1", text)
 
 
-def test_a_broken_array_is_refused_and_bad_entries_are_named(tmp_path: Path) -> None:
-    path = tmp_path / "x.json"
-    path.write_text(json.dumps([LISTED, 7]))
-    with pytest.raises(ItemError, match=r"x\.json:2: item: Expected `object`, got `int`"):
-        load_items(path)
-    path.write_text('[{"id": 1}, ')
-    with pytest.raises(ItemError, match=r"x\.json: not a valid JSON array"):
-        load_items(path)
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (json.dumps([LISTED, 7]), r"x\.json:2: item: Expected `object`, got `int`"),
+        ('[{"id": 1}, ', r"x\.json: not a valid JSON array"),
+        (b"\xef\xbb\xbf".decode(), r"x\.json: no items\.$"),  # a byte order mark alone
+    ],
+)
+def test_a_broken_array_is_refused_and_bad_entries_are_named(
+    text: str, reason: str, tmp_path: Path
+) -> None:
+    (tmp_path / "x.json").write_text(text, encoding="utf-8")
+    with pytest.raises(ItemError, match=reason):
+        load_items(tmp_path / "x.json")
 
 
 DEEP = "[" * 100_000 + "]" * 100_000
@@ -273,13 +277,15 @@ def test_nesting_that_is_too_deep_is_a_bad_line(name: str, text: str, tmp_path: 
         load_items(tmp_path / name)
 
 
-def test_a_table_damaged_in_its_middle_is_refused(tmp_path: Path) -> None:
+def test_what_cannot_be_read_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.csv.gz"
     packed = bytearray(gzip.compress(b"id,prompt,a,b\n" + b"q,p,1,2\n" * 5000))
     packed[40:60] = b"\xff" * 20
     path.write_bytes(bytes(packed))
     with pytest.raises(UsageError, match="cannot read"):
         load_items(path)
+    with pytest.raises(UsageError, match="it is a directory; give a file"):
+        load_items(tmp_path)
 
 
 def test_parquet_that_holds_what_python_cannot_is_refused(tmp_path: Path) -> None:
@@ -300,20 +306,8 @@ def test_parquet_that_holds_what_python_cannot_is_refused(tmp_path: Path) -> Non
             load_items(file)
 
 
-def test_lone_byte_order_mark_gives_no_item(tmp_path: Path) -> None:
-    path = tmp_path / "x.jsonl"
-    path.write_bytes(b"\xef\xbb\xbf")
-    with pytest.raises(ItemError, match=r"x\.jsonl: no items\.$"):
-        load_items(path)
-
-
 @pytest.mark.parametrize("name", ["pairwis", "xyz"])
 def test_reason_of_bad_line_ends_once(name: str, tmp_path: Path) -> None:
     record = {**LISTED, "task": name}
     with pytest.raises(ItemError, match=r"[\w?]\)\. Fix the line, or"):
         load_items(lines(tmp_path / "x.jsonl", record))
-
-
-def test_directory_is_rejected_as_items_file(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="it is a directory; give a file"):
-        load_items(tmp_path)

@@ -4,7 +4,7 @@ import json
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unswayed.base.errors import ItemError
@@ -52,6 +52,7 @@ def expected(items: list[Item], item: Item) -> str:
     return item.id if is_short and len(alike) >= PLACEHOLDER_ITEMS else mark
 
 
+@settings(max_examples=40)
 @given(ITEMS)
 def test_units_follow_the_three_rules_whatever_the_set(items: list[Item]) -> None:
     units, warning = units_of(items)

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 import needs
 from unswayed.model.calls import TokenLogprob
 from unswayed.model.parsing import label_probs
+from unswayed.model.parsing.symbols import symbols_of
 
-AB = ("A", "B")
+AB = symbols_of(("A", "B"))
 
 
 def tops(probabilities: dict[str, float]) -> list[TokenLogprob]:
@@ -119,13 +120,16 @@ def test_nan_is_left_out_and_equal_entries_count_once() -> None:
 def test_names_and_case_have_rules_of_their_own(
     listed: dict[str, float], labels: tuple[str, str]
 ) -> None:
-    assert label_probs(tops(listed), labels).probs == pytest.approx((2 / 3, 1 / 3))
+    assert label_probs(tops(listed), symbols_of(labels)).probs == pytest.approx((2 / 3, 1 / 3))
 
 
 def test_a_beginning_that_labels_share_settles_nothing() -> None:
-    assert label_probs(tops({"Model": 0.9, "I": 0.1}), ("Model X", "Model Y")).probs is None
-    assert label_probs(tops({"1": 0.9, "2": 0.1}), ("1", "2", "12")).probs is None
-    whole = label_probs(tops({"1": 0.5, "12": 0.25, "2": 0.25}), ("1", "2", "12"))
+    assert (
+        label_probs(tops({"Model": 0.9, "I": 0.1}), symbols_of(("Model X", "Model Y"))).probs
+        is None
+    )
+    assert label_probs(tops({"1": 0.9, "2": 0.1}), symbols_of(("1", "2", "12"))).probs is None
+    whole = label_probs(tops({"1": 0.5, "12": 0.25, "2": 0.25}), symbols_of(("1", "2", "12")))
     assert whole.probs == pytest.approx((0.5, 0.25, 0.25))  # 12 is one token, so 1 is 1
 
 
@@ -142,7 +146,7 @@ def test_a_beginning_that_labels_share_settles_nothing() -> None:
 def test_exact_lists_are_taken_as_they_are(
     labels: tuple[str, str], logprobs: tuple[float, float], probs: tuple[float, float]
 ) -> None:
-    found = label_probs(list(map(TokenLogprob, labels, logprobs)), labels, exact=True)
+    found = label_probs(list(map(TokenLogprob, labels, logprobs)), symbols_of(labels), exact=True)
     assert found.probs == pytest.approx(probs)
     assert found.mass == pytest.approx(sum(map(math.exp, logprobs)))
     assert not found.censored
@@ -190,7 +194,9 @@ def test_recorded_logprobs_give_the_recorded_preference() -> None:
             entries = row["first_token_logprobs"]
             if not entries or row["preference"] is None:
                 continue
-            found = label_probs([TokenLogprob(*entry) for entry in entries.items()], ("m", "M"))
+            found = label_probs(
+                [TokenLogprob(*entry) for entry in entries.items()], symbols_of(("m", "M"))
+            )
             if found.probs is None or found.censored:
                 continue
             # Recorded is 1 + the probability of the second output; which of m and M it carried

@@ -158,11 +158,13 @@ FREE_OF_PLACES = st.one_of(
 ).filter(lambda text: not re.search(r"[<>\[\]{}`~\\◁▷「」“”„«»\"'‘’]|channel", text))  # fmt: skip
 
 
+@settings(max_examples=50)
 @given(FREE_OF_PLACES, st.sampled_from(AB))
 def test_tag_on_own_line_decides_or_nothing_does(text: str, label: str) -> None:
     assert parse_label(f"{text}\n<answer>{label}</answer>", AB) in {label, None}
 
 
+@settings(max_examples=50)
 @given(
     FREE_OF_PLACES, st.sampled_from(["", "neither", "both of them", "see above", "A or B", "not A"])
 )

@@ -15,7 +15,6 @@ from reliability.listwise_replies import ListwiseReply, listwise_replies
 from unswayed.model.parsing.listwise import ListwiseReading, listwise_schema, read_listwise
 from unswayed.model.parsing.listwise_json import EFFORT, JsonList, JsonObject, json_texts
 from unswayed.model.parsing.listwise_objects import FLAGS
-from unswayed.model.parsing.symbols import symbols_of
 
 REPLIES = listwise_replies()
 NOTHING = (None, None)
@@ -61,18 +60,12 @@ def test_json_is_read_as_far_as_it_is_complete(text: str, roots: list[object]) -
 
 
 def test_objects_know_their_place_and_where_they_break() -> None:
-    text = 'ab {"a": {"b": 1}} {"c": {"d": 1}, "e": 2, "f": 3 4}'
-    assert [text[root.start : root.end] for root in json_texts(text)][:2] == [
-        '{"a": {"b": 1}}',
-        '{"c": {"d": 1}, "e": 2',
-    ]
-
-
-def test_brackets_nested_too_deeply_break_an_object_off() -> None:
-    (root, *_) = json_texts('{"a":' * 33 + "1" + "}" * 33)
-    assert not root.is_whole
-    (root,) = json_texts('{"a":' * 32 + "1" + "}" * 32)
-    assert root.is_whole
+    whole, broken = '{"a": {"b": 1}}', '{"c": {"d": 1}, "e": 2'
+    text = f'ab {whole} {broken}, "f": 3 4}}'
+    assert [text[root.start : root.end] for root in json_texts(text)][:2] == [whole, broken]
+    for depth, is_whole in ((32, True), (33, False)):  # brackets nested too deeply break it off
+        (root, *_) = json_texts('{"a":' * depth + "1" + "}" * depth)
+        assert root.is_whole == is_whole
 
 
 @pytest.mark.parametrize(
@@ -122,7 +115,7 @@ def test_a_reading_is_by_label_without_what_cannot_be_read() -> None:
         ' "D": {"score": 1}}, "ranking": ["B"]}'
     )
     expected = ListwiseReading((None, 88.0), dict.fromkeys(FLAGS, NOTHING), ranking=None)
-    assert read_listwise(text, ("A", "B")) == read_listwise(text, symbols_of("AB")) == expected
+    assert read_listwise(text, ("A", "B")) == expected
 
 
 @pytest.mark.parametrize(

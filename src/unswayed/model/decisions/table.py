@@ -196,7 +196,7 @@ class DecisionTable:
         `ShapeError` where there is no item, or where sizes or label sets differ.
         """
         subjects = Subjects.blind(items)
-        row_of = {name: row for row, name in enumerate([item.id for item in subjects.items])}
+        row_of = {name: row for row, name in enumerate([item.id for item in subjects])}
         own = [decision for decision in decisions if decision.item_id in row_of]
         label_set = own[0].label_set if own else label_symbols(_size_of(subjects))
         for decision in own:
@@ -226,7 +226,7 @@ class DecisionTable:
     def of_recording(cls, items: Sequence[Item], recording: Recording) -> DecisionTable:
         """`of` decisions that are columns already: a column for every question that occurs."""
         subjects = Subjects.blind(items)
-        ids = [item.id for item in subjects.items]
+        ids = [item.id for item in subjects]
         recording = recording.rows(recording.places_among(ids)[recording.item] >= 0)
         label_set = _label_set(recording) or label_symbols(_size_of(subjects))
         column_of = _numbered(recording.asks)
@@ -279,7 +279,7 @@ def _size_of(items: Subjects) -> int:
     if not items:
         raise ShapeError("a decision table needs at least one item")
     n = items[0].n
-    if any(len(item.candidates) != n for item in items.items):
+    if any(len(item.candidates) != n for item in items):
         raise ShapeError("items of one decision table need the same number of candidates")
     return n
 
