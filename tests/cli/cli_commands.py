@@ -127,7 +127,7 @@ class Server:
         self._module = load_script("tests/backends/fake_server.py")
         self._monkeypatch = monkeypatch
         monkeypatch.setattr("unswayed.backends.pacing.BACKOFF_BASE_S", 0.05)
-        monkeypatch.setattr("unswayed.backends.patience.FIRST_CONTACT_S", 0.3)
+        monkeypatch.setattr("unswayed.backends.pacing.FIRST_CONTACT_S", 0.3)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
