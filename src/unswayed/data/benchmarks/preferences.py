@@ -17,7 +17,16 @@ from unswayed.model.items import BadFieldError, Gold, Item, Message, Text
 # more than half. A vote on the second turn is about the whole conversation.
 # Source: Zheng et al., arXiv 2306.05685; `lmsys/mt_bench_human_judgments`, split `human`.
 
-_CATEGORIES: Final = ["writing", "roleplay", "reasoning", "math", "coding", "extraction", "stem", "humanities"]
+_CATEGORIES: Final = (
+    "writing",
+    "roleplay",
+    "reasoning",
+    "math",
+    "coding",
+    "extraction",
+    "stem",
+    "humanities",
+)
 """Of ten questions each; the first has number 81."""
 _FIRST: Final = 81
 _EACH: Final = 10
