@@ -13,7 +13,7 @@ from pathlib import Path
 from several import announce_cpus_as_devices
 
 
-def failing_on_one(answers_of, trainer, plan, prompts, *, greedy):
+def failing_on_one(answers_of, trainer, plan, prompts):
     """Answers for which memory runs out on the second process, before its first forward pass."""
     if os.environ["RANK"] == "1":
 
@@ -23,7 +23,7 @@ def failing_on_one(answers_of, trainer, plan, prompts, *, greedy):
 
         trainer.processing_class.__class__ = Poor
     try:
-        return answers_of(trainer, plan, prompts, greedy=greedy)
+        return answers_of(trainer, plan, prompts)
     finally:
         if os.environ["RANK"] == "1":
             trainer.processing_class.__class__ = trainer.processing_class.__class__.__mro__[1]
@@ -46,8 +46,8 @@ def main():
     original = trl_answers.answers_of
     asking = partial(failing_on_one, original) if fails else original
 
-    def recorded(trainer, plan, prompts, *, greedy):
-        answers = asking(trainer, plan, prompts, greedy=greedy)
+    def recorded(trainer, plan, prompts):
+        answers = asking(trainer, plan, prompts)
         answered.append(answers)
         return answers
 

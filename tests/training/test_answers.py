@@ -16,8 +16,7 @@ from unswayed.training.held_out import measure_held_out
 from unswayed.training.planning import plan_training
 from unswayed.training.protocol import AnswerError
 from unswayed.training.table import OBJECTIVES
-from unswayed.training.trl_answers import batches, share
-from unswayed.training.trl_engine import TRL
+from unswayed.training.trl_answers import answers_of, batches, share
 
 FSDP2 = {
     "ACCELERATE_USE_FSDP": "true",
@@ -55,7 +54,7 @@ def asked(trainer, plan):
     seen = []
 
     def answer(prompts):
-        seen.extend((prompts, TRL.answer(trainer, plan, prompts, greedy=True)))
+        seen.extend((prompts, answers_of(trainer, plan, prompts)))
         return seen[1]
 
     measure_held_out(plan, answer)
@@ -244,16 +243,11 @@ def test_what_vllm_raises_is_told_and_its_settings_are_put_back(by_vllm):
     assert vllm.settings() == usual
 
 
-# --- sampling ---------------------------------------------------------------------------------
-
-
-def test_answers_are_sampled_as_in_training_where_that_is_asked(wavering_model, tmp_path):
+def test_answers_draw_no_random_numbers(wavering_model, tmp_path):
     import torch
 
     trainer, plan = running(wavering_model, tmp_path)
     prompts = [plan.chat.ids(plan.groups.rows[0].messages)] * 12
     state = torch.get_rng_state()
-    assert len(set(TRL.answer(trainer, plan, prompts, greedy=True))) == 1
-    assert torch.equal(torch.get_rng_state(), state)  # greedy answers draw nothing
-    assert len(set(TRL.answer(trainer, plan, prompts, greedy=False))) > 6
-    assert not torch.equal(torch.get_rng_state(), state)
+    assert len(set(answers_of(trainer, plan, prompts))) == 1
+    assert torch.equal(torch.get_rng_state(), state)
