@@ -35,10 +35,9 @@ def main():
     if settings.pop("sharded", False):
         announce_cpus_as_devices()
     fails = settings.pop("fails", False)
-    from small_models import colour_items, small_recipe
+    from small_models import small_plan
 
     from unswayed.training import trl_answers, trl_engine
-    from unswayed.training.planning import plan_training
     from unswayed.training.run import train
 
     trl_answers.TOKENS = settings.pop("tokens", trl_answers.TOKENS)
@@ -52,12 +51,7 @@ def main():
         return answers
 
     trl_engine.answers_of = recorded
-    plan = plan_training(
-        "pa-grpo",
-        colour_items(settings.pop("items"), n=2),
-        model=model,
-        recipe=small_recipe(2, **settings),
-    )
+    plan = small_plan(model, **settings)
     result = train(plan, out)
     record = {"answered": answered, "steps": result.steps, "after": dict(result.after)}
     Path(out, f"rank{os.environ.get('RANK', '0')}.json").write_text(json.dumps(record))
