@@ -4,11 +4,11 @@ import json
 
 import numpy as np
 import pytest
-from small_models import colour_items
+from small_models import colour_items, small_command
 
 from unswayed.base.errors import ShapeError, UsageError
 from unswayed.cli import main
-from unswayed.model.items import Task, encode_item
+from unswayed.model.items import Task
 from unswayed.training.expected import reward_of_answers
 from unswayed.training.provenance import differing_fields
 from unswayed.training.reward_settings import RewardSettings
@@ -57,15 +57,7 @@ def file(tmp_path):
 
 
 def trained_by(folder, model, *words):
-    items = folder / "items.jsonl"
-    items.write_bytes(b"\n".join(map(encode_item, colour_items(6))))
-    command = ["train", "rl", str(items), "--recipe", "tiny-judge", "--model", str(model)]
-    for field in (
-        "data.held_out=0", "optimiser.items_per_step=2", "optimiser.steps=2", "run.save_every=0",
-        "rollout.samples=4", "prompt.max_response_tokens=1", "run.micro_batch=8", "run.loggers=[]",
-    ):  # fmt: skip
-        command += ["--set", field]
-    return main([*command, *words])
+    return main([*small_command(folder, model, "rl"), *words])
 
 
 def test_rewards_of_a_file_train_and_are_logged(word_model, tmp_path, file, capsys):
