@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from evidence_table import Table, add_write
 from unswayed.methods.pcf import PCF
-from unswayed.metrics.exact import sign_test
+from unswayed.metrics.improvements import sign_test
 from unswayed.model.decisions import SCORE, DecisionTable, IntArray
 from unswayed.model.items import Item, Task
 from unswayed.model.presentation import label_symbols

@@ -140,7 +140,7 @@ def run(n: int, kind: str, trials: int, size: int) -> None:
             figures.setdefault(name, []).append(entry)
         for name, control in AGAINST.items():
             gain = errors[control] - errors[name]
-            gained = paired_difference(gain, np.ones(size, dtype=np.int64), span=float(n - 1))
+            gained = paired_difference(gain, span=float(n - 1))
             better[name] += gained.low is not None and gained.low > 0
     for name, rows in figures.items():
         told = f"{better[name] / trials:.1%} than {AGAINST[name]}" if name in AGAINST else "–"

@@ -166,7 +166,7 @@ def samples_of(made: Imported) -> tuple[Repeats | None, Estimate | None, int]:
     within, _ = unequal_pairs(choices)
     kept = np.flatnonzero(~np.isnan(within))
     own = clusters and clusters.rows(kept)
-    same = mean_share(within[kept], own, np.ones(len(kept), dtype=np.int64))
+    same = mean_share(within[kept], own)
     both = repeats([(choices, clusters)], None)
     return (both if isinstance(both, Repeats) else None), same, len(numbers)
 

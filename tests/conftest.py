@@ -1,5 +1,7 @@
-"""What every test runs under: one torch thread, compiled modules that are kept, no deadlines."""
+"""What every test runs under: one torch thread, compiled modules that are kept, no deadlines, a loop if it is async."""
 
+import asyncio
+import inspect
 import os
 import sys
 from collections.abc import Iterator
@@ -21,6 +23,16 @@ if TYPE_CHECKING:
 settings.register_profile("unswayed", deadline=None)  # tests never assert a time
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "unswayed")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run an async test in an event loop of its own."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = inspect.signature(pyfuncitem.obj).parameters
+    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
+    return True
 
 
 @pytest.fixture

@@ -12,6 +12,8 @@ from unswayed.model.calls import Failure, Query, Request, Response, key_of
 from unswayed.model.items import Item
 from unswayed.model.presentation import X0, X2, Ask
 from unswayed.prompts import PromptSettings
+from unswayed.store import CallStore
+from unswayed.store.records import decode
 
 SETTINGS = RunSettings(prompts=PromptSettings())
 
@@ -63,6 +65,12 @@ class FakeBackend(Backend):
 
     def price(self, input_tokens: int, output_tokens: int) -> float | None:
         return None if self.per_token is None else self.per_token * (input_tokens + output_tokens)
+
+
+def failures(store: CallStore) -> list[tuple[bytes, Request, Failure, float]]:
+    """Key, request, failure and time of every call that no later answer cleared, oldest first."""
+    rows = store.rows("SELECT key, request, failure, failed_at FROM failures ORDER BY id")
+    return [(k, decode(Request, r, k), decode(Failure, f, k), at) for k, r, f, at in rows]
 
 
 def pair(number: int) -> Item:

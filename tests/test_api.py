@@ -18,7 +18,6 @@ from unswayed.base.errors import (
     BackendError,
     ItemError,
     MissingKeyError,
-    RunDirectoryError,
     UnknownNameError,
     UnswayedError,
     UsageError,
@@ -358,7 +357,7 @@ def test_python_reaches_a_server_and_says_how_items_are_asked(
     items: ItemSet, tmp_path: Path
 ) -> None:
     with pytest.raises(BackendError, match=r"127\.0\.0\.1:9"):
-        us.audit("openai-api/local/m", items, base_url="http://127.0.0.1:9/v1", limit=2)
+        us.audit("openai-api/local/m", items, base_url="http://127.0.0.1:9/v1", patience=0.1)
     shot = [{"id": "s", "prompt": "p", "candidates": ["x", "y"], "gold": 1}]
     run = us.audit(
         MODEL, items, prompt="modified-direct", labels=["X", "Y"], shots=shot, resamples=100
@@ -390,14 +389,6 @@ def test_python_fits_and_judges_as_the_commands_do(file: Path, tmp_path: Path) -
         us.Judge(MODEL, method="pride")
 
 
-@pytest.fixture(scope="module")
-def decisions(items: ItemSet, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("recorded")
-    us.audit(MODEL, items, out=folder / "run", resamples=100)
-    assert main(["export", str(folder / "run"), "--out", str(folder / "decisions.jsonl")]) == 0
-    return folder / "decisions.jsonl"
-
-
 def test_recorded_decisions_are_audited_from_python_too(items: ItemSet, tmp_path: Path) -> None:
     asked = us.audit(MODEL, items, out=tmp_path / "run", resamples=100)
     decisions = tmp_path / "decisions.jsonl"
@@ -408,14 +399,6 @@ def test_recorded_decisions_are_audited_from_python_too(items: ItemSet, tmp_path
     for name in same:
         ours, theirs = (r.metrics["methods"][name]["accuracy"] for r in (result, asked))
         assert ours == theirs
-
-
-def test_options_about_calls_are_refused_with_decisions(
-    items: ItemSet, decisions: Path, tmp_path: Path
-) -> None:
-    with pytest.raises(UsageError, match="--prices has no effect on --decisions"):
-        us.audit(items=items, decisions=decisions, out=tmp_path / "run", prices="prices.toml")
-    assert not (tmp_path / "run").exists()
 
 
 def test_ctrl_c_is_an_interrupt_in_python_too(
@@ -431,12 +414,6 @@ def test_ctrl_c_is_an_interrupt_in_python_too(
     with pytest.raises(KeyboardInterrupt):
         us.audit(MODEL, items, out=tmp_path / "run", resamples=100)
     assert json.loads((tmp_path / "run/run.json").read_text())["interrupted"]
-
-
-def test_directory_of_other_model_is_rejected(items: ItemSet, tmp_path: Path) -> None:
-    us.audit(MODEL, items, out=tmp_path, resamples=100)
-    with pytest.raises(RunDirectoryError, match="holds calls of model"):
-        us.audit("simulated/judge?slot=2", items, out=tmp_path)
 
 
 def test_a_server_that_is_down_is_an_error(items: ItemSet) -> None:

@@ -58,26 +58,7 @@ _WHERE = {
     "rank": "unswayed.ranking:rank",
 }
 
-__all__ = [
-    "AuditResult",
-    "Decision",
-    "FunctionJudge",
-    "Item",
-    "Judge",
-    "Judged",
-    "Presentation",
-    "Task",
-    "UnswayedError",
-    "Verdict",
-    "assert_unswayed",
-    "audit",
-    "calibrate",
-    "load_data",
-    "load_items",
-    "load_method",
-    "methods",
-    "rank",
-]
+__all__ = [*_WHERE]
 
 
 def __getattr__(name: str) -> object:

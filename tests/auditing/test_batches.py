@@ -21,11 +21,10 @@ from unswayed.store import CallStore
 
 MODELS = {"openai": "openai/gpt-4.1-mini", "anthropic": "anthropic/claude-haiku-4-5"}
 METHODS = {"openai": ["vote", "average", "sequential"], "anthropic": ["vote", "sequential"]}
+TEXTS = [(f"It is {n}.", f"No, {n}!") for n in range(60)]
 ITEMS = [
-    us.Item(
-        id=f"q{n}", prompt=f"Question {n}?", candidates=(f"It is {n}.", f"No, {n}!"), gold=n % 2
-    )
-    for n in range(60)
+    us.Item(id=f"q{n}", prompt=f"Question {n}?", candidates=texts, gold=n % 2)
+    for n, texts in enumerate(TEXTS)
 ]
 Line = dict[str, Any]
 
@@ -66,12 +65,9 @@ def answered(line: Line, text: str | None = None, *, ended: str | None = None) -
         choice["logprobs"] = {"content": [{**tops[0], "top_logprobs": tops}]}
     usage = {"prompt_tokens": 50, "completion_tokens": 1}
     body = {"model": "gpt-4.1-mini", "choices": [choice], "usage": usage}
-    return {
-        "id": "batch_req_1",
-        "custom_id": line["custom_id"],
-        "response": {"status_code": 200, "request_id": "r", "body": body},
-        "error": None,
-    }
+    response = {"status_code": 200, "request_id": "r", "body": body}
+    own = {"id": "batch_req_1", "custom_id": line["custom_id"]}
+    return {**own, "response": response, "error": None}
 
 
 def refused(line: Line, words: str = "bad", number: int = 1) -> Line:
@@ -103,16 +99,8 @@ def waits(model: str, **options: Any) -> str:
 
 def as_decisions(model: str, lines: Sequence[Line], result: us.AuditResult) -> us.AuditResult:
     """The audit of the same answers given as decisions."""
-    plain = [
-        {
-            "item_id": d.item_id,
-            "order": d.order,
-            "labels": d.labels,
-            "choice": d.choice,
-            "probs": d.probs,
-        }
-        for d in result.decisions
-    ]
+    names = ("item_id", "order", "labels", "choice", "probs")
+    plain = [{name: getattr(own, name) for name in names} for own in result.decisions]
     return us.audit(items=ITEMS, decisions=plain, methods=METHODS[model], resamples=100)
 
 

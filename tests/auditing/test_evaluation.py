@@ -27,23 +27,15 @@ def item(name: str, n: int = 2, *, permutable: bool = True) -> Item:
 
 
 def call(name: str, shown: Presentation, choice: int | None, probs: Probs = None) -> Decision:
-    symbols = "ABCDE"[: shown.n]
-    return Decision(
-        item_id=name,
-        order=shown.order,
-        labels=shown.symbols(symbols),
-        label_set=tuple(symbols),
-        choice=choice,
-        probs=probs,
-        model="m",
-    )
+    labels, symbols = shown.symbols("ABCDE"), tuple("ABCDE"[: shown.n])
+    asked = {"item_id": name, "order": shown.order, "labels": labels, "label_set": symbols}
+    return Decision(**asked, choice=choice, probs=probs, model="m")  # type: ignore[arg-type]
 
 
 def audit(items: list[Item], decisions: list[Decision], *methods: str) -> AuditResult:
     wanted = AuditSettings(methods=methods or ("direct", "vote", "average"), resamples=50)
-    return AuditResult(
-        audit_decisions(decisions, ItemSet.of(items, name="d"), wanted, command="test")
-    )
+    whole = ItemSet.of(items, name="d")
+    return AuditResult(audit_decisions(decisions, whole, wanted, command="test"))
 
 
 def simulate(wanted: AuditSettings, n: int = 2, model: str = "slot=0.9&noise=1") -> AuditResult:
@@ -188,8 +180,7 @@ def test_content_free_questions_about_every_item_are_read() -> None:
     ("method", "constructed"),
     [
         ("sequential", True),
-        ("sequential:rule=agree", False),
-        ("sequential:rule=lead:lead=1", False),
+        *((f"sequential:rule={own}", False) for own in ("agree", "lead:lead=1")),
     ],
 )
 def test_a_vote_that_stops_early_has_no_dagger(method: str, *, constructed: bool) -> None:

@@ -39,14 +39,8 @@ def test_auditing_exported_decisions_gives_the_same_figures(
     assert main(["export", str(run), "--out", str(file)]) == 0
     capsys.readouterr()
     items = run.parent / "items.jsonl"
-    again = [
-        "audit",
-        str(items),
-        "--decisions",
-        str(file),
-        "--methods",
-        "vote,average,repeat,pride",
-    ]
+    again = ["audit", str(items), "--decisions", str(file)]
+    again += ["--methods", "vote,average,repeat,pride"]
     assert main([*again, "--resamples", "100", "--json", "--out", str(tmp_path / "again")]) == 0
     found = json.loads(capsys.readouterr().out)
     first = json.loads((run / "metrics.json").read_text())
@@ -59,6 +53,7 @@ def test_auditing_exported_decisions_gives_the_same_figures(
 
 def test_csv_has_one_row_a_decision_and_lists_as_json(run: Path, tmp_path: Path) -> None:
     decisions = list(decisions_of_run(run))
+    assert len({(d.item_id, d.ask) for d in decisions}) == len(decisions)
     count = export_decisions(decisions, tmp_path / "d.csv", "csv")
     with (tmp_path / "d.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
@@ -76,11 +71,6 @@ def test_parquet_keeps_choices_and_probabilities(run: Path, tmp_path: Path) -> N
     choices = [None if d.choice is None else str(d.choice) for d in decisions]
     assert table["choice"] == choices
     assert [None if p is None else tuple(p) for p in table["probs"]] == [d.probs for d in decisions]
-
-
-def test_no_question_is_exported_twice(run: Path) -> None:
-    decisions = list(decisions_of_run(run))
-    assert len({(d.item_id, d.ask) for d in decisions}) == len(decisions)
 
 
 @pytest.mark.parametrize("methods", ["direct,average", "direct,pride"])
@@ -148,18 +138,18 @@ def test_a_cell_that_a_spreadsheet_would_run_is_text(text: str, tmp_path: Path) 
     assert row["item_id"] == row["text"] == row["model"] == f"'{text}"
 
 
-def change_row(run: Path, value: str) -> None:
-    """Overwrite one recorded answer."""
-    connection = sqlite3.connect(run / "calls.sqlite")
+def with_row(run: Path, folder: Path, value: str) -> Path:
+    """Copy a run, with one recorded answer overwritten."""
+    damaged = Path(shutil.copytree(run, folder / "run"))
+    connection = sqlite3.connect(damaged / "calls.sqlite")
     connection.execute(f"UPDATE calls SET response = {value} WHERE id = 7")
     connection.commit()
     connection.close()
+    return damaged
 
 
 def test_an_export_reports_a_damaged_answer(run: Path, tmp_path: Path) -> None:
-    damaged = tmp_path / "run"
-    shutil.copytree(run, damaged)
-    change_row(damaged, "CAST('x' AS BLOB)")
+    damaged = with_row(run, tmp_path, "CAST('x' AS BLOB)")
     out = tmp_path / "d.jsonl"
     with pytest.raises(RunDirectoryError, match=r"1 of \d+ answers is missing or damaged"):
         export_decisions(decisions_of_run(damaged), out, "jsonl")
@@ -167,9 +157,7 @@ def test_an_export_reports_a_damaged_answer(run: Path, tmp_path: Path) -> None:
 
 
 def test_a_damaged_answer_is_asked_for_again_and_said(run: Path, tmp_path: Path) -> None:
-    damaged = tmp_path / "run"
-    shutil.copytree(run, damaged)
-    change_row(damaged, "substr(response, 2)")
+    damaged = with_row(run, tmp_path, "substr(response, 2)")
     command = ["audit", str(run.parent / "items.jsonl"), "--model", MODEL, "--protocol", "all"]
     methods = ["--methods", "vote,average,repeat,pride", "--resamples", "100"]
     assert main([*command, *methods, "--out", str(damaged)]) == 0
@@ -185,8 +173,6 @@ def test_a_run_of_all_methods_exports_what_could_be_asked(tmp_path: Path) -> Non
     command = ["audit", "tiny-judge", "--limit", "12", "--methods", "all", "--resamples", "100"]
     assert main([*command, "--out", str(tmp_path / "run")]) == 0
     planned = json.loads((tmp_path / "run" / "metrics.json").read_text())["calls"]["planned"]
-    questions = [
-        (decision.item_id, decision.ask) for decision in decisions_of_run(tmp_path / "run")
-    ]
+    questions = [(d.item_id, d.ask) for d in decisions_of_run(tmp_path / "run")]
     # content-free questions about different items are one call
     assert len(set(questions)) == len(questions) >= planned

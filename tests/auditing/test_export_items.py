@@ -32,17 +32,8 @@ SCALES = [
     Item(id="t", task=Task.RUBRIC, prompt="p", candidates=("bad", "good"), values=(1.0, 2.0),
          response="text", criteria=("clear", "true"), gold={"clear": 2.0}),
 ]  # fmt: skip
-TALKS = [
-    Item(
-        id="m",
-        prompt=(Message("user", "hello"),),
-        candidates=(
-            (Message("assistant", "a"), Message("user", "b")),
-            (Message("assistant", "c"),),
-        ),
-        gold=0,
-    )
-]
+TALK = (Message("assistant", "a"), Message("user", "b")), (Message("assistant", "c"),)
+TALKS = [Item(id="m", prompt=(Message("user", "hello"),), candidates=TALK, gold=0)]
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
@@ -108,9 +99,7 @@ def test_a_folder_opens_as_a_dataset(items: list[Item], tmp_path: Path) -> None:
         export_items(items, folder, "dataset")
 
 
-def test_a_folder_where_an_export_was_killed_is_taken_again(
-    tmp_path: Path,
-) -> None:
+def test_a_folder_where_an_export_was_killed_is_taken_again(tmp_path: Path) -> None:
     folder = tmp_path / "set"
     folder.mkdir()
     for name in ("items.parquet", "README.md"):
@@ -139,17 +128,8 @@ def test_the_command_writes_items_and_decisions(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = str(tmp_path / "run")
-    audit = [
-        "audit",
-        "--limit",
-        "5",
-        "--orders",
-        "swap",
-        "--methods",
-        "direct",
-        "--resamples",
-        "100",
-    ]
+    audit = ["audit", "--limit", "5", "--orders", "swap", "--methods", "direct"]
+    audit += ["--resamples", "100"]
     assert main([*audit, "--protocol", "coupled", "--out", run]) == 0
     assert main(["export", run, "--what", "items", "--out", str(tmp_path / "i.parquet")]) == 0
     assert "5 items -> " in capsys.readouterr().out

@@ -29,17 +29,9 @@ EVIL = GateCheck(
 
 def metrics_with(low: float, value: float, high: float, **others: Any) -> Metrics:
     estimate = Estimate(value=1 - value, low=1 - high, high=1 - low, n=100)
-    rates = (
-        Estimate(value=0.7, low=0.6, high=0.8, n=100),
-        Estimate(value=0.3, low=0.2, high=0.4, n=100),
-    )
-    row = Row(
-        {
-            "consistency": (estimate,),
-            "position_rate": rates,
-            "accuracy": (Estimate(value=None, n=0, reason="no gold"),),
-        }
-    )
+    rates = tuple(Estimate(value=v, low=v - 0.1, high=v + 0.1, n=100) for v in (0.7, 0.3))
+    unknown = Estimate(value=None, n=0, reason="no gold")
+    row = Row({"consistency": (estimate,), "position_rate": rates, "accuracy": (unknown,)})
     return Metrics(
         calls=CallsRecord(planned=200, made=200, replies=200, **others),
         methods={"direct": row},
@@ -72,10 +64,8 @@ def test_rules_read_the_interval(
 
 def test_sentence_names_the_items_that_would_decide() -> None:
     metrics = metrics_with(0.05, 0.08, 0.11)  # half-width 0.03, distance 0.02: 100 * 2.25
-    said = check(metrics, Condition.of("flip_rate>0.1")).said
-    assert (
-        said == "flip_rate>0.1: 0.080 (0.050 to 0.110, 100 items); about 225 items would decide it."
-    )
+    told = "flip_rate>0.1: 0.080 (0.050 to 0.110, 100 items); about 225 items would decide it."
+    assert check(metrics, Condition.of("flip_rate>0.1")).said == told
 
 
 def test_condition_names_place_method_and_group() -> None:
@@ -154,13 +144,11 @@ def test_names_cannot_leave_their_line_or_element() -> None:
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("runs")
-    for name, model in (
-        ("before", "simulated/judge?slot=0.3"),
-        ("again", "simulated/judge?slot=0.3&seed=1"),
-        ("worse", "simulated/judge?slot=1.2"),
-    ):
-        us.audit(model, simulated_items(400), out=folder / name, methods="direct", resamples=100)
-    return {name: folder / name for name in ("before", "again", "worse")}
+    judges = {"before": "slot=0.3", "again": "slot=0.3&seed=1", "worse": "slot=1.2"}
+    options = {"methods": "direct", "resamples": 100}
+    for name, own in judges.items():
+        us.audit(f"simulated/judge?{own}", simulated_items(400), out=folder / name, **options)  # type: ignore[arg-type]
+    return {name: folder / name for name in judges}
 
 
 def test_baseline_tells_noise_from_a_loss(runs: dict[str, Path]) -> None:

@@ -6,7 +6,6 @@ import pytest
 
 from unswayed.auditing.design import strata_of
 from unswayed.auditing.pool import Remembered, sampled, with_answers
-from unswayed.base.errors import ShapeError
 from unswayed.calls import Question
 from unswayed.model.decisions import Decision
 from unswayed.model.items import Item
@@ -33,13 +32,6 @@ def test_content_free_decisions_stay_out_of_the_pool() -> None:
     strata = strata_of(ITEMS, orders="swap", protocols=("coupled",), seed=0)
     (stratum,) = with_answers(strata, [decision("a", substitute=("N/A", "N/A"))])
     assert stratum.table.asks == ()
-
-
-def test_label_sets_must_agree() -> None:
-    strata = strata_of(ITEMS, orders="swap", protocols=("coupled",), seed=0)
-    other = Decision(item_id="b", order=(0, 1), labels=("X", "Y"), label_set=("X", "Y"), choice=0)
-    with pytest.raises(ShapeError, match="b: label set"):
-        with_answers(strata, [decision("a"), other])
 
 
 def test_sampled_probabilities_are_laplace_shares() -> None:

@@ -36,27 +36,44 @@ def advised(compared: Contrasts, **more: Any) -> Recommendation:
     return recommend(compared, CALLS, Recommendation(margin=0.01), **more)
 
 
-def test_all_orders_are_used_where_the_gain_is_shown() -> None:
-    found = advised(values(300, average=(60, 10)))
-    assert (found.state, found.method, found.most_accurate) == ("better", "average", "average")
+SINGLE = {"cheapest": "direct", "method": None}
+
+
+@pytest.mark.parametrize(
+    ("items", "moved", "told"),
+    [
+        (300, {"average": (60, 10)}, {
+            "state": "better", "method": "average", "most_accurate": "average",
+            "items": 300, "units": 300, "cheapest": None, "needed": None, "reason": ""}),
+        # what is cheaper is used only if it is shown to be as good
+        (1000, {"average": (200, 10), "pride": (199, 10)}, {
+            "state": "better", "method": "pride", "most_accurate": "average"}),
+        (1000, {"average": (200, 10), "pride": (150, 10)}, {
+            "method": "average", "cheapest": "pride"}),
+        # what is shown above all orders takes their place
+        (1000, {"average": (60, 10), "pride": (200, 0)}, {
+            "state": "better", "method": "pride", "most_accurate": "pride"}),
+        # at one price the first name
+        (300, {"average": (60, 0), "vote": (60, 0)}, {"state": "better", "method": "average"}),
+        # within the margin, and shown to lose
+        (3000, {"average": (6, 5)}, {"state": "enough", "method": "direct"}),
+        (300, {"average": (10, 60)}, {"state": "worse", "method": "direct"}),
+        (300, {"average": (20, 12)}, {"state": "open", **SINGLE, "most_accurate": "average"}),
+        (100, {"average": (14, 17)}, {
+            "state": "open", **SINGLE, "most_accurate": "direct", "top": "average"}),
+        # where nothing reads every order, what asks most
+        (100, {"pride": (14, 17)}, {"state": "open", "most_accurate": "direct", "top": "pride"}),
+        (300, {"sequential": (20, 12)}, {"state": "open", "most_accurate": "sequential"}),
+    ],
+)  # fmt: skip
+def test_each_rung_names_its_methods(
+    items: int, moved: dict[str, tuple[int, int]], told: dict[str, Any]
+) -> None:
+    found = advised(values(items, **moved))
+    assert {name: getattr(found, name) for name in told} == told
+    up, down = moved[found.method if found.method in moved else found.top or ""]
     assert found.gain is not None
-    assert found.gain.value == pytest.approx(50 / 600)
-    assert found.gain.low is not None
-    assert found.gain.low > 0
-    assert (found.items, found.units, found.cheapest, found.needed) == (300, 300, None, None)
-    assert not found.reason
-
-
-def test_a_cheaper_method_is_used_only_if_shown_to_be_as_good() -> None:
-    same = advised(values(1000, average=(200, 10), pride=(199, 10)))
-    assert (same.state, same.method, same.most_accurate) == ("better", "pride", "average")
-    below = advised(values(1000, average=(200, 10), pride=(150, 10)))
-    assert (below.method, below.cheapest) == ("average", "pride")
-
-
-def test_a_method_shown_above_all_orders_takes_their_place() -> None:
-    found = advised(values(1000, average=(60, 10), pride=(200, 0)))
-    assert (found.state, found.method, found.most_accurate) == ("better", "pride", "pride")
+    assert found.gain.value == pytest.approx((up - down) / 2 / items)
 
 
 def test_the_plain_average_stands_for_all_orders() -> None:
@@ -67,47 +84,15 @@ def test_the_plain_average_stands_for_all_orders() -> None:
     assert (found.method, found.most_accurate) == ("average", "average")
 
 
-def test_a_single_call_within_the_margin_is_enough() -> None:
-    found = advised(values(3000, average=(6, 5)))
-    assert (found.state, found.method) == ("enough", "direct")
-    assert found.gain is not None
-    assert 0 < (found.gain.high or 0) <= 0.01
-    assert found.gain.value == pytest.approx(1 / 6000)
-
-
-def test_a_loss_that_is_shown_keeps_the_single_call() -> None:
-    found = advised(values(300, average=(10, 60)))
-    assert (found.state, found.method) == ("worse", "direct")
-    assert found.gain is not None
-    assert (found.gain.high or 0) < 0
-
-
-def test_an_open_question_names_both_ends_and_the_items_needed() -> None:
+def test_items_needed_follow_from_spread_and_distance() -> None:
     found = advised(values(300, average=(20, 12)))
-    assert (found.state, found.method) == ("open", None)
-    assert (found.cheapest, found.most_accurate) == ("direct", "average")
-    assert found.needed is not None
-    gain = 8 / 600
-    spread = np.std([0.5] * 20 + [-0.5] * 12 + [0.0] * 268)
+    gain, spread = 8 / 600, np.std([0.5] * 20 + [-0.5] * 12 + [0.0] * 268)
     assert found.needed == int(np.ceil(((1.959964 + 0.84) * spread / gain) ** 2 - 300))
-    low = advised(values(100, average=(14, 17)))
-    assert (low.state, low.most_accurate, low.top) == ("open", "direct", "average")
-    assert low.gain is not None
-    assert low.gain.value == pytest.approx(-3 / 200)
-
-
-def test_gain_names_its_method_where_nothing_reads_every_order() -> None:
-    found = advised(values(100, pride=(14, 17)))
-    assert (found.state, found.most_accurate, found.top) == ("open", "direct", "pride")
-
-
-def test_items_needed_never_run_away() -> None:
-    """At a gain of half the margin, where neither question is nearer than the other."""
-    found = advised(values(100, average=(10, 9)))
-    assert (found.state, found.needed is not None) == ("open", True)
-    assert found.gain is not None
-    assert found.gain.value == pytest.approx(0.005)
-    assert (found.needed or 0) < (2.8 * 0.22 / 0.005) ** 2
+    # never without bound: at a gain of half the margin neither question is nearer than the other
+    half = advised(values(100, average=(10, 9)))
+    assert half.gain is not None
+    assert half.gain.value == pytest.approx(0.005)
+    assert 0 < (half.needed or 0) < (2.8 * 0.22 / 0.005) ** 2
 
 
 def test_a_vote_over_two_orders_is_the_same_sum() -> None:
@@ -155,28 +140,16 @@ def test_a_single_call_above_chance_is_better_than_guessing() -> None:
     assert (falls.state, falls.method) == ("worse", "direct")
 
 
-def test_without_all_orders_the_largest_method_is_compared() -> None:
-    found = advised(values(300, sequential=(20, 12)))
-    assert (found.state, found.most_accurate) == ("open", "sequential")
-
-
 @pytest.mark.parametrize("items", [1, 19])
 def test_too_few_questions_carry_nothing(items: int) -> None:
     found = advised(values(items, average=(0, 0)))
-    assert (found.state, found.reason) == (
-        "none",
-        f"too few distinct questions to compare methods on ({items})",
-    )
+    assert found.state == "none"
+    assert found.reason == f"too few distinct questions to compare methods on ({items})"
 
 
 def test_one_method_alone_is_compared_with_nothing() -> None:
     assert advised(values(300)).state == "none"
     assert advised(Contrasts(np.zeros((0, 2)), ("direct", "average"))).state == "none"
-
-
-def test_at_one_price_the_first_name_is_taken() -> None:
-    found = advised(values(300, average=(60, 0), vote=(60, 0)))
-    assert found.method == "average"
 
 
 @pytest.mark.parametrize("margin", [0, 0.09, 20.1, float("nan"), float("inf"), -1])
@@ -192,16 +165,8 @@ def recorded(items: int, draw: Any, *, gold: Any = True, **kept: Any) -> Recomme
     asked, given = [], []
     for number in range(items):
         right = int(rng.integers(2)) if gold is True else gold
-        texts = (f"a{number}", f"b{number}")
-        asked.append(
-            Item(
-                id=f"i{number}",
-                task=kept.get("task", Task.PAIRWISE),
-                prompt="?",
-                candidates=texts,
-                gold=right,
-            )
-        )
+        texts, task = (f"a{number}", f"b{number}"), kept.get("task", Task.PAIRWISE)
+        asked.append(Item(id=f"i{number}", task=task, prompt="?", candidates=texts, gold=right))
         for order in kept.get("orders", lambda number: ((0, 1), (1, 0)))(number):
             choice, p = draw(number, order)
             probs = None if p is None else (p, 1 - p)

@@ -107,13 +107,9 @@ def test_tables_hold_what_a_loop_over_decisions_finds(seed: int, tmp_path: Path)
     for stratum in with_answers(strata, recording):
         check_table(stratum.table, PlainTable(stratum.items, content))
     for stratum in strata:
-        check_table(
-            DecisionTable.of_recording(stratum.items, recording),
-            PlainTable(stratum.items, decisions),
-        )
-        check_table(
-            DecisionTable.of(stratum.items, decisions), PlainTable(stratum.items, decisions)
-        )
+        whole = PlainTable(stratum.items, decisions)
+        check_table(DecisionTable.of_recording(stratum.items, recording), whole)
+        check_table(DecisionTable.of(stratum.items, decisions), whole)
         asks = tuple(decision.ask for decision in decisions[:3])
         chosen = DecisionTable.of(stratum.items, iter(decisions), asks=asks)
         assert chosen.asks == tuple(dict.fromkeys(asks))
@@ -218,14 +214,10 @@ def test_recorded_items_are_found_among_others_in_any_order() -> None:
 
 def test_questions_by_rows_are_the_questions_one_by_one() -> None:
     """Orders by content, rotated criteria, and items that may not be permuted."""
+    texts = [("", "") if k == 3 else (f"x{k}", f"y{7 * k}") for k in range(9)]
     items = [
-        Item(
-            id=f"q{k}",
-            prompt="p",
-            candidates=("", "") if k == 3 else (f"x{k}", f"y{7 * k}"),
-            permutable=k % 4 != 1,
-        )
-        for k in range(9)
+        Item(id=f"q{k}", prompt="p", candidates=own, permutable=k % 4 != 1)
+        for k, own in enumerate(texts)
     ]
     (stratum,) = strata_of(items)
     own, swapped = canonical(2), X2
@@ -248,10 +240,9 @@ def test_an_error_names_the_first_decision_of_another_label_set() -> None:
 
 
 def test_the_last_answer_stands_and_the_earlier_is_forgotten() -> None:
-    early = Decision(
-        item_id="a", order=(0, 1), labels=("A", "B"), choice=0, probs=(0.9, 0.1), label_mass=0.5
-    )
-    late = Decision(item_id="a", order=(0, 1), labels=("A", "B"), choice=1, scores=(1.0, None))
+    asked = {"item_id": "a", "order": (0, 1), "labels": ("A", "B")}
+    early = Decision(**asked, choice=0, probs=(0.9, 0.1), label_mass=0.5)  # type: ignore[arg-type]
+    late = Decision(**asked, choice=1, scores=(1.0, None))  # type: ignore[arg-type]
     table = DecisionTable.of(items_from_decisions([early]), [early, late])
     assert table.choices.tolist() == [[1]]
     assert table.probs is not None

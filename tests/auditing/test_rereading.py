@@ -10,8 +10,9 @@ import pytest
 import unswayed as us
 from unswayed import audits
 from unswayed.backends import Backend, BackendSettings
+from unswayed.backends.protocol import Outcome
 from unswayed.backends.simulated import simulated_items
-from unswayed.model.calls import Query, Request, Response
+from unswayed.model.calls import Failure, Query, Request, Response
 from unswayed.model.parsing import READER
 from unswayed.store import CallStore
 from unswayed.store.pool import OLDER
@@ -25,11 +26,14 @@ class Talker(Backend):
     """Says the first label of most items, rambles about the others, and gives way when pressed."""
 
     model: str = "fake/talker"
+    down: bool = False  # whether second calls fail
     asked: list[Request] = field(default_factory=list)
 
-    def respond(self, query: Query) -> Response:
+    def respond(self, query: Query) -> Outcome:
         self.asked.append(query.request)
         first, again = len(self.asked), len(query.request.messages) > 2
+        if again and self.down:
+            return Failure(error="BackendError", message="lost")
         text = "B" if again else "tie" if first == 2 else RAMBLE if first % 8 == 0 else "A"
         return Response(text=text, cost_usd=0.5)
 
@@ -79,7 +83,7 @@ def test_changed_verdicts_are_reported_once_before_calls(
     talker: Talker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = audit(tmp_path, reask=False)
-    assert (before["made"], before["unparsed"]) == (24, 3)
+    assert (before["made"], before["unparsed"], before["awaiting"]) == (24, 3, 0)
     assert "reread" not in before
     make_older(tmp_path)
     capsys.readouterr()
@@ -153,3 +157,17 @@ def test_a_damaged_note_stops_no_run(talker: Talker, tmp_path: Path) -> None:
             store.note("reread", noted)
             store.note(OLDER, noted)
         assert "reread" not in audit(tmp_path)
+
+
+def test_replies_with_failed_second_calls_await_them(talker: Talker, tmp_path: Path) -> None:
+    talker.down = True
+    first = us.audit("fake/talker", ITEMS, out=tmp_path, methods="vote", resamples=100).metrics
+    calls, direct = first["calls"], first["methods"]["direct"]
+    assert (calls["replies"], calls["unparsed"], calls["awaiting"]) == (21, 0, 3)
+    assert (direct["incomplete"], direct["unparsed_rate"]["value"]) == (3, 0.0)
+    told = "3 unreadable replies still await a second call."
+    assert told in (tmp_path / "report.html").read_text()
+    talker.down = False
+    calls = audit(tmp_path)
+    assert (calls["replies"], calls["unparsed"], calls["awaiting"]) == (24, 0, 0)
+    assert "await a second call" not in (tmp_path / "report.html").read_text()

@@ -43,15 +43,10 @@ def decisions(count: int, *, seed: int = 0) -> list[Decision]:
 
 
 def audited(prompt: str, texts: tuple[str, str], units: int = 0, count: int = 300) -> AuditRecord:
+    named = [f"u{at % units}" if units else None for at in range(count)]
     items = [
-        Item(
-            id=f"i{at}",
-            prompt=prompt,
-            candidates=texts,
-            gold=at % 2,
-            unit=f"u{at % units}" if units else None,
-        )
-        for at in range(count)
+        Item(id=f"i{at}", prompt=prompt, candidates=texts, gold=at % 2, unit=unit)
+        for at, unit in enumerate(named)
     ]
     settings = AuditSettings(methods=("direct",), resamples=200)
     return audit_decisions(decisions(count), ItemSet.of(items, name="set"), settings, command="")
@@ -100,13 +95,11 @@ def runs(tmp_path: Path, order: int = 1, name: str = "run") -> list[Path]:
     paths = []
     for seed in (1, 2):
         paths.append(tmp_path / f"{name}{seed}")
-        us.audit(
+        judge, data = (
             f"simulated/judge?slot=0.6&seed={seed}",
             ItemSet.of(items[::order], name="set"),
-            methods="direct",
-            resamples=100,
-            out=paths[-1],
         )
+        us.audit(judge, data, methods="direct", resamples=100, out=paths[-1])
     return paths
 
 
@@ -129,10 +122,9 @@ def test_runs_are_compared_by_question_and_old_ones_say_so(tmp_path: Path) -> No
     for path in paths:
         (path / "SHA256SUMS").unlink()
         answers = msgspec.json.decode((path / "answers.json").read_bytes(), type=list[dict])
-        text = msgspec.json.encode(
-            [{k: v for k, v in one.items() if k != "units"} for one in answers]
-        )
-        (path / "answers.json").write_bytes(text)
+        for one in answers:
+            del one["units"]
+        (path / "answers.json").write_bytes(msgspec.json.encode(answers))
     assert any("did not count distinct questions" in text for text in load_runs(paths)[1].caveats)
 
 
@@ -190,14 +182,18 @@ def test_copies_raise_few_alarms_between_runs() -> None:
     assert sum(change_said(50, trial) for trial in range(6)) <= 1
 
 
+def four_each(questions: int) -> list[Item]:
+    return [
+        Item(id=f"{at}.{copy}", prompt=f"{at}: {LONG}", candidates=("x", "y"), gold=0)
+        for at in range(questions)
+        for copy in range(4)
+    ]
+
+
 def test_a_shadow_asks_all_items_of_a_question() -> None:
     method = parse_method("pride")
     shadow = Shadow(method, 0.5)
-    items = [
-        Item(id=f"{at}.{copy}", prompt=f"{at}: {LONG}", candidates=("x", "y"))
-        for at in range(40)
-        for copy in range(4)
-    ]
+    items = four_each(40)
     drawn = [item for item in items if shadow.draws(item)]
     assert 0 < len(drawn) < len(items)
     assert len(drawn) == 4 * len(set(units_of(drawn)[0]))
@@ -206,11 +202,7 @@ def test_a_shadow_asks_all_items_of_a_question() -> None:
 
 
 def test_held_out_items_leave_no_copy_in_training() -> None:
-    items = [
-        Item(id=f"{at}.{copy}", prompt=f"{at}: {LONG}", candidates=("x", "y"), gold=0)
-        for at in range(50)
-        for copy in range(4)
-    ]
+    items = four_each(50)
     groups = build_groups(items, DataTable(held_out=20), PromptTable())
     apart, trained = ({item.prompt for item in part} for part in (groups.held_out, groups.items))
     assert len(groups.held_out) == 20
@@ -244,11 +236,8 @@ def test_runs_that_count_questions_differently_say_so(tmp_path: Path) -> None:
         data = ItemSet.of(data, name="set")
         us.audit("simulated/judge", data, methods="direct", resamples=100, out=path)
     told = "The runs group items into questions differently; the first run decides."
-    assert [told in load_runs([paths[0], path])[1].caveats for path in paths[1:]] == [
-        False,
-        True,
-        False,
-    ]
+    caveats = [load_runs([paths[0], path])[1].caveats for path in paths[1:]]
+    assert [told in own for own in caveats] == [False, True, False]
 
 
 def test_runs_without_a_common_item_say_so(tmp_path: Path) -> None:

@@ -136,6 +136,17 @@ class FakeWire:
         self.closed = True
 
 
+class Wires(list[FakeWire]):
+    """The connections of a backend, as they are made."""
+
+    def __init__(self, answer: Callable[[bytes], Awaitable[HttpReply]]) -> None:
+        self.answer = answer
+
+    def connect(self) -> FakeWire:
+        self.append(FakeWire(self.answer))
+        return self[-1]
+
+
 def good_reply(body: bytes) -> HttpReply:
     return HttpReply(200, {}, FakeServer().completion(body))
 

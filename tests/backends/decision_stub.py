@@ -1,11 +1,7 @@
 """A decision server with planted place and name bias: System One and OpenAI decisions, with planned faults.
 
 In a test: `with DecisionStub() as stub:` and `stub.url`. The server runs in threads of the test's process, so
-synchronous and asynchronous clients can use it. As a process, for tests that kill the client:
-
-    python tests/backends/decision_stub.py --port 0 --latency-ms 5 --log bodies.txt
-
-It prints its port on the first line. `--log` appends the sha256 of each body before anything is answered.
+synchronous and asynchronous clients can use it.
 
 The score of an option is `2 * liking(text)`, plus `first` in the first place, plus `named` if its name is
 `favoured`; the probabilities are the softmax. A state or an option text that begins with `fault:KIND` makes the
@@ -14,7 +10,6 @@ request misbehave; `FAULTS` lists the kinds.
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import math
@@ -22,8 +17,9 @@ import threading
 import time
 from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any, Self
+
+import pytest
 
 FAULTS = {
     "500": "status 500",
@@ -52,6 +48,7 @@ FIELDS = {
         *("prompt_cache_options", "safety_identifier"),
     },
 }
+BOTH = pytest.mark.parametrize("api", FIELDS)
 Option = tuple[Any, str]
 """Name and text."""
 
@@ -59,6 +56,17 @@ Option = tuple[Any, str]
 def liking(text: str) -> float:
     """How much the stub likes a text, from 0 to 1: what an unbiased judge would go by."""
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") / 2**32
+
+
+def rows(count: int = 60, n: int = 4) -> list[dict[str, Any]]:
+    """Questions whose right answer is what the stub likes most."""
+    made = []
+    for i in range(count):
+        texts = [f"answer {i} {k}" for k in range(n)]
+        best = max(range(n), key=lambda k: liking(texts[k]))
+        made.append({"id": f"q{i}", "task": "mcq", "prompt": f"Question {i}?", "candidates": texts})
+        made[-1]["gold"] = best
+    return made
 
 
 def softmax(scores: Sequence[float]) -> list[float]:
@@ -97,19 +105,16 @@ class DecisionStub:
         mixes: float = 0.0,
         noise: float = 0.0,
         latency_s: float = 0.0,
-        port: int = 0,
-        log: Path | None = None,
     ) -> None:
         self.first, self.named, self.favoured = first, named, favoured
         self.mixture, self.mixes, self.noise = mixture, mixes, noise
-        self.latency_s, self.log = latency_s, log
+        self.latency_s = latency_s
         self.bodies: list[dict[str, Any]] = []
         self.paths: list[str] = []
         self.headers: list[dict[str, str]] = []
         self.input_tokens = 0  # billed
-        self.in_flight = self.max_in_flight = 0
         self._lock = threading.Lock()
-        self._server = ThreadingHTTPServer(("127.0.0.1", port), _handler(self))
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._server.daemon_threads = True
         self._thread = threading.Thread(
             target=self._server.serve_forever, args=(0.02,), daemon=True
@@ -295,19 +300,10 @@ def _handler(stub: DecisionStub) -> type[BaseHTTPRequestHandler]:
         def do_POST(self) -> None:
             raw = self.rfile.read(int(self.headers.get("content-length", 0)))
             api = self.path.partition("?")[0].rpartition("/")[2]
-            with stub._lock:
-                if stub.log is not None:
-                    with stub.log.open("a") as file:
-                        file.write(hashlib.sha256(raw).hexdigest() + "\n")
-                stub.in_flight += 1
-                stub.max_in_flight = max(stub.max_in_flight, stub.in_flight)
             try:
                 self._answer(api, raw)
             except (BrokenPipeError, ConnectionResetError):
                 self.close_connection = True
-            finally:
-                with stub._lock:
-                    stub.in_flight -= 1
 
         def _answer(self, api: str, raw: bytes) -> None:
             if api not in FIELDS:
@@ -342,18 +338,3 @@ def _handler(stub: DecisionStub) -> type[BaseHTTPRequestHandler]:
             """Keep quiet."""
 
     return Handler
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--port", type=int, default=0)
-    parser.add_argument("--latency-ms", type=float, default=0.0)
-    parser.add_argument("--log", type=Path)
-    given = parser.parse_args()
-    stub = DecisionStub(port=given.port, latency_s=given.latency_ms / 1000, log=given.log)
-    print(stub.port, flush=True)
-    stub._server.serve_forever()
-
-
-if __name__ == "__main__":
-    main()

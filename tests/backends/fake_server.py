@@ -2,11 +2,10 @@
 
 As a process, for tests that kill the client:
 
-    python tests/backends/fake_server.py --port 0 --latency-ms 1 --log bodies.txt --labels A,B
-        --faults '[{"kind": "status", "status": 500, "on": [3, 4]}]'
+    python tests/backends/fake_server.py --port 0 --latency-ms 1 --log bodies.txt
 
 It prints its port on the first line and serves until it is killed. `--log` appends one line per
-request received: the sha256 of its body, written before anything is answered. `GET /stats` counts.
+request received: the sha256 of its body, written before anything is answered.
 
 In a test's own loop: `async with FakeServer(faults=[...]) as server:` and `server.url`.
 
@@ -144,7 +143,6 @@ class FakeServer:
         self.key = key
         self.keep = keep
         self.received = 0
-        self.answered = 0
         self.in_flight = 0
         self.max_in_flight = 0
         self.connections: set[Connection] = set()
@@ -193,15 +191,6 @@ class FakeServer:
             self.paths.append(path)
             self.headers.append(headers)
             self.bodies.append(body)
-
-    def stats(self) -> bytes:
-        return ENCODER.encode(
-            {
-                "received": self.received,
-                "answered": self.answered,
-                "max_in_flight": self.max_in_flight,
-            }
-        )
 
     def completion(self, body: bytes, *, logprobs: bool = True, text: str | None = None) -> bytes:
         """The body of a chat completion."""
@@ -300,11 +289,7 @@ class Connection(asyncio.Protocol):
             if len(rest) < length:
                 return
             body, self.buffer = rest[:length], rest[length:]
-            method, path, _ = first.split(" ", 2)
-            if method == "GET":
-                self.send(200, self.server.stats())
-            else:
-                self.handle(path, headers, body)
+            self.handle(first.split(" ")[1], headers, body)
 
     def handle(self, path: str, headers: dict[str, str], body: bytes) -> None:
         server = self.server
@@ -323,7 +308,6 @@ class Connection(asyncio.Protocol):
             return
         server = self.server
         server.in_flight -= 1
-        server.answered += 1
         if self.transport.is_closing():
             return
         given = headers.get("authorization", "").removeprefix("Bearer ") or headers.get("x-api-key")
@@ -391,26 +375,13 @@ async def serve(server: FakeServer) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="a fake chat server with planned faults")
+    parser = argparse.ArgumentParser(description="a fake chat server")
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
     parser.add_argument("--latency-ms", type=float, default=0.0)
-    parser.add_argument("--labels", default="A,B", help="labels it answers with")
-    parser.add_argument("--faults", default="[]", help="JSON list of faults, or a file of it")
     parser.add_argument("--log", help="append the sha256 of each body received to this file")
-    parser.add_argument("--key", help="refuse requests without this key")
-    arguments = parser.parse_args()
-    planned = arguments.faults
-    if not planned.lstrip().startswith("["):
-        with open(planned, encoding="utf-8") as file:  # noqa: PTH123 - a path of the user's
-            planned = file.read()
+    given = parser.parse_args()
     server = FakeServer(
-        port=arguments.port,
-        latency_s=arguments.latency_ms / 1000.0,
-        labels=tuple(arguments.labels.split(",")),
-        faults=msgspec.json.decode(planned, type=list[Fault]),
-        log=arguments.log,
-        key=arguments.key,
-        keep=False,
+        port=given.port, latency_s=given.latency_ms / 1000.0, log=given.log, keep=False
     )
     try:
         asyncio.run(serve(server))

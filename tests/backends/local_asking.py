@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from unswayed.backends import BackendSettings, open_backend
+from unswayed.backends import Backend, BackendSettings, open_backend
 from unswayed.backends.huggingface import HuggingFaceBackend
 from unswayed.model.calls import Failure, Query, Request, Response
 from unswayed.model.items import Item, Message
@@ -18,7 +18,6 @@ from unswayed.model.parsing.symbols import symbols_of
 from unswayed.model.presentation import X0, Ask
 
 CPU = BackendSettings(device="cpu", threads=1)
-ITEM = Item(id="q7", prompt="Which?", candidates=("one", "two"))
 WORDS = ("rivers", "change", "because", "of", "time", "and", "bridges", "do", "not")
 
 
@@ -27,13 +26,13 @@ def chat(length: int, *, start: int = 0) -> tuple[Message, ...]:
     return (Message("system", "Judge."), Message("user", " ".join(words) + "\nA or B?"))
 
 
-def query(messages: Sequence[Message], **fields: Any) -> Query:
+def query(messages: Sequence[Message], item_id: str = "q7", **fields: Any) -> Query:
     base: dict[str, Any] = {"model": "m", "labels": ("A", "B"), "max_tokens": 16}
     request = Request(messages=tuple(messages), **{"top_logprobs": 20, **base, **fields})
-    return Query(ITEM, Ask(X0), request)
+    return Query(Item(id=item_id, prompt="Which?", candidates=("one", "two")), Ask(X0), request)
 
 
-def ask(backend: HuggingFaceBackend, queries: Iterable[Query]) -> list[Response | Failure]:
+def ask(backend: Backend, queries: Iterable[Query]) -> list[Response | Failure]:
     """Answers in the order of the queries."""
     queries = list(queries)
 
@@ -44,7 +43,7 @@ def ask(backend: HuggingFaceBackend, queries: Iterable[Query]) -> list[Response 
     return [found[id(asked)] for asked in queries]
 
 
-def answered(backend: HuggingFaceBackend, queries: Iterable[Query]) -> list[Response]:
+def answered(backend: Backend, queries: Iterable[Query]) -> list[Response]:
     """The same, where nothing may fail."""
     answers = ask(backend, queries)
     responses = [answer for answer in answers if isinstance(answer, Response)]

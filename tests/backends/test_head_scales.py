@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -84,49 +86,35 @@ def test_vllm_refuses_scales(file: Path, folder: Path, monkeypatch: pytest.Monke
         open_backend(f"vllm/{folder}+heads={file}")
 
 
-def foreign(file: Path, change: str) -> bytes:
-    """The content of a file with a fault."""
+def figured(record: str, **figures: object) -> str:
+    return json.dumps({**json.loads(record), **figures})
+
+
+DAMAGES: dict[str, Callable[[dict[str, Any], dict[str, str], bytes], object]] = {
+    "format": lambda header, told, _: told.update({"unswayed-gates/9": told.pop(FORMAT)}),
+    "record": lambda header, told, _: told.update({FORMAT: "[]"}),
+    "figures": lambda header, told, _: told.update({FORMAT: figured(told[FORMAT], imbalance=[1])}),
+    "counts": lambda header, told, _: told.update({FORMAT: figured(told[FORMAT], items="x")}),
+    "no heads": lambda header, *_: header.update(other=header.pop("heads")),
+    "neurons": lambda header, *_: header.update(Neurons=header.pop("neurons")),
+    "shape": lambda header, *_: header["heads"].update(shape=[LAYERS * HEADS]),
+    "layers": lambda header, *_: header["heads"].update(shape=[1, LAYERS * HEADS]),
+    "dtype": lambda header, *_: header["heads"].update(dtype="I64"),
+    "bit": lambda header, told, numbers: numbers[:2] + bytes([numbers[2] ^ 64]) + numbers[3:],
+    "nan": lambda header, told, numbers: np.full(len(numbers) // 4, np.nan, np.float32).tobytes(),
+    "cut off": lambda header, told, numbers: numbers[:-5],
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_or_foreign_file_is_refused(damage: str, file: Path) -> None:
     content = file.read_bytes()
     start = HEADER_BYTES + int.from_bytes(content[:HEADER_BYTES], "little")
     header, numbers = json.loads(content[HEADER_BYTES:start]), content[start:]
-    told = header["__metadata__"]
-    if change == "cut off":
-        return content[:-5]
-    if change == "format":
-        told["unswayed-gates/9"] = told.pop(FORMAT)
-    elif change == "record":
-        told[FORMAT] = "[]"
-    elif change == "no heads":
-        header["other"] = header.pop("heads")
-    elif change == "shape":
-        header["heads"]["shape"] = [LAYERS * HEADS]
-    elif change == "layers":
-        header["heads"]["shape"] = [1, LAYERS * HEADS]
-    elif change == "dtype":
-        header["heads"]["dtype"] = "I64"
-    elif change == "neurons":
-        header["Neurons"] = header.pop("neurons")
-    elif change == "figures":
-        told[FORMAT] = json.dumps({**json.loads(told[FORMAT]), "imbalance": [0.5]})
-    elif change == "counts":
-        told[FORMAT] = json.dumps({**json.loads(told[FORMAT]), "items": "x"})
-    elif change == "bit":
-        numbers = numbers[:2] + bytes([numbers[2] ^ 64]) + numbers[3:]
-    elif change == "nan":
-        numbers = np.full(len(numbers) // 4, np.nan, np.float32).tobytes()
+    changed = DAMAGES[damage](header, header["__metadata__"], numbers)
     text = json.dumps(header).encode()
-    return len(text).to_bytes(HEADER_BYTES, "little") + text + numbers
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        *("cut off", "format", "record", "no heads", "shape", "layers", "dtype", "nan"),
-        *("neurons", "figures", "counts", "bit"),
-    ],
-)
-def test_damaged_or_foreign_file_is_refused(change: str, file: Path) -> None:
-    file.write_bytes(foreign(file, change))
+    size = len(text).to_bytes(HEADER_BYTES, "little")
+    file.write_bytes(size + text + (changed if isinstance(changed, bytes) else numbers))
     with pytest.raises(UsageError, match=r"is not a whole file of scales \(unswayed-gates/1\)"):
         HeadScales.read(file)
 

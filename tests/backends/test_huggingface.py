@@ -50,9 +50,7 @@ def test_label_probabilities_equal_the_models_forward_pass(
         assert logprobs(response) == pytest.approx(plain_label_logprobs(folder, messages), abs=1e-4)
 
 
-def test_a_label_answer_lists_every_label_once_likeliest_first(
-    backend: HuggingFaceBackend,
-) -> None:
+def test_a_label_answer_lists_every_label_once_likeliest_first(backend: HuggingFaceBackend) -> None:
     (response,) = answered(backend, [query(chat(5), labels=("A", "B", "C"))])
     assert response.exact
     assert response.top_logprobs is not None
@@ -108,13 +106,9 @@ def test_trees_do_not_change_the_answer(folder: Path, monkeypatch: pytest.Monkey
 
 def test_shared_examples_are_read_once_and_change_nothing(folder: Path) -> None:
     shown = chat(300)[1].content
+    ends = [Message("user", f"{shown}\nItem {number}: A or B?") for number in range(8)]
     asked = [
-        query((Message("system", "Judge."), Message("user", f"{shown}\nItem {number}: A or B?")))
-        for number in range(8)
-    ]
-    asked = [
-        one._replace(item=Item(id=f"i{number}", prompt="p", candidates=("a", "b")))
-        for number, one in enumerate(asked)
+        query((Message("system", "Judge."), end), f"i{number}") for number, end in enumerate(ends)
     ]
     backend = opened(folder)
     for one, answer in zip(asked, ask(backend, asked), strict=True):
@@ -124,9 +118,7 @@ def test_shared_examples_are_read_once_and_change_nothing(folder: Path) -> None:
     assert "of 8 label prompts 8 were read as trees" in remark
 
 
-def test_a_sampled_label_follows_the_probabilities(
-    backend: HuggingFaceBackend,
-) -> None:
+def test_a_sampled_label_follows_the_probabilities(backend: HuggingFaceBackend) -> None:
     asked = [query(chat(4), temperature=2.0, sample=k) for k in range(1, 1001)]
     answers = answered(backend, asked)
     found = logprobs(answers[0])
@@ -157,9 +149,7 @@ def test_labels_that_begin_with_the_same_token_are_refused(backend: HuggingFaceB
         ask(backend, [query(chat(4), labels=("Zebra1", "Zebra2"))])
 
 
-def test_a_merged_label_counts_with_the_tokens_that_contain_it(
-    tmp_path: Path,
-) -> None:
+def test_a_merged_label_counts_with_the_tokens_that_contain_it(tmp_path: Path) -> None:
     made = make_random_llama(tmp_path / "base", chat_template=None)
     with pytest.warns(UserWarning, match="no chat template"):
         loaded = opened(made)._load()
@@ -378,9 +368,7 @@ def test_a_local_model_costs_nothing(backend: HuggingFaceBackend) -> None:
 # --- replies that cannot be read ------------------------------------------------------------------
 
 
-def test_only_text_without_label_is_reasked_in_another_pass(
-    tmp_path: Path,
-) -> None:
+def test_only_text_without_label_is_reasked_in_another_pass(tmp_path: Path) -> None:
     """Random weights write no label; the second prompt goes on where the first one ended.
 
     A reasoning prompt leaves thinking to the template, however small its cap; a label alone does not.

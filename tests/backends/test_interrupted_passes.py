@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forked import Forked, command
 from local_asking import chat, opened, query
 
+from forked import Forked, command
 from unswayed.backends.local_passes import LabelScorer
-from unswayed.model.items import Item, Message
+from unswayed.model.items import Message
 from unswayed.store import CallStore
 
 pytest.importorskip("torch")
@@ -82,11 +82,9 @@ def test_walk_of_tree_hands_over_answers_between_passes(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown = chat(300)[1].content
-    asked = []
-    for number in range(8):
-        text = f"{shown}\nItem {number}: {chat(60, start=number)[1].content}"
-        one = query((Message("system", "Judge."), Message("user", text)))
-        asked.append(one._replace(item=Item(id=f"i{number}", prompt="p", candidates=("a", "b"))))
+    texts = [f"{shown}\nItem {k}: {chat(60, start=k)[1].content}" for k in range(8)]
+    system = Message("system", "Judge.")
+    asked = [query((system, Message("user", text)), f"i{k}") for k, text in enumerate(texts)]
     backend = opened(folder)
     batches = []
     run = backend._run

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib.util
 import os
 import socket
@@ -11,17 +10,18 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
 import numpy as np
 import pytest
+from local_asking import answered, query
 from random_llama import make_random_llama
 
-from unswayed.backends import Backend, open_backend
-from unswayed.model.calls import Query, Request, Response
+from unswayed.backends import open_backend
+from unswayed.model.calls import Query, Request
 from unswayed.model.decisions import Decision
 from unswayed.model.items import Item, Message, Task
 from unswayed.model.parsing import read_decision
@@ -116,21 +116,6 @@ def wait_until_it_serves(address: str, process: subprocess.Popen[bytes], log: Pa
     raise AssertionError(f"the server did not come up:\n{log.read_text()[-2000:]}")
 
 
-def responses_of(backend: Backend, asked: Sequence[Query]) -> list[Response]:
-    """Answers in the order of the queries."""
-
-    async def collect() -> dict[int, Response]:
-        given = {}
-        async for query, response in backend.answer(asked):
-            assert isinstance(response, Response), response
-            given[query.request.sample] = response
-        await backend.close()
-        return given
-
-    given = asyncio.run(collect())
-    return [given[query.request.sample] for query in asked]
-
-
 def decisions_of(model: str) -> dict[tuple[str, Ask], Decision]:
     """Every item in every cyclic order, under all three protocols."""
     backend = open_backend(model)
@@ -148,23 +133,12 @@ def decisions_of(model: str) -> dict[tuple[str, Ask], Decision]:
                     top_logprobs=rendered.top_logprobs,
                 )
                 queries.append(Query(item, Ask(shown), request))
-
-    async def ask() -> dict[tuple[str, Ask], Decision]:
-        found = {}
-        async for query, response in backend.answer(queries):
-            assert isinstance(response, Response), response
-            found[query.item.id, query.ask] = read_decision(
-                query.item,
-                query.ask,
-                query.request.labels,
-                response,
-                model=backend.model,
-                answer_only=True,
-            )
-        await backend.close()
-        return found
-
-    return asyncio.run(ask())
+    return {
+        (item.id, own): read_decision(
+            item, own, request.labels, response, model=backend.model, answer_only=True
+        )
+        for (item, own, request), response in zip(queries, answered(backend, queries), strict=True)
+    }
 
 
 def test_server_and_local_backend_give_equal_label_probabilities(
@@ -191,23 +165,9 @@ def test_random_weights_write_what_the_schema_says(
     free: list[str] = []
     backend = open_backend("openai-api/llamacpp/random")
     for schema, texts in ((SCHEMA, bound), (msgspec.UNSET, free)):
-        asked = [
-            Query(
-                ITEMS[0],
-                Ask(presentations("cyclic", 2)[0], sample=sample),
-                Request(
-                    model=backend.model,
-                    messages=messages,
-                    labels=("A", "B"),
-                    max_tokens=200,
-                    temperature=1.0,
-                    sample=sample,
-                    schema=schema,
-                ),
-            )
-            for sample in (1, 2, 3)
-        ]
-        texts += [response.text for response in responses_of(backend, asked)]
+        how = {"max_tokens": 200, "top_logprobs": 0, "temperature": 1.0, "schema": schema}
+        asked = [query(messages, sample=sample, **how) for sample in (1, 2, 3)]
+        texts += [response.text for response in answered(backend, asked)]
     for text in bound:
         assert msgspec.json.decode(text, type=Reply, strict=True).ranking
     for text in free:

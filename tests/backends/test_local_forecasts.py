@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,6 @@ from unswayed.backends.huggingface import HuggingFaceBackend
 from unswayed.base.errors import UsageError
 from unswayed.cli import main
 from unswayed.model.calls import Query
-from unswayed.model.items import Item
 
 pytest.importorskip("torch")
 
@@ -25,25 +25,18 @@ PRICED = replace(CPU, pricing_only=True)
 @pytest.fixture
 def bare(folder: Path, tmp_path: Path) -> Path:
     """The same model without its weights."""
-    made = tmp_path / "bare"
-    made.mkdir()
-    for file in folder.iterdir():
-        if file.suffix != ".safetensors":
-            (made / file.name).write_bytes(file.read_bytes())
-    return made
+    without = shutil.ignore_patterns("*.safetensors")
+    return shutil.copytree(folder, tmp_path / "bare", ignore=without)
 
 
 def queries() -> list[Query]:
     """Five items with twelve prompts that begin alike, and one that begins like no other."""
-    asked = []
-    for number in range(5):
-        for end in range(12):
-            one = query((*chat(60, start=number), *chat(3, start=end)[1:]))
-            asked.append(
-                one._replace(item=Item(id=f"i{number}", prompt="p", candidates=("a", "b")))
-            )
-    lone = query(chat(9))
-    return [*asked, lone._replace(item=Item(id="lone", prompt="p", candidates=("a", "b")))]
+    asked = [
+        query((*chat(60, start=number), *chat(3, start=end)[1:]), f"i{number}")
+        for number in range(5)
+        for end in range(12)
+    ]
+    return [*asked, query(chat(9), "lone")]
 
 
 def priced(folder: Path, settings: BackendSettings = PRICED) -> HuggingFaceBackend:
@@ -66,19 +59,14 @@ def test_what_is_forecast_without_weights_is_what_is_read(folder: Path, bare: Pa
 
 
 def test_rows_are_forecast_where_trees_cannot_be(bare: Path) -> None:
-    (said,) = priced(bare, replace(PRICED, attn_implementation="flex_attention")).forecast(
-        queries()
-    )
+    settings = replace(PRICED, attn_implementation="flex_attention")
+    (said,) = priced(bare, settings).forecast(queries())
     assert "would be read as plain 61; " in said
     assert "tried" not in said
 
 
 def test_texts_and_prompts_that_are_too_long_are_counted(bare: Path) -> None:
-    asked = [
-        query(chat(5), top_logprobs=0, max_tokens=8),
-        query(chat(5)),
-        query(chat(1200)),
-    ]
+    asked = [query(chat(5), top_logprobs=0, max_tokens=8), query(chat(5)), query(chat(1200))]
     scored, written, refused = priced(bare).forecast(asked)
     assert "plain 1; " in scored
     assert "1 prompts are answered with text" in written

@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 from local_asking import CPU, ask, chat, logprobs, opened, plain_label_logprobs, query
-from random_llama import CHAT_TEMPLATE, make_random_llama, save_adapter
+from random_llama import CHAT_TEMPLATE, save_adapter
 
 from unswayed.backends import BackendSettings, model_folders, open_backend
 from unswayed.backends.huggingface import HuggingFaceBackend
 from unswayed.backends.local_chats import ChatWriter, template_arguments
-from unswayed.backends.model_folders import fingerprint_folder, locate
+from unswayed.backends.model_folders import fingerprint_folder
 from unswayed.backends.own_prompts import OwnPrompt
 from unswayed.base.errors import MissingExtraError, UsageError
 from unswayed.model.calls import Failure
@@ -70,9 +70,7 @@ def test_a_model_without_chat_template_gets_plain_text(tokenizer: Any) -> None:
         assert text_of(tokenizer, None, TURN) == "Judge.\n\nA or B?\n\nAnswer:"
 
 
-def test_label_prompts_switch_thinking_off_where_possible(
-    tokenizer: Any,
-) -> None:
+def test_label_prompts_switch_thinking_off_where_possible(tokenizer: Any) -> None:
     template = CHAT_TEMPLATE + PLACED + "<think></think>{% endif %}"
     direct, reasoning = (text_of(tokenizer, template, TURN, thinking=k) for k in (False, True))
     assert direct.endswith("<|assistant|><think></think>")
@@ -103,23 +101,23 @@ def test_a_lora_adapter_is_part_of_the_model_and_of_its_name(folder: Path, tmp_p
     assert "+lora=" in with_adapter.model
     assert with_adapter.model != opened(folder).model
     assert opened(with_adapter.model.removeprefix("hf/")).model == with_adapter.model
-    with pytest.raises(UsageError, match="adapter_config"):
-        opened(f"{folder}+lora={tmp_path}")
 
 
-def test_another_fingerprint_is_another_model(tmp_path: Path) -> None:
-    first = opened(make_random_llama(tmp_path / "m", seed=0)).model
-    copy = opened(make_random_llama(tmp_path / "n", seed=0)).model
-    second = opened(make_random_llama(tmp_path / "m", seed=1)).model
-    assert first.rpartition("@")[2] == copy.rpartition("@")[2]
+@pytest.mark.parametrize("name", ["model.safetensors", "other.pt", "old.gguf", "x.index.json"])
+def test_another_fingerprint_is_another_model(folder: Path, tmp_path: Path, name: str) -> None:
+    made = Path(shutil.copytree(folder, tmp_path / "m"))
+    first = opened(made).model
+    assert first.rpartition("@")[2] == opened(folder).model.rpartition("@")[2]
+    (made / name).write_bytes(b"other weights")
+    second = opened(made).model
     assert first != second
     opened(second.removeprefix("hf/"))
     with pytest.raises(UsageError, match="another model"):
         opened(first.removeprefix("hf/"))
 
 
-def test_a_folder_may_bring_its_prompt_template(tmp_path: Path) -> None:
-    made = make_random_llama(tmp_path / "m")
+def test_a_folder_may_bring_its_prompt_template(folder: Path, tmp_path: Path) -> None:
+    made = Path(shutil.copytree(folder, tmp_path / "m"))
     plain = opened(made)
     assert plain.own_prompt == OwnPrompt()
     (made / "prompt_template.jinja").write_text("{{ question }}")
@@ -130,19 +128,25 @@ def test_a_folder_may_bring_its_prompt_template(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "error", "message"),
+    ("name", "reason"),
     [
-        ("./no/such/folder", UsageError, "there is no folder"),
-        ("{folder}+heads=x.json", UsageError, "x.json cannot be read"),
-        ("{empty}", UsageError, "no \\*.safetensors"),
+        ("./no/such/folder", "there is no folder"),
+        ("{folder}+heads=x.json", "x.json cannot be read"),
+        ("{made}/bare", r"no \*\.safetensors"),
+        ("{folder}+lora={made}/pickled", r"no adapter_model\.safetensors .*save_pretrained"),
+        ("{made}/run", r"has not finished.*`unswayed train`"),
+        ("{folder}+lora={made}/run", r"has not finished.*`unswayed train`"),
+        ("{folder}+lora={made}/empty", "adapter_config"),
     ],
 )
 def test_a_model_that_cannot_be_used_is_refused_with_the_reason(
-    name: str, error: type[Exception], message: str, folder: Path, tmp_path: Path
+    name: str, reason: str, folder: Path, tmp_path: Path
 ) -> None:
-    (tmp_path / "pytorch_model.bin").write_bytes(b"pickle")
-    with pytest.raises(error, match=message):
-        open_backend(f"hf/{name.format(folder=folder, empty=tmp_path)}", CPU)
+    for file in ("bare/model.bin", "pickled/adapter_config.json", "run/training.json"):
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).write_text("{}")
+    with pytest.raises(UsageError, match=reason):
+        open_backend(f"hf/{name.format(folder=folder, made=tmp_path)}", CPU)
 
 
 def test_a_hub_model_is_named_after_its_commit(
@@ -201,8 +205,8 @@ def test_a_large_folder_is_hashed_once_until_it_changes(
     assert fingerprint_folder(made) != first
 
 
-def test_a_damaged_model_is_refused_with_the_reason(tmp_path: Path) -> None:
-    made = make_random_llama(tmp_path / "m")
+def test_a_damaged_model_is_refused_with_the_reason(folder: Path, tmp_path: Path) -> None:
+    made = Path(shutil.copytree(folder, tmp_path / "m"))
     (made / "model.safetensors").write_bytes(b"not weights")
     with pytest.raises(UsageError, match="cannot be loaded"):
         ask(opened(made), [query(chat(3))])
@@ -211,10 +215,9 @@ def test_a_damaged_model_is_refused_with_the_reason(tmp_path: Path) -> None:
 def test_opening_loads_no_torch(folder: Path) -> None:
     code = (
         "import sys; from unswayed.backends import open_backend; "
-        f"open_backend('hf/{folder}'); print('torch' in sys.modules, 'transformers' in sys.modules)"
+        f"open_backend('hf/{folder}'); sys.exit(not {{'torch', 'transformers'}}.isdisjoint(sys.modules))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False", "False"]
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 # --- weights -----------------------------------------------------------------------------------
@@ -246,39 +249,6 @@ def test_non_numeric_scores_fail_calls_and_name_dtype(
     (answer,) = ask(opened(made, half), asked[:1])
     assert isinstance(answer, Failure)
     assert "dtype='float32'" in answer.message
-
-
-@pytest.mark.parametrize(
-    "name", ["pytorch_model.bin", "other.pt", "model.safetensors.index.json", "old.gguf"]
-)
-def test_every_file_of_weights_counts_in_the_fingerprint(tmp_path: Path, name: str) -> None:
-    made = tmp_path / "model"
-    made.mkdir()
-    (made / "model.safetensors").write_bytes(b"weights")
-    (made / name).write_bytes(b"one")
-    before = fingerprint_folder(made)
-    (made / name).write_bytes(b"two")
-    assert fingerprint_folder(made) != before
-
-
-@pytest.mark.parametrize("name", ["{run}", "{base}+lora={run}"])
-def test_unfinished_training_cannot_be_opened_as_model(
-    folder: Path, tmp_path: Path, name: str
-) -> None:
-    run = tmp_path / "run"
-    run.mkdir()
-    (run / "training.json").write_text("{}")
-    with pytest.raises(UsageError, match=r"has not finished.*`unswayed train`"):
-        locate(name.format(run=run, base=folder))
-
-
-def test_a_pickled_adapter_is_refused_with_the_remedy(folder: Path, tmp_path: Path) -> None:
-    adapter = tmp_path / "adapter"
-    adapter.mkdir()
-    (adapter / "adapter_config.json").write_text("{}")
-    (adapter / "adapter_model.bin").write_bytes(b"a pickle")
-    with pytest.raises(UsageError, match=r"holds no adapter_model\.safetensors .*save_pretrained"):
-        locate(f"{folder}+lora={adapter}")
 
 
 @pytest.mark.parametrize(

@@ -171,9 +171,7 @@ async def test_a_service_is_reached_with_its_own_variables(monkeypatch: pytest.M
 
 
 @pytest.mark.usefixtures("_no_variables")
-async def test_a_configured_address_gets_no_openai_key(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_configured_address_gets_no_openai_key(monkeypatch: pytest.MonkeyPatch) -> None:
     async with FakeServer(key="another") as server:
         monkeypatch.setenv("OPENAI_API_KEY", KEY)
         backend = open_backend("openai/m", BackendSettings(base_url=server.url))

@@ -9,29 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from decision_stub import DecisionStub, liking
-from forked import Forked, command
+from decision_stub import BOTH, DecisionStub, rows
 
 import unswayed as us
+from fakes import failures
+from forked import Forked, command
 from unswayed.backends import BackendSettings, open_backend
 from unswayed.calls import Caller, Question, RunSettings
 from unswayed.calls.calibration import prompts_for
 from unswayed.methods.names import parse_method
 from unswayed.prompts import PromptSettings
 from unswayed.store import CallStore, Memory
-
-APIS = ("systemone", "decisions")
-BOTH = pytest.mark.parametrize("api", APIS)
-
-
-def rows(count: int = 30, n: int = 4) -> list[dict[str, Any]]:
-    made = []
-    for i in range(count):
-        texts = [f"answer {i} {k}" for k in range(n)]
-        best = max(range(n), key=lambda k: liking(texts[k]))
-        made.append({"id": f"q{i}", "task": "mcq", "prompt": f"Question {i}?", "candidates": texts})
-        made[-1]["gold"] = best
-    return made
 
 
 def audit(stub: DecisionStub, items: Any, out: Path, api: str = "systemone", **options: Any) -> Any:
@@ -56,12 +44,12 @@ def tokens(folder: Path) -> int:
 @BOTH
 def test_packed_and_single_audits_are_equal(api, tmp_path: Path) -> None:
     with DecisionStub() as stub:
-        packed = audit(stub, rows(), tmp_path / "packed", api)
+        packed = audit(stub, rows(12), tmp_path / "packed", api)
         requests, billed = len(stub.bodies), stub.input_tokens
-        audit(stub, rows(), tmp_path / "single", api, pack=1)
+        audit(stub, rows(12), tmp_path / "single", api, pack=1)
     single = len(stub.bodies) - requests
-    assert single == 120
-    assert requests == 29 + 2 * 4 + 1
+    assert single == 48
+    assert requests == 11 + 2 * 4 + 1
     assert packed.run["packing"] == {"pack": 16, "difference": 0.0, "noise": 0.0}
     one, other = ((tmp_path / name / "answers.json").read_bytes() for name in ("packed", "single"))
     assert one == other
@@ -73,10 +61,10 @@ def test_packed_and_single_audits_are_equal(api, tmp_path: Path) -> None:
 @BOTH
 def test_mixed_questions_are_asked_alone(api, tmp_path: Path) -> None:
     with DecisionStub(mixes=2.0) as stub:
-        result = audit(stub, rows(), tmp_path / "mixed", api)
+        result = audit(stub, rows(12), tmp_path / "mixed", api)
         assert sorted({len(body["questions"]) for body in stub.bodies}) == [1, 4]
         assert sum(len(body["questions"]) > 1 for body in stub.bodies) == 1
-        audit(stub, rows(), tmp_path / "single", api, pack=1)
+        audit(stub, rows(12), tmp_path / "single", api, pack=1)
     packing = result.run["packing"]
     assert packing["pack"] == 1
     assert packing["difference"] > 0.1
@@ -89,7 +77,7 @@ def test_mixed_questions_are_asked_alone(api, tmp_path: Path) -> None:
 
 def test_noise_of_server_does_not_count_as_mixing(tmp_path: Path) -> None:
     with DecisionStub(noise=0.2) as stub:
-        result = audit(stub, rows(), tmp_path / "run", max_connections=1)
+        result = audit(stub, rows(30), tmp_path / "run", max_connections=1)
     packing = result.run["packing"]
     assert packing["pack"] == 16
     assert 0.02 < packing["difference"] < 2 * packing["noise"]
@@ -101,9 +89,9 @@ def test_bad_question_costs_its_own_item_only(tmp_path: Path) -> None:
     with DecisionStub() as stub:
         result = audit(stub, items, tmp_path / "run", methods="direct")
     with CallStore.open(tmp_path / "run", read_only=True) as store:
-        failures = {call.failure.message.partition(":")[0] for call in store.failures()}
+        named = {failure.message.partition(":")[0] for _, _, failure, _ in failures(store)}
     assert result.metrics["calls"]["failed"] == 2
-    assert failures == {"q11"}
+    assert named == {"q11"}
     assert result.metrics["calls"]["made"] == 30
 
 
@@ -134,9 +122,9 @@ def started(stub: DecisionStub, data: Path, folder: Path) -> Forked:
 
 
 def test_interrupted_run_resumes_without_repeated_calls(tmp_path: Path) -> None:
-    data, log = tmp_path / "items.jsonl", tmp_path / "log"
+    data = tmp_path / "items.jsonl"
     data.write_text("".join(json.dumps(row) + "\n" for row in rows(60)))
-    with DecisionStub(latency_s=0.03, log=log) as stub:
+    with DecisionStub(latency_s=0.03) as stub:
         process = started(stub, data, tmp_path)
         while len(stub.bodies) < 20 and process.is_alive:
             time.sleep(0.01)

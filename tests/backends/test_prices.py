@@ -17,9 +17,7 @@ def test_cost_by_hand() -> None:
     # 600 fresh x 2 + 400 cached x 0.5 + 100 generated x 8 = 2200 micro-dollars
     assert price.of(1000, 100, cached_tokens=400) == pytest.approx(0.0022)
     assert price.of(1000, 100) == pytest.approx(0.0028)
-
-
-def test_cached_tokens_without_a_price_cost_as_fresh_ones() -> None:
+    # without a price of their own, cached tokens cost as fresh ones
     assert Price(input=2.0, output=8.0).of(1000, 0, 400) == pytest.approx(0.002)
 
 
@@ -30,11 +28,7 @@ def test_a_long_prompt_changes_the_rates_of_all_tokens() -> None:
     assert price.of(100_001, 1000) == pytest.approx(0.100001 * 0.5 + 0.001 * 2.5)
 
 
-@given(
-    tokens=st.integers(0, 10**6),
-    cached=st.integers(0, 2 * 10**6),
-    output=st.integers(0, 10**5),
-)
+@given(tokens=st.integers(0, 10**6), cached=st.integers(0, 2 * 10**6), output=st.integers(0, 10**5))
 def test_no_cost_is_negative_and_caching_never_adds_to_it(
     tokens: int, cached: int, output: int
 ) -> None:
@@ -83,24 +77,17 @@ def test_a_price_belongs_to_a_model_at_its_own_address(
 
 def test_a_table_of_ones_own_wins_and_holds_everywhere(tmp_path: Path) -> None:
     path = tmp_path / "prices.toml"
-    path.write_text(
-        'as_of = "2027-01-01"\n[models."openai/gpt-4o"]\ninput = 1.0\noutput = 2.0\n',
-    )
-    table = load_prices(path)
-    for own_address in (True, False):
-        price = table.find("openai/gpt-4o", own_address=own_address)
-        assert price is not None
-        assert price.output == 2.0
+    for day in ('"2027-01-01"', "2027-01-01"):  # a date of TOML is a date, too
+        path.write_text(f'as_of = {day}\n[models."openai/gpt-4o"]\ninput = 1.0\noutput = 2.0\n')
+        table = load_prices(path)
+        for own_address in (True, False):
+            price = table.find("openai/gpt-4o", own_address=own_address)
+            assert price is not None
+            assert price.output == 2.0
     assert table.find("openai/gpt-4o-mini", own_address=True) is not None
     path = tmp_path / "prices.json"
     path.write_text('{"as_of": "x", "models": {"openai-api/a/b": {"input": 1, "output": 2}}}')
     assert load_prices(path).find("openai-api/a/b", own_address=False) is not None
-
-
-def test_a_date_of_toml_is_a_date_too(tmp_path: Path) -> None:
-    path = tmp_path / "prices.toml"
-    path.write_text('as_of = 2027-01-01\n[models."a/b"]\ninput = 1.0\noutput = 2.0\n')
-    assert load_prices(path).find("a/b", own_address=False) is not None
 
 
 @pytest.mark.parametrize(

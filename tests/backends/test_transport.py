@@ -242,15 +242,11 @@ async def encrypted_post(
 
 
 @pytest.mark.usefixtures("trusted")
-async def test_an_encrypted_answer_needs_a_trusted_sender(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_an_encrypted_answer_needs_a_trusted_sender(monkeypatch: pytest.MonkeyPatch) -> None:
     assert await encrypted_post(monkeypatch) == [BODY, BODY]
 
 
-async def test_an_untrusted_certificate_is_not_tried_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_an_untrusted_certificate_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UnreachableError, match="its certificate cannot be verified") as refused:
         await encrypted_post(monkeypatch)
     assert refused.value.hopeless

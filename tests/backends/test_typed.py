@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from decision_stub import DecisionStub, liking, softmax
+from decision_stub import BOTH, DecisionStub, liking, rows, softmax
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,20 +20,7 @@ from unswayed.model.items import Item, Message, Task, as_item
 from unswayed.model.presentation import Ask, Presentation, canonical
 from unswayed.prompts import PromptSettings, render
 
-APIS = ("systemone", "decisions")
-N = 4
 FAST = {"resamples": 100}
-BOTH = pytest.mark.parametrize("api", APIS)
-
-
-def rows(count: int = 60, n: int = N, **more: Any) -> list[dict[str, Any]]:
-    made = []
-    for i in range(count):
-        texts = [f"answer {i} {k}" for k in range(n)]
-        best = max(range(n), key=lambda k: liking(texts[k]))
-        made.append({"id": f"q{i}", "task": "mcq", "prompt": f"Question {i}?", "candidates": texts})
-        made[-1] |= {"gold": best, **more}
-    return made
 
 
 def scale(count: int = 20, n: int = 5) -> list[dict[str, Any]]:
@@ -66,10 +53,10 @@ def test_average_recovers_planted_content(api) -> None:
     assert result["average"].accuracy.value == 1.0
     assert result["direct"].accuracy.value < 0.7
     expected = [
-        max(range(N), key=stub.probabilities(list(zip("ABCD", texts, strict=True))).__getitem__)
+        max(range(4), key=stub.probabilities(list(zip("ABCD", texts, strict=True))).__getitem__)
         for row in rows()
-        for shift in range(N)
-        for texts in [[row["candidates"][(p + shift) % N] for p in range(N)]]
+        for shift in range(4)
+        for texts in [[row["candidates"][(p + shift) % 4] for p in range(4)]]
     ]
     first = expected.count(0) / len(expected)
     assert result["direct"].position_rate[0].value == pytest.approx(first)
@@ -139,7 +126,7 @@ def test_faulty_answer_is_not_asked_for_again(fault) -> None:
 
 @BOTH
 def test_unknown_model_stops_run(api) -> None:
-    items = rows(40, prompt="fault:400 Which?")
+    items = [row | {"prompt": "fault:400 Which?"} for row in rows(40)]
     with DecisionStub() as stub:
         with pytest.raises(us.UnswayedError, match="pinned to"):
             audit(stub, items, api, max_connections=1)
@@ -202,12 +189,12 @@ def test_request_for_another_prompt_or_sample_is_refused(options, words) -> None
 def test_task_or_order_is_refused_before_any_call(change, words) -> None:
     with DecisionStub() as stub:
         with pytest.raises(us.UnswayedError, match=words):
-            audit(stub, rows(4, **change))
+            audit(stub, [row | change for row in rows(4)])
         with (
             pytest.raises(us.UnswayedError, match=words),
             us.Judge("systemone/stub", method="vote", base_url=stub.url) as judge,
         ):
-            judge.verdicts(rows(1, **change)).__next__()
+            judge.verdicts([row | change for row in rows(1)]).__next__()
         assert not stub.bodies
 
 
@@ -272,7 +259,7 @@ TEXT = st.text(
 """No text holds a pair of surrogates: JSON reads one as the character that it stands for."""
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(TEXT, st.lists(TEXT, min_size=2, max_size=4, unique=True), st.randoms())
 def test_message_holds_item_exactly(prompt, texts, random) -> None:
     texts = tuple(f"c{text}" for text in texts)

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import vllm_engine_types
 from local_asking import answered, ask, chat, logprobs, opened, plain_label_logprobs, query
+from random_llama import save_adapter
 from vllm_engine_types import Engine
 
 from unswayed.backends import BackendSettings, open_backend
@@ -268,27 +269,23 @@ def test_a_model_that_was_saved_rounded_keeps_its_output_layer(
 
 
 def test_an_adapter_is_asked_for_by_name(folder: Path, tmp_path: Path, engine: Engine) -> None:
-    import peft
-    from transformers import AutoModelForCausalLM
-
-    torch.manual_seed(1)
-    base = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
-    config = peft.LoraConfig(r=33, target_modules=["q_proj"], init_lora_weights=False)
-    peft.get_peft_model(base, config).save_pretrained(tmp_path / "lora")
+    save_adapter(folder, tmp_path, "q_proj")
     name = f"{folder}+lora={tmp_path / 'lora'}"
     backend = running(name)
     (answer,) = ask(backend, [query(chat(5))])
     (same,) = ask(opened(name), [query(chat(5))])
     assert logprobs(answer) == pytest.approx(logprobs(same), abs=1e-4)
     (given,) = engine.started
-    assert (given["enable_lora"], given["max_lora_rank"]) == (True, 64)
+    assert (given["enable_lora"], given["max_lora_rank"]) == (True, 8)
     lora = engine.calls[0][2]
     assert lora is not None
     assert (lora.lora_int_id, lora.lora_path) == (1, str(tmp_path / "lora"))
     assert "+lora=" in backend.model
 
 
-@pytest.mark.parametrize(("rank", "room"), [(4, 8), (8, 8), (9, 16), (512, 512), (1024, None)])
+@pytest.mark.parametrize(
+    ("rank", "room"), [(4, 8), (8, 8), (9, 16), (33, 64), (512, 512), (1024, None)]
+)
 def test_an_adapter_has_room_or_is_refused(
     folder: Path, tmp_path: Path, engine: Engine, rank: int, room: int | None
 ) -> None:

@@ -14,6 +14,8 @@ from typing import Any, TypedDict
 
 import pytest
 
+from unswayed.backends.local_trees import shared_lengths
+
 
 @dataclass
 class StructuredOutputsParams:
@@ -175,23 +177,11 @@ class LLM:
         own_reason = "stop" if ended else "length"
         reason = self.steered.endings.pop(0) if self.steered.endings else own_reason
         shown = written[:-1] if ended else written
-        cached = max((_shared(prompt, seen) for seen in self._seen), default=0)
+        cached = max((shared_lengths([prompt, seen])[1] for seen in self._seen), default=0)
         self._seen.append(prompt)
         text = self._tokenizer.decode(shown, skip_special_tokens=True) if params.detokenize else ""
-        return RequestOutput(
-            prompt,
-            [CompletionOutput(0, text, written, None, listed, reason)],
-            cached,
-        )
-
-
-def _shared(one: list[int], other: list[int]) -> int:
-    length = 0
-    for mine, theirs in zip(one, other, strict=False):
-        if mine != theirs:
-            break
-        length += 1
-    return length
+        output = CompletionOutput(0, text, written, None, listed, reason)
+        return RequestOutput(prompt, [output], cached)
 
 
 def install(monkeypatch: pytest.MonkeyPatch) -> Engine:
@@ -200,17 +190,11 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Engine:
 
     engine = Engine()
     monkeypatch.setattr(LLM, "steered", engine)
-    root, lora, request, sampling = (
-        ModuleType(name)
-        for name in ("vllm", "vllm.lora", "vllm.lora.request", "vllm.sampling_params")
-    )
+    names = ("vllm", "vllm.lora", "vllm.lora.request", "vllm.sampling_params")
+    root, lora, request, sampling = map(ModuleType, names)
     root.__spec__ = ModuleSpec("vllm", None)
-    for name, value in (
-        ("LLM", LLM),
-        ("SamplingParams", SamplingParams),
-        ("TokensPrompt", TokensPrompt),
-    ):
-        setattr(root, name, value)
+    for kind in (LLM, SamplingParams, TokensPrompt):
+        setattr(root, kind.__name__, kind)
     request.LoRARequest = LoRARequest  # type: ignore[attr-defined]
     sampling.StructuredOutputsParams = StructuredOutputsParams  # type: ignore[attr-defined]
     for module in (root, lora, request, sampling):

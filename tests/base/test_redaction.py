@@ -1,7 +1,6 @@
 """Nothing secret is shown: in texts, in commands, in any disguise; what is no secret stays."""
 
 import doctest
-import importlib
 import re
 from collections.abc import Sequence
 
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 from unswayed.backends.addresses import Secret
 from unswayed.base import redaction
 from unswayed.base.redaction import HIDDEN, without_keys, without_secrets
-from unswayed.cli import COMMANDS
+from unswayed.cli import COMMANDS, command_of
 
 KEYS = (
     "sk-abcdefgh12345678",
@@ -152,9 +151,8 @@ def test_harmless_text_stays(text: str) -> None:
 
 def test_no_option_of_the_command_line_is_taken_for_a_secret() -> None:
     app = typer.Typer()
-    for name, where in COMMANDS.items():
-        module, _, attribute = where.partition(":")
-        app.command(name)(getattr(importlib.import_module(module), attribute))
+    for name in COMMANDS:
+        app.command(name)(command_of(name))
     options = {
         name
         for command in typer.main.get_group(app).commands.values()

@@ -76,18 +76,14 @@ def on_full_disk(*_: object, **__: object) -> None:
 # --- shared calls --------------------------------------------------------------------------------
 
 
-def test_equal_questions_under_way_at_once_make_one_call() -> None:
+async def test_equal_questions_under_way_at_once_make_one_call() -> None:
     backend = Slow()
-
-    async def work() -> None:
-        async with Judge(backend, method="vote") as judge:
-            first, *others = await at_once(judge, ["q"] * 20)
-            assert isinstance(first, Verdict)
-            assert others == [first] * 19
-            counts = judge.counts
-            assert (counts.made, counts.planned, counts.cached) == (2, 40, 38)
-
-    asyncio.run(work())
+    async with Judge(backend, method="vote") as judge:
+        first, *others = await at_once(judge, ["q"] * 20)
+        assert isinstance(first, Verdict)
+        assert others == [first] * 19
+        counts = judge.counts
+        assert (counts.made, counts.planned, counts.cached) == (2, 40, 38)
     assert len(backend.asked) == 2
 
 
@@ -198,25 +194,24 @@ def test_call_is_taken_over_if_its_event_loop_stops(is_ended: bool) -> None:
 
 
 @pytest.mark.parametrize("is_stored", [False, True])
-def test_callers_with_the_same_items_pay_each_call_once(is_stored: bool, tmp_path: Path) -> None:
+async def test_callers_with_the_same_items_pay_each_call_once(
+    is_stored: bool, tmp_path: Path
+) -> None:
     backend = Narrow()
     items = [pair(number) for number in range(8)]
 
     async def judged(judge: Judge, own: list[Item]) -> list[Verdict | JudgeFailure]:
         return [verdict async for verdict in judge.averdicts(own)]
 
-    async def work() -> None:
-        async with Judge(backend, method="vote", calls=tmp_path if is_stored else None) as judge:
-            lists = [items, items[::-1], items[5:] + items[:5]]
-            verdicts = await asyncio.gather(*(judged(judge, own) for own in lists))
-            assert [len(own) for own in verdicts] == [8, 8, 8]
-            assert (judge.counts.made, judge.counts.cached) == (16, 32)
-
-    asyncio.run(work())
+    async with Judge(backend, method="vote", calls=tmp_path if is_stored else None) as judge:
+        lists = [items, items[::-1], items[5:] + items[:5]]
+        verdicts = await asyncio.gather(*(judged(judge, own) for own in lists))
+        assert [len(own) for own in verdicts] == [8, 8, 8]
+        assert (judge.counts.made, judge.counts.cached) == (16, 32)
     assert len(backend.asked) == 16
 
 
-def test_a_shared_answer_is_recorded_before_any_verdict(
+async def test_a_shared_answer_is_recorded_before_any_verdict(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put_many = CallStore.put_many
@@ -227,35 +222,28 @@ def test_a_shared_answer_is_recorded_before_any_verdict(
 
     monkeypatch.setattr(CallStore, "put_many", slowly)
     backend, seen = Slow(), []
+    async with Judge(backend, method="direct", calls=tmp_path) as judge:
 
-    async def work() -> None:
-        async with Judge(backend, method="direct", calls=tmp_path) as judge:
+        async def compared(after_s: float) -> None:
+            await asyncio.sleep(after_s)
+            await judge.acompare("q", "a", "b")
+            with CallStore.open(tmp_path, read_only=True) as store:
+                seen.append(store.totals().calls)
 
-            async def compared(after_s: float) -> None:
-                await asyncio.sleep(after_s)
-                await judge.acompare("q", "a", "b")
-                with CallStore.open(tmp_path, read_only=True) as store:
-                    seen.append(store.totals().calls)
-
-            # beside the first, while its call is made, and while its answer is written
-            await asyncio.gather(*map(compared, (0.0, 0.0, 0.0005, 0.02)))
-
-    asyncio.run(work())
+        # beside the first, while its call is made, and while its answer is written
+        await asyncio.gather(*map(compared, (0.0, 0.0, 0.0005, 0.02)))
     assert seen == [1, 1, 1, 1]
     assert len(backend.asked) == 1
 
 
-def test_a_budget_is_refused_where_answers_cannot_be_recorded(
+async def test_a_budget_is_refused_where_answers_cannot_be_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def work() -> None:
-        spends_all = Narrow(lambda query: Response(text="A", cost_usd=1.0), per_token=1e-9)
-        async with Judge(spends_all, method="vote", calls=tmp_path, budget=1.0) as judge:
-            monkeypatch.setattr(CallStore, "put_many", on_full_disk)
-            with pytest.raises(StoreError, match="the disk is full"):
-                await asyncio.wait_for(judge.acompare("q", "a", "b"), 20)
-
-    asyncio.run(work())
+    spends_all = Narrow(lambda query: Response(text="A", cost_usd=1.0), per_token=1e-9)
+    async with Judge(spends_all, method="vote", calls=tmp_path, budget=1.0) as judge:
+        monkeypatch.setattr(CallStore, "put_many", on_full_disk)
+        with pytest.raises(StoreError, match="the disk is full"):
+            await asyncio.wait_for(judge.acompare("q", "a", "b"), 20)
 
 
 def test_lost_answer_is_paid_once_by_all_who_share_it(
@@ -274,21 +262,17 @@ def test_lost_answer_is_paid_once_by_all_who_share_it(
     assert {type(other) for other in others} == {BackendError}
 
 
-def test_error_of_abandoned_call_is_not_reported_by_event_loop(
+async def test_error_of_abandoned_call_is_not_reported_by_event_loop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reported: list[object] = []
-
-    async def work() -> None:
-        asyncio.get_running_loop().set_exception_handler(lambda _, told: reported.append(told))
-        monkeypatch.setattr(CallStore, "put_many", on_full_disk)
-        async with Judge(Slow(delay_s=0.05), method="direct", calls=tmp_path) as judge:
-            with pytest.raises(TimeoutError):
-                await asyncio.wait_for(judge.acompare("q", "a", "b"), 0.01)
-        gc.collect()
-        await asyncio.sleep(0.01)
-
-    asyncio.run(work())
+    asyncio.get_running_loop().set_exception_handler(lambda _, told: reported.append(told))
+    monkeypatch.setattr(CallStore, "put_many", on_full_disk)
+    async with Judge(Slow(delay_s=0.05), method="direct", calls=tmp_path) as judge:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(judge.acompare("q", "a", "b"), 0.01)
+    gc.collect()
+    await asyncio.sleep(0.01)
     assert reported == []
 
 
@@ -343,20 +327,16 @@ def test_a_judge_closed_while_working_sends_nothing_more() -> None:
     assert len(backend.asked) == 1
 
 
-def test_a_failure_is_shared_and_the_next_question_tries_again() -> None:
+async def test_a_failure_is_shared_and_the_next_question_tries_again() -> None:
     replies = iter([Failure(error="ServerError", message="q: it is down")])
     backend = Slow(lambda query: next(replies, None) or first_label(query))
-
-    async def work() -> None:
-        async with Judge(backend, method="direct") as judge:
-            outcomes = await at_once(judge, ["q"] * 3)
-            assert [str(outcome).partition(": ")[2] for outcome in outcomes] == [
-                "no verdict, 1 call failed: q: it is down"
-            ] * 3
-            assert judge.counts.failed == 1
-            assert (await judge.acompare("q", "a", "b")).choice == 0
-
-    asyncio.run(work())
+    async with Judge(backend, method="direct") as judge:
+        outcomes = await at_once(judge, ["q"] * 3)
+        assert [str(outcome).partition(": ")[2] for outcome in outcomes] == [
+            "no verdict, 1 call failed: q: it is down"
+        ] * 3
+        assert judge.counts.failed == 1
+        assert (await judge.acompare("q", "a", "b")).choice == 0
     assert len(backend.asked) == 2
 
 
@@ -427,21 +407,17 @@ def test_answers_outside_json_are_read_as_in_an_audit() -> None:
 # --- budgets -------------------------------------------------------------------------------------
 
 
-def test_a_budget_holds_over_all_that_is_asked_at_once() -> None:
+async def test_a_budget_holds_over_all_that_is_asked_at_once() -> None:
     backend = Slow(per_token=0.0001, delay_s=0.002)
     most = Judge(backend, method="direct", budget=1.0).price([pair(0)]).most_cost_usd
     assert most is not None
-
-    async def work() -> None:
-        async with Judge(backend, method="direct", budget=most + 0.035) as judge:
-            outcomes = await at_once(judge, [f"q{i}" for i in range(20)])
-            failed = [str(outcome) for outcome in outcomes if isinstance(outcome, BackendError)]
-            assert len(failed) == 16
-            assert judge.counts.made == 4  # of 0.01 each, while the most that one can cost is left
-            assert judge.counts.budget_spent
-            assert all("does not cover the next call" in said for said in failed)
-
-    asyncio.run(work())
+    async with Judge(backend, method="direct", budget=most + 0.035) as judge:
+        outcomes = await at_once(judge, [f"q{i}" for i in range(20)])
+        failed = [str(outcome) for outcome in outcomes if isinstance(outcome, BackendError)]
+        assert len(failed) == 16
+        assert judge.counts.made == 4  # of 0.01 each, while the most that one can cost is left
+        assert judge.counts.budget_spent
+        assert all("does not cover the next call" in said for said in failed)
 
 
 def test_calls_ended_with_event_loop_count_as_paid() -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from fakes import failures
 from reliability.counting import CountingServer, counting_server
 from unswayed.backends import BackendSettings, open_backend
 from unswayed.backends.client import HttpBackend
@@ -164,7 +165,7 @@ def test_kill_9_repeats_no_committed_call_and_changes_no_result(
     for name in ("killed", "undisturbed"):
         with CallStore.open(tmp_path / name) as store:
             assert len(store) == N_CALLS
-            assert list(store.failures()) == []
+            assert failures(store) == []
             found.append(without_times(Caller(backend, store, SETTINGS).read(questions())))
     assert len(found[0]) == N_CALLS
     assert found[0] == found[1]

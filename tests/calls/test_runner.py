@@ -22,7 +22,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fakes import SETTINGS, FakeBackend, label_by_content, pair, questions
+from fakes import SETTINGS, FakeBackend, failures, label_by_content, pair, questions
 from unswayed.backends import Backend, local_jobs, open_backend
 from unswayed.backends.protocol import Wait
 from unswayed.base.errors import ItemError, StoreError, TemplateError, UsageError
@@ -439,11 +439,11 @@ def test_failed_calls_are_counted_and_tried_again_next_time(store: CallStore) ->
     counts = run(questions(5), FakeBackend(reply), store)
     assert (counts.planned, counts.made, counts.failed, counts.exit_code) == (10, 6, 4, 3)
     assert counts.retried == 6 * 1 + 4 * 3
-    assert [row.failure.error for row in store.failures()] == ["ServerError"] * 4
+    assert [failure.error for _, _, failure, _ in failures(store)] == ["ServerError"] * 4
     assert {one.item_id for one in read(questions(5), store)} == {"q0", "q2", "q4"}
     counts = run(questions(5), FakeBackend(), store)
     assert (counts.made, counts.cached, counts.failed) == (4, 6, 0)
-    assert list(store.failures()) == []
+    assert failures(store) == []
 
 
 def test_a_fatal_failure_stops_the_run_and_keeps_what_was_done(store: CallStore) -> None:
@@ -468,7 +468,9 @@ def test_a_call_that_a_backend_forgets_is_a_failure(store: CallStore) -> None:
 
     counts = run(questions(3), FakeBackend(reply), store)
     assert (counts.made, counts.failed) == (4, 2)
-    assert all("q1: fake/one took the call" in f.failure.message for f in store.failures())
+    assert all(
+        "q1: fake/one took the call" in failure.message for _, _, failure, _ in failures(store)
+    )
 
 
 def test_an_error_in_a_question_keeps_what_was_answered(store: CallStore) -> None:
@@ -581,19 +583,16 @@ def test_stop_after_last_call_does_not_interrupt(store: CallStore) -> None:
     assert not asyncio.run(work()).interrupted
 
 
-def test_a_cancelled_run_commits_what_it_has(store: CallStore) -> None:
-    async def work() -> None:
-        backend = FakeBackend(delay_s=0.001)
-        task = asyncio.create_task(Caller(backend, store, SETTINGS).ask(questions(5000)))
-        while len(backend.asked) < 60:
-            await asyncio.sleep(0.001)
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
-        assert task.cancelled()
-        assert len(store) >= len(backend.asked) - backend.connections
-
-    asyncio.run(work())
+async def test_a_cancelled_run_commits_what_it_has(store: CallStore) -> None:
+    backend = FakeBackend(delay_s=0.001)
+    task = asyncio.create_task(Caller(backend, store, SETTINGS).ask(questions(5000)))
+    while len(backend.asked) < 60:
+        await asyncio.sleep(0.001)
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+    assert task.cancelled()
+    assert len(store) >= len(backend.asked) - backend.connections
 
 
 def test_a_full_disk_stops_the_run_at_once(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from claim_rates import headlines, intervals, ladder
 
 
 def test_recommendation_loses_less_than_a_single_call() -> None:
-    audits = [*ladder.drawn(2, 2, 500, sizes=[300]), *ladder.drawn(1, 4, 300, sizes=[300])]
+    audits = [*ladder.drawn(2, 2, 500, sizes=[300]), *ladder.drawn(1, 4, 100, sizes=[100])]
     told = [audit for audit in audits if audit.cell.endswith("probabilities")]
     followed = np.mean([audit.loss(audit.followed) for audit in told])
     assert followed < np.mean([audit.loss("direct") for audit in told]) / 3

@@ -2,13 +2,11 @@
 
 import asyncio
 import json
-import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import threading
-import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +15,7 @@ from typing import Any
 import pytest
 
 import warm
+from forked import Forked
 from scripts import load_script
 from unswayed.cli import main
 
@@ -51,21 +50,14 @@ def command_of(*arguments: str | Path) -> list[str]:
 
 def forked(*arguments: str | Path, first: Callable[[], object] = int) -> Ran:
     """Run a command in a fork of this process, in which `first` may set limits or plan a kill before."""
+
+    def work() -> int:
+        first()
+        return main([str(argument) for argument in arguments])
+
     with tempfile.TemporaryDirectory() as folder:
-        files = [Path(folder, name) for name in ("out", "err")]
-        if not (child := os.fork()):
-            code = 70
-            try:
-                sys.stdout, sys.stderr = (file.open("w", encoding="utf-8") for file in files)
-                first()
-                code = main([str(argument) for argument in arguments])
-            except BaseException:
-                traceback.print_exc()
-            finally:
-                sys.stderr.flush()
-                os._exit(code)
-        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        return Ran(code, *(file.read_text(encoding="utf-8") for file in files))
+        child = Forked(Path(folder), work)
+        return Ran(child.code() or 0, child.out.read_text("utf-8"), child.err.read_text("utf-8"))
 
 
 def shell(line: str, *, fresh: bool = False) -> Ran:
@@ -127,13 +119,15 @@ def judge_without_template(folder: str | Path) -> Path:
 
 
 class Server:
-    """A fake server in a thread; the model is `openai-api/local/m`."""
+    """A fake server in a thread; the model is `openai-api/local/m`. Commands in this process try it again soon."""
 
     model = "openai-api/local/m"
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._module = load_script("tests/backends/fake_server.py")
         self._monkeypatch = monkeypatch
+        monkeypatch.setattr("unswayed.backends.pacing.BACKOFF_BASE_S", 0.05)
+        monkeypatch.setattr("unswayed.backends.pacing.FIRST_CONTACT_S", 0.3)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()

@@ -200,13 +200,6 @@ def test_a_budget_needs_a_price(
 # --- offline -----------------------------------------------------------------------------------
 
 
-def test_a_dry_run_makes_no_call(run: Run, few: Path, server: Server) -> None:
-    server.start()
-    assert audit(run, few, "--dry-run").code == 0
-    assert server.received == 0
-    assert not Path("run").exists()
-
-
 def test_a_recorded_run_needs_no_key_and_no_server(
     run: Run, few: Path, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:

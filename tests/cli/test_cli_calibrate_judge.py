@@ -65,28 +65,12 @@ def test_calibrating_again_makes_no_call(run: Run, pairs: Path) -> None:
     assert Path("fitted.json").read_bytes() == first
 
 
-def test_few_items_are_warned_about(run: Run, folder: Path) -> None:
-    data = write_lines("few.jsonl", [pair(number) for number in range(19)])
-    ran = calibrate(run, "pride", data)
-    assert ran.code == 0
-    assert len(ran.said) == 1
-    assert "only 19 estimation questions" in ran.said[0]
-
-
 def test_no_items_that_may_be_permuted_give_no_file(run: Run, folder: Path) -> None:
     data = write_lines("fixed.jsonl", [pair(number, permutable=False) for number in range(5)])
     ran = calibrate(run, "pride", data)
     assert ran.code == 2
     assert "pride learned nothing from these items" in ran.said[-1]
     assert not Path("fitted.json").exists()
-
-
-@pytest.mark.parametrize("method", ["pride", "additive"])
-def test_equal_probabilities_are_warned_about(method: str, run: Run, pairs: Path) -> None:
-    ran = calibrate(run, method, pairs, model=UNBIASED)
-    assert ran.code == 0
-    assert any("the same probability" in line for line in ran.said)
-    assert any("tie rule" in line for line in ran.said)
 
 
 def test_a_map_that_corrects_nothing_is_written_on_demand_only(run: Run, pairs: Path) -> None:
@@ -161,12 +145,6 @@ def test_uncalibratable_method_fails_before_any_call(
     assert names == {"empty.jsonl", "mixed.jsonl", "mcq.jsonl", "pairs.jsonl"}
 
 
-def test_a_model_without_probabilities_cannot_be_calibrated(run: Run, pairs: Path) -> None:
-    ran = calibrate(run, "pride", pairs, model="simulated/judge?logprobs=0")
-    assert ran.code == 2
-    assert "it needs label probabilities, and these answers have none" in ran.err
-
-
 def test_one_task_and_good_lines_can_be_taken(run: Run, folder: Path) -> None:
     data = write_lines("mixed.jsonl", [*map(pair, range(20)), "{", choice(0)])
     ran = calibrate(run, "pride", data, "--task", "pairwise", "--on-bad-item", "skip")
@@ -232,14 +210,6 @@ def test_a_verdict_comes_before_the_next_line_is_sent(folder: Path) -> None:
         given_up.cancel()
 
 
-def test_the_same_id_may_come_again_with_another_question(run: Run, folder: Path) -> None:
-    twice = write_lines("twice.jsonl", [pair(1), pair(2, id="q1"), pair(1)])
-    alone = verdicts(judge(run, write_lines("alone.jsonl", [pair(2, id="q1")])).out)
-    first, second, third = verdicts(judge(run, twice).out)
-    assert first == third
-    assert second == alone[0]
-
-
 @pytest.mark.parametrize("method", ["contextual", "domain-contextual"])
 def test_no_item_flatters_a_content_free_fit(method: str, run: Run, pairs: Path) -> None:
     calibrate(run, method, pairs)
@@ -260,25 +230,6 @@ def test_fitted_file_judges_and_reports_its_estimation_items(run: Run, pairs: Pa
         "unswayed: 30 judged items (such as q0) were used to fit the method; figures on them "
         "flatter it."
     ]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--model", "simulated/judge?slot=2"], "was fitted for simulated/judge?slot=0.6"),
-        (["--labels", "X,Y"], "was fitted for the labels A B, not for X Y"),
-        (["--prompt", "modified-direct"], "was fitted for another prompt"),
-    ],
-)
-def test_a_file_for_another_model_prompt_or_label_set_is_refused(
-    arguments: list[str], said: str, run: Run, pairs: Path
-) -> None:
-    calibrate(run, "pride", pairs)
-    model = [] if "--model" in arguments else ["--model", SIMULATED]
-    ran = run("judge", pairs, "--method", "fitted.json", *model, *arguments)
-    assert ran.code == 2
-    assert said in ran.err
-    assert not ran.out
 
 
 def test_a_damaged_file_is_refused(run: Run, pairs: Path) -> None:
@@ -350,15 +301,6 @@ def test_a_bad_line_stops_after_earlier_verdicts_or_is_skipped(run: Run, folder:
     assert "bad.jsonl:2: " in ran.said[0]
 
 
-def test_another_number_of_candidates_is_refused_naming_the_item(run: Run, pairs: Path) -> None:
-    calibrate(run, "pride", pairs)
-    data = write_lines("mcq.jsonl", [choice(number) for number in range(5)])
-    ran = judge(run, data, "--method", "fitted.json")
-    assert ran.code == 2
-    assert ran.out == ""
-    assert "m0: pride cannot judge it: it was fitted for 2 candidates" in ran.said[0]
-
-
 def test_failed_calls_give_reason_and_others_are_judged(
     run: Run, folder: Path, server: Server
 ) -> None:
@@ -392,36 +334,6 @@ def test_null_verdicts_are_counted(run: Run, pairs: Path, server: Server) -> Non
     assert ran.code == 0
     assert all(one["choice"] is None for one in verdicts(ran.out))
     assert "30 null (30 without label probabilities)" in ran.err
-
-
-def test_fixed_items_get_the_verdict_of_the_single_call(run: Run, folder: Path) -> None:
-    rows = [pair(number, permutable=False) for number in range(10)]
-    data = write_lines("fixed.jsonl", rows)
-    averaged, single = (
-        verdicts(judge(run, data, "--method", m).out) for m in ("average", "direct")
-    )
-    assert [one["choice"] for one in averaged] == [one["choice"] for one in single]
-    assert {one["n_calls"] for one in averaged} == {1}
-    assert {one["method"] for one in averaged} == {"average"}
-
-
-def test_a_judge_that_changed_is_noticed_by_its_shadow(run: Run, folder: Path) -> None:
-    fitted_on = write_lines("old.jsonl", [pair(number) for number in range(100)])
-    data = new_pairs(n=100)
-    calibrate(run, "pride", fitted_on)
-    ran = judge(run, data, "--method", "fitted.json", "--shadow", "1")
-    assert ran.code == 0
-    assert not any("Calibrate again" in line for line in ran.said)
-    other = "simulated/judge?slot=2"
-    file = json.loads(Path("fitted.json").read_text())
-    file["model"] = file["model"].replace("slot=0.6", "slot=2")  # the same name, another judge
-    Path("changed.json").write_text(json.dumps(file))
-    ran = judge(run, data, "--method", "changed.json", "--shadow", "1", model=other)
-    assert ran.code == 0
-    assert any("prior of label A" in line and "moved" in line for line in ran.said)
-    assert any("has changed since" in line and "Calibrate again" in line for line in ran.said)
-    few = judge(run, new_pairs("few.jsonl", 5), "--method", "fitted.json", "--shadow", "1")
-    assert any("drift not checked: 5 questions asked again" in line for line in few.said)
 
 
 def test_ctrl_c_ends_a_stream_quietly(folder: Path) -> None:

@@ -263,7 +263,7 @@ def test_import_names_the_command_that_audits_its_decisions(run: Run) -> None:
     ("arguments", "said"),
     [
         (["judgbench", "pairs.jsonl", "--out", "x"], "Did you mean 'judgebench'?"),
-        (["auto", "pairs.jsonl", "--out", "x"], "unknown format"),
+        (["auto", "pairs.jsonl", "--out", "x"], "audit them first (unswayed audit pairs.jsonl)."),
         (["jsonl", "absent.jsonl", "--out", "x"], "cannot read absent.jsonl"),
         (["jsonl", "pairs.jsonl", "--map", "id=", "--out", "x"], "write field=name"),
         (["jsonl", "pairs.jsonl", "--out", "pairs.jsonl"], "is both input and output"),

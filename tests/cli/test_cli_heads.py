@@ -1,21 +1,35 @@
 """`unswayed heads fit` and `heads show`: what is printed, written and refused."""
 
 import errno
+from contextlib import redirect_stdout
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
 from cli_commands import Run
+
+from unswayed.cli import main
 
 pytest.importorskip("torch")
 
 FILE = "heads.safetensors"
 
 
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, bytes]:
+    """What a fit prints, and the file that it writes."""
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(TextIOWrapper(BytesIO())) as shown:
+        patch.chdir(tmp_path_factory.mktemp("heads"))
+        assert main(["heads", "fit", "tiny-judge-train", "--out", FILE]) == 0
+        shown.seek(0)
+        return shown.read(), Path(FILE).read_bytes()
+
+
 @pytest.fixture
-def masked(run: Run) -> str:
-    ran = run("heads", "fit", "tiny-judge-train", "--out", FILE)
-    assert ran.code == 0
-    return ran.out
+def masked(fitted: tuple[str, bytes], folder: Path) -> str:
+    """What the fit printed whose file lies in the folder of the test."""
+    Path(FILE).write_bytes(fitted[1])
+    return fitted[0]
 
 
 def test_fit_prints_mask_figures_and_next_command(run: Run, masked: str) -> None:

@@ -5,14 +5,15 @@ import os
 import re
 import shlex
 import signal
-import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from cli_commands import SIMULATED, Ran, Run, Server, command_of, pair, write_lines
+from cli_commands import SIMULATED, Ran, Run, Server, pair, write_lines
 
 import unswayed as us
+from forked import Forked, command
 from unswayed.base.errors import RunDirectoryError
 from unswayed.base.files import lock, temporary_for
 from unswayed.calls.writer import MOST_UNCOMMITTED
@@ -67,55 +68,51 @@ def test_a_file_that_was_cut_off_is_completed(
     assert OUT.read_bytes() == undisturbed
 
 
+def when(is_so: Callable[[], bool], process: Forked) -> None:
+    """Wait until something is so that a process at work does."""
+    deadline = time.monotonic() + 60
+    while not is_so():
+        assert process.is_alive
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
 def test_kill_9_loses_nothing_and_repeats_calls_in_flight(
-    run: Run, folder: Path, server: Server
+    run: Run, tmp_path_factory: pytest.TempPathFactory, server: Server
 ) -> None:
     data = write_lines("many.jsonl", [pair(number) for number in range(150)])
     whole = Path("whole.jsonl")
     server.start()
     assert run("judge", data, "--model", Server.model, "--out", whole).code == 0
-    server.start(latency_s=0.02)
-    command = command_of("judge", data, "--model", Server.model, "--out", OUT)
+    server.start(latency_s=0.005)
+    words = ("judge", data, "--model", Server.model, "--out", OUT)
     paid = 0
     for n_lines in (1, 65):
-        with subprocess.Popen(
-            [*command, "--max-connections", str(CONNECTIONS)], stderr=subprocess.DEVNULL
-        ) as process:
-            deadline = time.monotonic() + 60
-            while not OUT.exists() or OUT.read_bytes().count(b"\n") < n_lines:
-                assert process.poll() is None
-                assert time.monotonic() < deadline
-                time.sleep(0.01)
-            process.send_signal(signal.SIGKILL)
+        said = tmp_path_factory.mktemp("said")
+        process = command(said, *words, "--max-connections", CONNECTIONS)
+        when(lambda n=n_lines: OUT.exists() and OUT.read_bytes().count(b"\n") >= n, process)
+        process.kill()
         assert whole.read_bytes().startswith(OUT.read_bytes())
         with OUT.open("ab") as file:
             file.write(b'{"item_id":"q')  # as if it had been killed in the middle of a line
         paid = server.received
     server.start()
-    assert run("judge", data, "--model", Server.model, "--out", OUT).code == 0
+    assert run(*words).code == 0
     assert OUT.read_bytes() == whole.read_bytes()
     assert paid + server.received <= 300 + 2 * (CONNECTIONS + MOST_UNCOMMITTED)
 
 
-def test_ctrl_c_keeps_paid_calls_and_reports_them(folder: Path, run: Run, server: Server) -> None:
+def test_ctrl_c_keeps_paid_calls_and_reports_them(
+    tmp_path_factory: pytest.TempPathFactory, run: Run, server: Server
+) -> None:
     data = write_lines("many.jsonl", [pair(number) for number in range(60)])
     server.start(latency_s=0.05)
-    with subprocess.Popen(
-        command_of(
-            "judge", data, "--model", Server.model, "--out", OUT, "--max-connections", CONNECTIONS
-        ),
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    ) as process:
-        deadline = time.monotonic() + 60
-        while server.received < 10:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "Recorded calls will not be repeated" in err
+    words = ("judge", data, "--model", Server.model, "--out", OUT)
+    process = command(tmp_path_factory.mktemp("said"), *words, "--max-connections", CONNECTIONS)
+    when(lambda: server.received >= 10, process)
+    process.send(signal.SIGINT)
+    assert process.code() == 130
+    assert "Recorded calls will not be repeated" in process.err.read_text()
     paid = server.received
     server.start()
     ran = judge(run, data, model=Server.model)

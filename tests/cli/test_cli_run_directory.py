@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,13 +21,13 @@ from cli_commands import (
     Run,
     Server,
     choice,
-    command_of,
     forked,
     pair,
     write_lines,
 )
 
 import needs
+from forked import Forked, command
 from unswayed.base.errors import UnswayedError
 from unswayed.store import CallStore
 
@@ -364,30 +364,28 @@ def test_a_full_disk_leaves_no_half_written_results(run: Run, pairs: Path) -> No
 
 
 @pytest.fixture
-def slow(server: Server) -> Server:
+def slow(request: pytest.FixtureRequest, server: Server) -> Server:
     """A server that answers after 0.1 s, so that a run of 400 calls takes a while."""
-    server.start(latency_s=0.1)
+    says = {"say": request.param} if hasattr(request, "param") else {}
+    server.start(latency_s=0.1, **says)
     return server
 
 
-def begun(data: Path) -> subprocess.Popen[str]:
+@pytest.fixture
+def begun(many: Path, slow: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forked]:
     """An audit in a process of its own that has made its first calls."""
-    process = subprocess.Popen(
-        command_of(
-            "audit", data, "--model", Server.model, "--out", "run", "--max-connections", "2"
-        ),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )
+    options = ("--model", Server.model, "--out", "run", "--max-connections", "2")
+    process = command(tmp_path_factory.mktemp("said"), "audit", many, *options)
     deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and process.poll() is None:
+    recorded = 0
+    while not recorded:
+        assert process.is_alive, process.err.read_text()
+        assert time.monotonic() < deadline
         with suppress(UnswayedError), CallStore.open("run", read_only=True) as store:
-            if len(store):
-                return process
-        time.sleep(0.05)
-    raise AssertionError(f"no call was recorded: {process.communicate()[1]}")
+            recorded = len(store)
+        time.sleep(0.02)
+    yield process
+    process.kill()
 
 
 @pytest.fixture
@@ -396,13 +394,11 @@ def many(folder: Path) -> Path:
 
 
 def test_one_ctrl_c_keeps_finished_work_for_the_same_command(
-    run: Run, many: Path, slow: Server
+    run: Run, many: Path, slow: Server, begun: Forked
 ) -> None:
-    process = begun(many)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "Traceback" not in err
+    begun.send(signal.SIGINT)
+    assert begun.code() == 130
+    assert "Traceback" not in begun.err.read_text()
     metrics = json.loads(Path("run/metrics.json").read_text())
     made = metrics["calls"]["made"]
     assert 0 < made < 400
@@ -417,27 +413,24 @@ def test_one_ctrl_c_keeps_finished_work_for_the_same_command(
     assert paid - made <= 2  # what was in flight
 
 
-def test_ctrl_c_leaves_replies_that_await_a_second_call(many: Path, slow: Server) -> None:
-    slow.start(say=lambda _: "Both have their merits.", latency_s=0.1)
-    process = begun(many)
-    process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=60)
+@pytest.mark.parametrize("slow", [lambda _: "Both have their merits."], indirect=True)
+def test_ctrl_c_leaves_replies_that_await_a_second_call(begun: Forked) -> None:
+    begun.send(signal.SIGINT)
+    assert begun.code() == 130
     told = json.loads(Path("run/metrics.json").read_text())["calls"]
     assert 0 < told["awaiting"] == told["made"] < 400
     assert (told["unparsed"], told["replies"]) == (0, 0)
-    assert " still await" in out
-    assert "could not be read, so" not in out
+    assert " still await" in begun.out.read_text()
+    assert "could not be read, so" not in begun.out.read_text()
 
 
 def test_ctrl_c_twice_leaves_at_once_and_loses_no_recorded_call(
-    run: Run, many: Path, slow: Server
+    run: Run, many: Path, slow: Server, begun: Forked
 ) -> None:
-    process = begun(many)
-    process.send_signal(signal.SIGINT)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "Traceback" not in err
+    begun.send(signal.SIGINT)
+    begun.send(signal.SIGINT)
+    assert begun.code() == 130
+    assert "Traceback" not in begun.err.read_text()
     with CallStore.open("run", read_only=True) as store:
         kept = len(store)
     assert kept > 0

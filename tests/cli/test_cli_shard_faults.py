@@ -5,15 +5,15 @@ import json
 import os
 import random
 import signal
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from cli_commands import SIMULATED, Ran, Run, Server, command_of, pair, write_lines
+from cli_commands import SIMULATED, Ran, Run, Server, pair, write_lines
 
+from forked import command
 from reliability.counting import CountingServer, counting_server
 from unswayed.auditing import shard_files
 from unswayed.auditing.shard_files import ShardFolder
@@ -68,19 +68,16 @@ def counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Countin
 def test_killed_shard_goes_on_and_merged_figures_are_unchanged(
     run: Run, counted: CountingServer, local: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_lines("pairs.jsonl", [pair(number) for number in range(300)])
+    write_lines("pairs.jsonl", [pair(number) for number in range(60)])
     options = ("--max-connections", "8", "--methods", "all")
-    command = command_of(
-        *("audit", "pairs.jsonl", "--model", MODEL, "--out", "run", "--shard", "0/2"), *options
-    )
+    words = ("audit", "pairs.jsonl", "--model", MODEL, "--out", "run", "--shard", "0/2")
     for _ in range(2):
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        point = counted.n_received + random.Random(os.getpid()).randint(120, 200)
-        while counted.n_received < point and process.poll() is None:
+        process = command(local, *words, *options)
+        point = counted.n_received + random.Random(os.getpid()).randint(40, 90)
+        while counted.n_received < point and process.is_alive:
             time.sleep(0.001)
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-        assert process.returncode == -signal.SIGKILL
+        process.kill()
+        assert process.code() == -signal.SIGKILL
         assert not parquet(0).exists()
     before = counted.n_received
     assert shard(run, 0, *options, model=MODEL).code == 0

@@ -39,12 +39,12 @@ def merged_equals_whole(run: Run, options: Sequence[str], count: int) -> None:
 
 
 def test_merged_shards_equal_one_process_with_all_methods(run: Run, pairs: Path) -> None:
-    merged_equals_whole(run, ("pairs.jsonl", "--model", SIMULATED, "--methods", "all"), 7)
+    merged_equals_whole(run, ("pairs.jsonl", "--model", SIMULATED, "--methods", "all"), 3)
     assert not list(Path("merged").glob("shards/*.jsonl"))
 
 
 def test_merged_shards_equal_one_process_with_samples(run: Run) -> None:
-    write_lines("m.jsonl", [choice(number, n=3 + number % 2) for number in range(20)])
+    write_lines("m.jsonl", [choice(number, n=3 + number % 2) for number in range(12)])
     options = ("--model", SIMULATED, "--methods", "all", "--probs", "sampled:5", "--seed", "3")
     merged_equals_whole(run, ("m.jsonl", *options), 3)
 

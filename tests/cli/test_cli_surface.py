@@ -1,6 +1,5 @@
 """Help, version, lists and usage errors: short, on the right stream, with the right code."""
 
-import importlib
 import os
 import subprocess
 import sys
@@ -9,7 +8,7 @@ import pytest
 from cli_commands import Run
 
 import unswayed
-from unswayed.cli import COMMANDS, main
+from unswayed.cli import COMMANDS, command_of, main
 
 HEAVY = {"torch", "transformers", "scipy", "numpy", "pandas", "matplotlib", "aiohttp", "jinja2"}
 
@@ -27,15 +26,23 @@ def test_help_lists_the_commands_that_exist_and_no_others(run: Run) -> None:
     ran = run("--help")
     listed = ran.out.partition("Commands:")[2].split("\n")
     assert [line.split("  ")[1] for line in listed if line.strip()] == list(COMMANDS)
-    for where in COMMANDS.values():
-        module, _, attribute = where.partition(":")
-        assert callable(getattr(importlib.import_module(module), attribute))
+    assert all(map(callable, map(command_of, COMMANDS)))
 
 
 def test_no_command_shows_the_help_and_is_a_usage_error(run: Run) -> None:
     ran = run()
     assert ran.code == 2
     assert "Commands:" in ran.out + ran.err
+
+
+@pytest.mark.parametrize(("flags", "code"), [([], 2), (["--help"], 0)])
+def test_first_word_of_two_lists_its_commands(flags: list[str], code: int, run: Run) -> None:
+    ran = run("heads", *flags)
+    shown = ran.out + ran.err
+    assert ran.code == code
+    assert "heads fit " in shown
+    assert "heads show " in shown
+    assert "audit" not in shown
 
 
 def test_the_version_is_the_package_s(run: Run) -> None:

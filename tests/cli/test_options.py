@@ -1,8 +1,6 @@
 """An option is stated once, as a field of settings: commands and functions take it from there."""
 
-import importlib
 import inspect
-from collections.abc import Callable
 
 import pytest
 
@@ -10,7 +8,7 @@ import unswayed as us
 from unswayed.auditing.settings import AuditSettings
 from unswayed.backends import BackendSettings
 from unswayed.base.arguments import Settings, options_of
-from unswayed.cli import COMMANDS
+from unswayed.cli import COMMANDS, command_of, main
 from unswayed.prompts import AskOptions
 from unswayed.sources import DataOptions
 
@@ -20,12 +18,6 @@ TAKEN = {
     "judge": (us.Judge.__init__, (AskOptions, BackendSettings)),
     "filter": (None, (AskOptions, DataOptions, BackendSettings)),
 }
-
-
-def command_of(name: str) -> Callable[..., object]:
-    module, _, attribute = COMMANDS[name].partition(":")
-    command: Callable[..., object] = getattr(importlib.import_module(module), attribute)
-    return command
 
 
 @pytest.mark.parametrize("name", TAKEN)
@@ -47,8 +39,6 @@ def test_commands_and_functions_share_the_options_of_settings(name: str) -> None
 
 
 def test_help_says_what_each_command_says_about_itself(capsys: pytest.CaptureFixture[str]) -> None:
-    from unswayed.cli import main
-
     assert main(["--help"]) == 0
     said = " ".join(capsys.readouterr().out.split())
     for name in COMMANDS:

@@ -27,7 +27,7 @@ from unswayed.methods.fitted_file import load_method
 from unswayed.methods.names import default_methods
 from unswayed.metrics.table import compared_metrics
 from unswayed.model.decisions import Evidence
-from unswayed.model.items import TASKS, BadFieldError, Item, Task, items_of, load_items
+from unswayed.model.items import TASKS, Item, Task, items_of, load_items
 from unswayed.model.parsing import ReplySpec
 from unswayed.model.presentation import X1, Ask, canonical, presentations
 from unswayed.model.tasks import task_of
@@ -353,15 +353,6 @@ def test_item_with_named_task_is_audited(name: str) -> None:
     assert all(item.task is Task(name) for item in named)
     result = audit("simulated/judge?slot=0.8", named, resamples=100)
     assert result.metrics["data"]["task"] == name
-
-
-def test_item_of_unknown_task_is_refused() -> None:
-    suggestion = r"there is no task 'pair' \(Did you mean 'pairwise'"
-    with pytest.raises(BadFieldError, match=suggestion) as raised:
-        Item(id="q", prompt="p", candidates=("a", "b"), task="pair")  # type: ignore[arg-type]
-    assert raised.value.field == "task"
-    with pytest.raises(BadFieldError, match="there is no task 3"):
-        Item(id="q", prompt="p", candidates=("a", "b"), task=3)  # type: ignore[arg-type]
 
 
 @pytest.fixture

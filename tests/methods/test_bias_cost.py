@@ -304,12 +304,12 @@ def test_drift_is_noticed_only_where_preferences_change() -> None:
 
         return judge
 
-    method = BiasCost(resamples=200)
+    method = BiasCost(resamples=60)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         filed = method.fit_tables(probed(method, 100, 5, liking(0, 1))[0])
-        same = drift(filed, probed(method, 80, 5, liking(0, 2))[0])
-        changed = drift(filed, probed(method, 80, 5, liking(4, 3))[0])
+        same = drift(filed, probed(method, 80, 5, liking(0, 2))[0], resamples=60)
+        changed = drift(filed, probed(method, 80, 5, liking(4, 3))[0], resamples=60)
     assert not any(number.moved for number in same)
     assert any(number.moved for number in changed)
 

@@ -104,21 +104,6 @@ def test_the_map_is_of_label_a_wherever_it_stands() -> None:
         np.testing.assert_allclose(scores.sum(axis=1), 1)
 
 
-def test_verdicts_are_one_threshold_on_the_probability_of_a() -> None:
-    method = fitted()
-    threshold = method.threshold(X0)
-    p_a = np.linspace(0.01, 0.99, 197)
-    choices = method.decide_table(table_of(np.stack([p_a, 1 - p_a], 1)[:, None], (X0,))).choices
-    assert (np.diff(choices) <= 0).all()  # B below, A above
-    assert abs(float(p_a[choices.argmin()]) - threshold) < 0.02
-
-
-def test_the_noa_solver_gets_close_to_the_exact_one() -> None:
-    exact, noa = fitted(200), fitted(200, solver="noa")
-    assert exact.curves[0].loss < noa.curves[0].loss < 0.8 * exact.curves[0].loss
-    assert noa.threshold(X0) == pytest.approx(exact.threshold(X0), abs=0.06)
-
-
 def test_a_weight_below_lambda_star_is_warned_about_on_request() -> None:
     with pytest.warns(MethodWarning, match=r"below 1.2 x lambda\*"):
         method = fitted(weight=0.05, diagnose=True)

@@ -88,7 +88,7 @@ def test_a_question_by_content_is_settled_for_the_item() -> None:
 
 @pytest.mark.parametrize("n", [2, 4])
 def test_it_is_consistent_and_as_accurate_as_one_call(n: int) -> None:
-    record = audited(simulated_items(400, n, seed=5))
+    record = audited(simulated_items(150, n, seed=5))
     row = record.metrics["methods"]["canonical"]
     assert row["consistency"]["by_construction"] is True
     assert row["consistency"]["value"] == 1.0

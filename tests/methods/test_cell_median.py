@@ -53,7 +53,7 @@ def test_unbalanced_gold_does_not_move_the_threshold() -> None:
     planted = 1 / (1 + np.exp(-1.0))
     for shift in (0.0, 1.4):
         fitted = CellMedian().fit_tables(
-            {2: pairs(4000, shift=shift).table.select([Ask(X0), Ask(X2)])}
+            {2: pairs(2000, shift=shift).table.select([Ask(X0), Ask(X2)])}
         )
         assert fitted.threshold(X0) == pytest.approx(planted, abs=0.02)
 

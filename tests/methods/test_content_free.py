@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import warnings
 
-import numpy as np
 import pytest
 from simulated_judges import accuracy, decision, pairs, verdicts
 
 from unswayed.base.errors import MethodError
 from unswayed.methods.batch import Batch
-from unswayed.methods.contextual import CONTENT_FREE, Contextual
-from unswayed.methods.domain_contextual import DomainContextual, random_texts
+from unswayed.methods.content_free import (
+    CONTENT_FREE,
+    Contextual,
+    DomainContextual,
+    random_texts,
+)
 from unswayed.methods.estimation import MethodWarning
 from unswayed.model.decisions import Decision
 from unswayed.model.items import Item, Task
@@ -56,16 +59,6 @@ def test_the_mean_over_the_content_free_texts_is_the_prior() -> None:
     assert fitted.priors[0].count == 3
     lost = method.fit([ITEM], calls[:2])  # a failed call is left out of the mean
     assert lost.priors[0].values == pytest.approx((0.8, 0.2))
-
-
-def test_an_unseen_label_sequence_is_left_uncorrected() -> None:
-    method = Contextual()
-    fitted = method.fit([ITEM], [call(ask, 0.9) for _, ask in method.plan_fit([ITEM])])
-    sim = pairs(5, seed=1)
-    with pytest.warns(MethodWarning, match="labelled B A"):
-        seen = fitted.decide_table(sim.table.select(fitted.asks(2), through=X1))
-    assert seen.scores is not None
-    np.testing.assert_allclose(seen.scores, sim.table.probs[:, 1][:, list(X1.order)], atol=1e-9)
 
 
 def test_each_label_sequence_has_its_own_content_free_prior() -> None:

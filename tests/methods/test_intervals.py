@@ -1,10 +1,10 @@
-"""Intervals of learned numbers: hand-computed levels and splits, and none where none holds."""
+"""Learned numbers: intervals by hand, none where none holds, and what a server rounded to 0."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from simulated_judges import fit, pairs, table_of
+from simulated_judges import decision, decisions_of, fit, pairs, table_of
 
 from unswayed.methods.intervals import FEWEST, expanded_levels, median_interval
 from unswayed.methods.names import parse_method
@@ -55,3 +55,27 @@ def test_interval_of_median_needs_five_items() -> None:
     assert first.value == pytest.approx(0.5)
     assert first.low == pytest.approx(0.2)
     assert first.high == pytest.approx(0.8)
+
+
+def test_zeros_get_the_smallest_probability_of_the_table() -> None:
+    method = parse_method("pride")
+    items = pairs(2).table.items
+    one, other = (item.id for item in items)
+    answers = [
+        *(decision(one, X0, p_a=1.0), decision(one, X2, p_a=0.04)),
+        *(decision(other, X0, p_a=0.5), decision(other, X2, p_a=0.5)),
+    ]
+    probs = method.estimation_tables(items, answers)[2].probs
+    np.testing.assert_allclose(probs[0, 0], (1 / 1.04, 0.04 / 1.04))
+    np.testing.assert_allclose(probs[0, 1], (0.96, 0.04))
+
+
+@pytest.mark.parametrize("spec", ["additive", "pride"])
+def test_rounded_zeros_do_not_move_the_threshold(spec: str) -> None:
+    method = parse_method(spec)
+    table = pairs(200, seed=1, label=0.8, slot=0.7).table
+    decisions = decisions_of(table, 2)
+    assert sum(0.0 in (decision.probs or ()) for decision in decisions) > 5
+    exact = method.fit(table.items, decisions_of(table, 12)).threshold(X0)
+    coarse = method.fit(table.items, decisions).threshold(X0)
+    assert coarse == pytest.approx(exact, abs=0.01)  # .044 off with log 1e-10 in their place

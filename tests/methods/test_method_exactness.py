@@ -1,7 +1,5 @@
 """Cases that small slips in the methods would get wrong and that random judges do not show."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from simulated_judges import table_of
@@ -11,7 +9,6 @@ from unswayed.methods.cell_median import CellMedian
 from unswayed.methods.estimation import MethodWarning
 from unswayed.methods.over_orders import Average
 from unswayed.methods.pride import PriDe
-from unswayed.methods.sequential import Sequential
 from unswayed.model.decisions import DecisionTable
 from unswayed.model.items import Item
 from unswayed.model.presentation import X0, X1, X2, X3, Ask
@@ -112,14 +109,3 @@ def test_additive_medians_use_centred_log_probabilities() -> None:
     (effects,) = fitted.effects or ()
     wanted = float(np.median(odds.sum(axis=1))) / 4
     assert effects.labels[0] + effects.positions[0] == pytest.approx(wanted, abs=1e-7)
-
-
-def test_a_lead_stops_a_vote_after_whole_blocks_only() -> None:
-    # X0 alone would lead by 1 for candidate 0; the block X0, X2 is even, the next one decides
-    method = Sequential(rule="lead", lead=1)
-    shown = tuple(ask.presentation for ask in method.asks(2))
-    table = table_of(np.full((1, 4, 2), 0.5), shown)
-    choices = np.array([[0, 1, 1, 1]], dtype=np.int16)
-    verdicts = method.decide_table(replace(table, choices=choices, probs=None))
-    assert verdicts.n_calls.tolist() == [4]
-    assert verdicts.choices.tolist() == [1]

@@ -7,7 +7,7 @@ import pytest
 import unswayed.methods
 from unswayed.base.errors import UnknownNameError, UsageError
 from unswayed.methods import METHODS
-from unswayed.methods.contextual import Contextual
+from unswayed.methods.content_free import Contextual
 from unswayed.methods.names import default_methods, parameters, parse_method, spec_name
 from unswayed.methods.over_orders import Vote
 from unswayed.methods.pride import PriDe

@@ -37,17 +37,6 @@ def test_the_worked_example() -> None:
     assert seen.choices[0] == 1
 
 
-def test_the_prior_is_found_under_rotations() -> None:
-    # probabilities by label are the same whatever is shown: the prior is exactly that
-    shown = presentations("cyclic", 4)
-    by_label = np.array([0.4, 0.3, 0.2, 0.1])
-    probs = np.empty((1, 4, 4))
-    for column, shape in enumerate(shown):
-        probs[0, column] = by_label[list(shape.labels_by_candidate())]
-    fitted = quiet_fit(PriDe(), {4: table_of(probs, shown)})
-    assert fitted.priors[0].values == pytest.approx(by_label)
-
-
 def loop_prior(probs: np.ndarray, shown) -> np.ndarray:
     """The released computation, one item and one permutation at a time."""
     per_item = []

@@ -19,7 +19,7 @@ from unswayed.model.items import Item, Task, blind
 from unswayed.model.presentation import Ask, settled
 
 PRIMACY, RECENCY, ENDS = "primacy", "recency", "ends"
-ITEMS = 250
+ITEMS = 150
 
 
 def liking(shape: str, n: int) -> tuple[float, ...]:

@@ -9,12 +9,14 @@ import pytest
 from simulated_judges import answers
 
 from unswayed.base.errors import UnknownNameError, UsageError
+from unswayed.methods.names import parse_method
 from unswayed.methods.over_orders import Average, Vote
 from unswayed.methods.repeated import Repeat
 from unswayed.methods.sets import orbit, presentation_set, presentation_weights
 from unswayed.methods.single_call import DebiasPrompt, Direct
 from unswayed.methods.tables import plurality
-from unswayed.model.decisions import MISSING, TIE, UNPARSED, DecisionTable
+from unswayed.model.decisions import MISSING, TIE, UNPARSED, Decision, DecisionTable
+from unswayed.model.items import Item, Task
 from unswayed.model.presentation import X0, X1, X2, X3
 
 
@@ -149,3 +151,31 @@ def test_weights_even_out_positions_and_labels(orders: str, n: int) -> None:
             with_label[candidate, shape.label_of_candidate(candidate)] += weight
     assert np.ptp(at_position) == 0
     assert np.ptp(with_label) == 0
+
+
+ITEM = Item(id="l", task=Task.LISTWISE, prompt="?", candidates=("x", "y", "z"))
+
+
+def listed(**fields: object) -> Decision:
+    return Decision(item_id="l", order=(0, 1, 2), labels=("A", "B", "C"), **{"choice": 1, **fields})  # type: ignore[arg-type]
+
+
+def test_the_scores_of_a_single_call_rank_every_candidate() -> None:
+    verdict = parse_method("direct").decide(ITEM, [listed(scores=(40.0, 70.0, 55.0))])
+    assert (verdict.choice, verdict.scores) == (1, (40.0, 70.0, 55.0))
+    assert verdict.ranking == ((1,), (2,), (0,))
+
+
+def test_a_score_that_is_missing_is_not_made_up() -> None:
+    verdict = parse_method("direct").decide(ITEM, [listed(scores=(None, 70.0, 55.0))])
+    assert verdict.scores == (0.0, 1.0, 0.0)
+
+
+def test_a_declared_tie_is_of_the_highest_scores_or_of_all() -> None:
+    tied = listed(choice="tie", scores=(80.0, 10.0, 80.0))
+    for method in ("direct", "pcf:runs=1"):
+        verdict = parse_method(method).decide(ITEM, [tied])
+        assert (verdict.choice, verdict.tie) == ("tie", (0, 2))
+        assert verdict.ranking == ((0, 2), (1,))
+    over_one = listed(choice="tie", scores=(80.0, 10.0, 70.0))
+    assert parse_method("direct").decide(ITEM, [over_one]).tie == (0, 1, 2)

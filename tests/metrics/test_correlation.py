@@ -138,10 +138,10 @@ def test_the_interval_is_that_of_a_plain_bootstrap(name: str) -> None:
     oracle = dict(zip(CORRELATIONS, (o for _, o in ORACLES), strict=True))[name]
     draw = np.random.default_rng(5)
     plain = []
-    for _ in range(600):
+    for _ in range(300):
         rows = draw.integers(0, 200, 200)
         plain.append(oracle(score[rows], human[rows])[0])
-    estimate = measure([scored(score, human)], names=[name], resamples=4000)[name]
+    estimate = measure([scored(score, human)], names=[name], resamples=2000)[name]
     assert estimate.low == pytest.approx(np.quantile(plain, 0.024), abs=0.02)
     assert estimate.high == pytest.approx(np.quantile(plain, 0.976), abs=0.02)
 

@@ -1,12 +1,14 @@
-"""Items that one method gets right and another wrong."""
+"""Items that one method gets right and another wrong, their sign test, and items that flip."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from metric_builders import M, T, U, outcomes
+from metric_builders import SWAP, M, T, U, by_letter, outcomes
 
-from unswayed.metrics import improved_regressed
+from unswayed.base.errors import UsageError
+from unswayed.metrics import flips, improved_regressed, sign_test
+from unswayed.model.presentation import X0, X3, presentations
 
 
 def test_the_worked_values() -> None:
@@ -47,3 +49,36 @@ def test_without_items_in_common_nothing_is_counted() -> None:
     counted = improved_regressed([a], [b])
     assert (counted.n, counted.p, counted.improved_shared) == (0, 1.0, 0.0)
     assert np.isfinite(counted.p)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "p"), [(69, 29, 6.57e-5), (30, 14, 0.0226), (39, 15, 0.00150)]
+)
+def test_sign_test_of_worked_counts(first: int, second: int, p: float) -> None:
+    assert sign_test(first, second) == pytest.approx(p, rel=5e-3)
+    assert sign_test(second, first) == sign_test(first, second)
+
+
+def test_sign_test_without_evidence() -> None:
+    assert sign_test(0, 0) == 1.0
+    assert sign_test(5, 5) == 1.0
+    with pytest.raises(UsageError, match="counts"):
+        sign_test(-1, 2)
+
+
+def test_flips_count_items_and_pure_position_picks() -> None:
+    letters = ["AA", "AA", "BB", "AB", "=A", "==", "?A", "A-"]
+    made = outcomes([by_letter(row, SWAP) for row in letters])
+    found = flips([made])
+    # A- is incomplete; AB and == do not flip
+    assert (found.n, found.total, found.first, found.last) == (7, 5, 2, 1)
+
+
+def test_flips_of_many_candidates_and_of_label_changes() -> None:
+    cyclic = presentations("cyclic", 3)
+    many = outcomes([by_letter("AAA", cyclic), by_letter("ACB", cyclic)], shown=cyclic)
+    assert flips([many]).total == 1
+    assert flips([many]).first == 1
+    # labels move, candidates stay: always choosing candidate 0 is no position pick
+    still = outcomes([[0, 0]], shown=[X0, X3])
+    assert (flips([still]).total, flips([still]).first) == (0, 0)

@@ -14,14 +14,9 @@ ROWS = [(0.9, 0.8, 0.7), (0.2, 0.4, 0.3), (0.6, 0.7, 0.2), (0.1, 0.3, 0.2)]
 
 
 def pairs(scores: np.ndarray) -> Outcomes:
+    """Scores of the first of two candidates under up to three presentations."""
     probs = np.stack([scores, 1 - scores], axis=2)
-    return outcomes(probs.argmax(axis=2).tolist(), shown=[X0, X1, X2], probs=probs)
-
-
-def views(scores: np.ndarray) -> Outcomes:
-    """Scores in both orders, of any number of items."""
-    probs = np.stack([scores, 1 - scores], axis=2)
-    return outcomes(probs.argmax(axis=2), probs=probs)
+    return outcomes(probs.argmax(axis=2), shown=[X0, X1, X2][: scores.shape[1]], probs=probs)
 
 
 def test_icc_of_the_worked_rows() -> None:
@@ -74,7 +69,7 @@ def test_scores_that_do_not_differ_between_items_have_no_icc() -> None:
 def test_nor_have_as_many_items_as_make_rounding_visible(
     row: tuple[float, float], items: int
 ) -> None:
-    made = views(np.tile(row, (items, 1)))
+    made = pairs(np.tile(row, (items, 1)))
     figures = measure([made], names=["icc2k", "icc3k", "score_sd"], resamples=20)
     assert figures["icc2k"].value is None
     assert figures["icc3k"].value is None
@@ -85,7 +80,7 @@ def test_nor_have_as_many_items_as_make_rounding_visible(
 @pytest.mark.parametrize("items", [4_000, 6_000])
 def test_a_perfectly_consistent_judge_claims_no_certainty(items: int) -> None:
     score = 1 / (1 + np.exp(-np.random.default_rng(1).normal(size=items)))
-    figures = measure([views(np.column_stack([score, score]))], names=["icc2k", "icc3k"])
+    figures = measure([pairs(np.column_stack([score, score]))], names=["icc2k", "icc3k"])
     for name in ("icc2k", "icc3k"):
         assert figures[name].value == pytest.approx(1.0, abs=1e-12)
         assert (figures[name].low, figures[name].high) == (None, None)
@@ -93,7 +88,7 @@ def test_a_perfectly_consistent_judge_claims_no_certainty(items: int) -> None:
 
 def test_icc2k_is_undefined_where_formula_exceeds_one() -> None:
     # MSR .0002, MSC 0, MSE .3202: (MSR - MSE) / (MSR + (MSC - MSE) / 2) would be 2.0
-    made = views(np.array([(0.9, 0.1), (0.12, 0.92)]))
+    made = pairs(np.array([(0.9, 0.1), (0.12, 0.92)]))
     assert value("icc2k", made) is None
     assert value("icc3k", made) < -1000  # type: ignore[operator]
 

@@ -52,7 +52,7 @@ def printed(values: tuple[float, float, float], decimals: int, *, percent: bool)
 @pytest.mark.parametrize(("candidates", "views"), [(2, 2), (2, 4), (3, 6), (4, 4), (4, 24)])
 def test_no_possible_table_is_called_impossible(candidates: int, views: int) -> None:
     rng = np.random.default_rng(candidates * 100 + views)
-    for _ in range(1000):
+    for _ in range(300):
         values = terms(matrix(rng, candidates, views, decided=False), candidates)
         percent = bool(rng.integers(2))
         row = printed(values, int(rng.integers(0, 4)), percent=percent)
@@ -62,7 +62,7 @@ def test_no_possible_table_is_called_impossible(candidates: int, views: int) -> 
 
 def test_two_orders_without_ties_are_an_equality() -> None:
     rng = np.random.default_rng(3)
-    for _ in range(1000):
+    for _ in range(300):
         values = terms(matrix(rng, 2, 2, decided=True), 2)
         row = printed(values, int(rng.integers(0, 4)), percent=bool(rng.integers(2)))
         assert check_cells([row], candidates=2, decided=True) == [], row

@@ -182,14 +182,14 @@ def test_sizes_cover_the_truth_of_four_labels(place: float) -> None:
     def asked(seed: int, items: int) -> Outcomes:
         return simulated(items, 4, orders="cyclic", position=place, seed=seed)
 
-    whole = measure([asked(0, 100_000)], names=["rstd", "ckld"], resamples=0)
+    whole = measure([asked(0, 40_000)], names=["rstd", "ckld"], resamples=0)
     held = dict.fromkeys(("rstd", "ckld"), 0)
-    for seed in range(1, 61):
+    for seed in range(1, 31):
         row = measure([asked(seed, 100)], names=list(held), resamples=200)
         for name in held:
             low, high = ends(row[name])
             held[name] += low <= (whole[name].value or 0.0) * (place > 0) <= high
-    assert min(held.values()) >= 54
+    assert min(held.values()) >= 27
 
 
 @pytest.mark.parametrize(
@@ -281,7 +281,7 @@ def test_two_judges_differ_in_recall_with_a_sign() -> None:
 
 
 def test_an_interval_holds_its_value_whatever_the_answers() -> None:
-    for seed in range(20):
+    for seed in range(8):
         for n in (2, 3):
             row = measure([mixed(seed, n=n, items=12)], resamples=50)
             for name, values in row.values.items():

@@ -42,18 +42,10 @@ def test_the_four_presentations_of_two_candidates() -> None:
     # (holder of A, whether A is shown first): a first, a second, b first, b second
     held = [(p.candidate_of_label(0), p.position_of_label(0)) for p in (X0, X1, X2, X3)]
     assert held == [(0, 0), (0, 1), (1, 0), (1, 1)]
-
-
-def test_protocols_of_two_candidates_are_x0_with_x2_x3_x1() -> None:
-    assert presentations("swap", 2) == (X0, X2)
-    assert presentations("swap", 2, protocol="label") == (X0, X3)
-    assert presentations("swap", 2, protocol="order") == (X0, X1)
-
-
-def test_views_of_two_candidates_are_the_klein_four_group() -> None:
-    assert view(X1, X2) == X3
-    assert view(X2, X2) == X0
-    assert view(X3, X1) == X2
+    moved = [presentations("swap", 2, protocol=own)[1] for own in ("coupled", "label", "order")]
+    assert moved == [X2, X3, X1]
+    # views of them are the Klein four-group
+    assert (view(X1, X2), view(X2, X2), view(X3, X1)) == (X3, X0, X2)
 
 
 @given(pairs(3))
@@ -83,9 +75,8 @@ def test_graeco_latin_sets_begin_canonically() -> None:
 
 def test_labels_past_z_are_numbers() -> None:
     assert label_symbols(3) == ("A", "B", "C")
-    assert label_symbols(26)[-1] == "Z"
-    assert label_symbols(27)[0] == "1"
-    assert label_symbols(27)[-1] == "27"
+    ends = [(label_symbols(n)[0], label_symbols(n)[-1]) for n in (26, 27)]
+    assert ends == [("A", "Z"), ("1", "27")]
 
 
 def test_a_fixed_item_allows_only_its_own_order() -> None:
@@ -104,8 +95,7 @@ def test_unknown_protocol_suggests_a_name() -> None:
         presentations("swap", 2, protocol="orders")  # type: ignore[arg-type]
 
 
-def test_a_malformed_presentation_is_refused() -> None:
+@pytest.mark.parametrize("parts", [((0, 1), (0, 0)), ((0, 1, 2), (0, 1))])
+def test_a_malformed_presentation_is_refused(parts: tuple[tuple[int, ...], ...]) -> None:
     with pytest.raises(ShapeError):
-        Presentation((0, 1), (0, 0)).check()
-    with pytest.raises(ShapeError):
-        Presentation((0, 1, 2), (0, 1)).check()
+        Presentation(*parts).check()

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unswayed.model.items import Item, Message, Task, Text, text_of
 from unswayed.model.presentation import X0, X1, Ask, Presentation, Substitution
-from unswayed.prompts import PROMPTS, PromptSettings, Rendered, Span, render
+from unswayed.prompts import PROMPTS, PromptSettings, Span, candidate_spans, render
 
 SHOTS = (
     Item(id="s1", task=Task.MCQ, prompt="aa", candidates=("a", "b", "a"), gold=1),
@@ -47,16 +47,15 @@ def asked(draw: st.DrawFn) -> tuple[Item, Ask]:
     return item, Ask(shown, draw(st.sampled_from(["default", *PROMPTS])))
 
 
-def cut(rendered: Rendered) -> tuple[list[str], list[tuple[int, str]]]:
+def cut(item: Item, ask: Ask, prompts: PromptSettings) -> tuple[list[str], list[tuple[int, str]]]:
     """The chat without the candidates, and the candidates as they come in it."""
-    places = sorted(
-        (span, candidate) for candidate, spans in enumerate(rendered.spans) for span in spans
-    )
+    spans = candidate_spans(item, ask, prompts)
+    places = sorted((span, candidate) for candidate, own in enumerate(spans) for span in own)
     assert all(
         one.message < two.message or one.end <= two.start for (one, _), (two, _) in pairwise(places)
     )
     frame, texts = [], []
-    for number, message in enumerate(rendered.messages):
+    for number, message in enumerate(render(item, ask, prompts).messages):
         end = 0
         for span, candidate in places:
             if span.message == number:
@@ -92,23 +91,25 @@ def plain(text: Text) -> str:
     return turns[0] if len(turns) == 1 else text_of(text)
 
 
+@settings(max_examples=50)
 @given(asked(), st.booleans())
 def test_the_spans_hold_the_candidates_and_nothing_else(
     case: tuple[Item, Ask], with_shots: bool
 ) -> None:
     item, ask = case
     shots = SHOTS if with_shots and item.task is Task.MCQ else ()
-    rendered = render(item, ask, PromptSettings(shots=shots))
-    frame, texts = cut(rendered)
+    prompts = PromptSettings(shots=shots)
+    frame, texts = cut(item, ask, prompts)
     assert texts == [
         (candidate, text)
         for candidate in ask.presentation.order
         for text in contents(item.candidates[candidate])
     ]
     if not any("=" in text for _, text in texts):  # runs of it lengthen the headings
-        assert frame == cut(render(twin(item), ask, PromptSettings(shots=shots)))[0]
+        assert frame == cut(twin(item), ask, prompts)[0]
 
 
+@settings(max_examples=50)
 @given(case=asked(), text=st.sampled_from(TEMPLATES), with_shots=st.booleans())
 def test_template_spans_hold_the_candidates_alone(
     tmp_path_factory: pytest.TempPathFactory,
@@ -120,37 +121,44 @@ def test_template_spans_hold_the_candidates_alone(
     path = tmp_path_factory.mktemp("template") / "template.txt"
     path.write_text(text, encoding="utf-8")
     shots = SHOTS if with_shots and item.task is Task.MCQ else ()
-    settings = PromptSettings(template=str(path), shots=shots)
+    prompts = PromptSettings(template=str(path), shots=shots)
     ask = ask._replace(prompt_id="default")
-    rendered = render(item, ask, settings)
-    frame, texts = cut(rendered)
+    frame, texts = cut(item, ask, prompts)
     order = ask.presentation.order
     twice = [candidate for candidate in reversed(order) for _ in range(2)]
     expected = [*order, *twice] if text == TEMPLATES[1] else list(order)
     assert texts == [(candidate, plain(item.candidates[candidate])) for candidate in expected]
-    assert frame == cut(render(twin(item), ask, settings))[0]
+    assert frame == cut(twin(item), ask, prompts)[0]
 
 
-def test_the_spans_of_a_template_are_where_the_eye_sees_them(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "shown", "spans"),
+    [
+        (
+            "aa {% for c in candidates %}{{ c.label }}{{ c.text | trim }}.{% endfor %}",
+            "aa Baa.Aa.",
+            ((Span(0, 8, 9),), (Span(0, 4, 6),)),
+        ),
+        # one that cuts the texts has no place for them
+        (
+            "{% for c in candidates %}{{ c.label }} {{ c.text[:2] }}.{% endfor %}",
+            "B aa.A  a.",
+            ((), ()),
+        ),
+    ],
+)
+def test_the_spans_of_a_template_are_where_the_eye_sees_them(
+    text: str, shown: str, spans: object, tmp_path: Path
+) -> None:
     path = tmp_path / "template.txt"
-    path.write_text("aa {% for c in candidates %}{{ c.label }}{{ c.text | trim }}.{% endfor %}")
+    path.write_text(text)
     item = Item(id="i", prompt="?", candidates=(" a", "aa "))
-    settings = PromptSettings(template=str(path))
-    rendered = render(item, Ask(X1), settings)
-    assert rendered.messages == (Message("user", "aa Baa.Aa."),)
-    assert rendered.spans == ((Span(0, 8, 9),), (Span(0, 4, 6),))
+    prompts = PromptSettings(template=str(path))
+    assert render(item, Ask(X1), prompts).messages == (Message("user", shown),)
+    assert candidate_spans(item, Ask(X1), prompts) == spans
 
 
-def test_content_free_texts_have_places(tmp_path: Path) -> None:
+def test_content_free_texts_have_places() -> None:
     item = Item(id="i", prompt="?", candidates=("one", "two"))
-    rendered = render(item, Ask(X0, substitute=Substitution(("N/A", "N/A"))), PromptSettings())
-    assert cut(rendered)[1] == [(0, "N/A"), (1, "N/A")]
-
-
-def test_a_template_that_cuts_the_texts_has_no_place_for_them(tmp_path: Path) -> None:
-    path = tmp_path / "template.txt"
-    path.write_text("{% for c in candidates %}{{ c.label }} {{ c.text[:3] }} {% endfor %}")
-    item = Item(id="i", prompt="?", candidates=("longer", "long"))
-    rendered = render(item, Ask(X0), PromptSettings(template=str(path)))
-    assert rendered.messages == (Message("user", "A lon B lon "),)
-    assert rendered.spans == ((), ())
+    ask = Ask(X0, substitute=Substitution(("N/A", "N/A")))
+    assert cut(item, ask, PromptSettings())[1] == [(0, "N/A"), (1, "N/A")]

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from unswayed.base.errors import TemplateError
@@ -16,6 +17,9 @@ TINY = (
 )
 
 
+EXAMPLE = Item(id="s", prompt="riding", candidates=("good", "bad"), gold=0)
+
+
 def settings_of(folder: Path, text: str, **more: object) -> PromptSettings:
     path = folder / "template.txt"
     path.write_text(text, encoding="utf-8")
@@ -25,13 +29,9 @@ def settings_of(folder: Path, text: str, **more: object) -> PromptSettings:
 @pytest.mark.parametrize("ending", ["", "\n", "\r\n"])
 def test_white_space_stays_as_written(tmp_path: Path, ending: str) -> None:
     rendered = render(PAIR, Ask(X1), settings_of(tmp_path, TINY + ending))
-    assert rendered.messages == (
-        Message(
-            "user",
-            "rate the answers about cooking B : vague wrong dry . A : clear polite short . "
-            "which is better",
-        ),
-    )
+    candidates = "B : vague wrong dry . A : clear polite short . "
+    shown = f"rate the answers about cooking {candidates}which is better"
+    assert rendered.messages == (Message("user", shown),)
     assert (rendered.labels, rendered.answer_only) == (("A", "B"), True)
 
 
@@ -74,10 +74,8 @@ def test_front_matter_sets_answer_style_and_cap(tmp_path: Path) -> None:
 
 
 def test_a_template_is_used_for_default_only(tmp_path: Path) -> None:
-    settings = settings_of(tmp_path, TINY)
-    assert render(PAIR, Ask(X0, "direct"), settings) == render(
-        PAIR, Ask(X0, "direct"), PromptSettings()
-    )
+    settings, direct = settings_of(tmp_path, TINY), Ask(X0, "direct")
+    assert render(PAIR, direct, settings) == render(PAIR, direct, PromptSettings())
 
 
 def test_turns_system_reference_and_counts_are_available(tmp_path: Path) -> None:
@@ -106,11 +104,8 @@ def test_content_free_text_goes_through_the_template(tmp_path: Path) -> None:
 
 
 def test_examples_go_through_the_template(tmp_path: Path) -> None:
-    example = Item(id="s", prompt="riding", candidates=("good", "bad"), gold=0)
-    settings = settings_of(
-        tmp_path, "--- system ---\nJudge.\n--- user ---\n" + TINY, shots=(example,)
-    )
-    messages = render(PAIR, Ask(X0), settings).messages
+    text = "--- system ---\nJudge.\n--- user ---\n" + TINY
+    messages = render(PAIR, Ask(X0), settings_of(tmp_path, text, shots=(EXAMPLE,))).messages
     assert [message.role for message in messages] == ["system", "user", "assistant", "user"]
     assert f"{messages[2].content} : good" in messages[1].content
 
@@ -174,18 +169,14 @@ def test_a_template_with_labels_after_the_texts_is_accepted(tmp_path: Path) -> N
     assert check_prompts([PAIR], settings_of(tmp_path, text)) == []
 
 
-def test_a_missing_file_and_a_binary_file_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(TemplateError, match="cannot be read"):
-        render(PAIR, Ask(X0), PromptSettings(template=str(tmp_path / "none.txt")))
+def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(TemplateError, match="not UTF-8"):
-        render(PAIR, Ask(X0), PromptSettings(template=str(tmp_path / "binary")))
-
-
-def test_unreadable_template_is_not_blamed_on_items(tmp_path: Path) -> None:
-    settings = PromptSettings(template=str(tmp_path))
+    for name, reason in (("none.txt", "cannot be read"), ("binary", "not UTF-8")):
+        with pytest.raises(TemplateError, match=reason):
+            render(PAIR, Ask(X0), PromptSettings(template=str(tmp_path / name)))
+    # and is not blamed on items
     with pytest.raises(TemplateError, match=r"^template .*\(it is a directory; give a file\)"):
-        check_prompts([PAIR], settings)
+        check_prompts([PAIR], PromptSettings(template=str(tmp_path)))
 
 
 def test_a_reference_the_template_does_not_show_is_warned_about(tmp_path: Path) -> None:
@@ -203,13 +194,12 @@ def test_one_settings_value_is_one_wording(tmp_path: Path) -> None:
 
 
 def test_the_fingerprint_follows_every_part_of_the_prompt(tmp_path: Path) -> None:
-    example = Item(id="s", prompt="riding", candidates=("good", "bad"), gold=0)
-    other = Item(id="s", prompt="riding", candidates=("good", "bad"), gold=1)
+    other = msgspec.structs.replace(EXAMPLE, gold=1)
     values = [
         PromptSettings(),
         PromptSettings(prompt="reasoning"),
         PromptSettings(label_set=("X", "Y")),
-        PromptSettings(shots=(example,)),
+        PromptSettings(shots=(EXAMPLE,)),
         PromptSettings(shots=(other,)),
         settings_of(tmp_path, TINY),
     ]

@@ -11,26 +11,30 @@ from unswayed.prompts.template import read_template
 BODY = "{{ question }}{% for c in candidates %}{{ c.label }} {{ c.text }}{% endfor %}"
 
 
+GROWS = (
+    "{% set all = namespace(text='ab') %}{% for a in range(40) %}"
+    "{% set all.text = all.text ~ all.text %}{% endfor %}"
+)
+LOOPS = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
         ("{{ 'a' * 10**10 }}", "fills 512 MiB of memory|takes longer than 5 s"),
-        (
-            "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
-            "takes longer than 5 s",
-        ),
-        (
-            "{% set all = namespace(text='ab') %}{% for a in range(40) %}"
-            "{% set all.text = all.text ~ all.text %}{% endfor %}",
-            "fills 512 MiB of memory|takes longer than 5 s",
-        ),
+        (GROWS, "fills 512 MiB of memory|takes longer than 5 s"),
+        (LOOPS, "takes longer than 5 s"),
     ],
+    ids=["product", "doubling", "loops"],
 )
 def test_a_template_without_bounds_is_refused(
     tmp_path: Path, text: str, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "(5, 6)" in limits.RENDERING  # seconds; one is enough here
-    monkeypatch.setattr(limits, "RENDERING", limits.RENDERING.replace("(5, 6)", "(1, 2)"))
+    shorter = limits.RENDERING
+    for real, enough in (("(5, 6)", "(1, 2)"), (f"({512 * 2**20},)", f"({256 * 2**20},)")):
+        assert real in shorter  # seconds and bytes; less is enough here
+        shorter = shorter.replace(real, enough)
+    monkeypatch.setattr(limits, "RENDERING", shorter)
     file = tmp_path / "mine.jinja"
     file.write_text(BODY + text)
     with pytest.raises(TemplateError, match=reason):

@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -67,11 +67,9 @@ class Page:
             raise AssertionError(answer["exceptionDetails"]["exception"].get("description"))
         return answer["result"].get("value")
 
-    def size(self, width: int, height: int = 900, *, scale: float = 1) -> None:
-        self.call(
-            "Emulation.setDeviceMetricsOverride",
-            width=width, height=height, deviceScaleFactor=scale, mobile=False,
-        )  # fmt: skip
+    def size(self, width: int) -> None:
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        self.call("Emulation.setDeviceMetricsOverride", **size)
 
     def media(self, *, scheme: str = "light", kind: str = "") -> None:
         feature = {"name": "prefers-color-scheme", "value": scheme}
@@ -104,17 +102,10 @@ class Page:
         for kind in ("mousePressed", "mouseReleased"):
             self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
-    def screenshot(self, path: Path, *, full: bool = True) -> None:
-        shot = self.call("Page.captureScreenshot", captureBeyondViewport=full)
-        path.write_bytes(base64.b64decode(shot["data"]))
-
-    def pdf(self, path: Path | None = None) -> bytes:
+    def pdf(self) -> bytes:
         """Print to PDF with the page's own size."""
         answer = self.call("Page.printToPDF", printBackground=True, preferCSSPageSize=True)
-        data = base64.b64decode(answer["data"])
-        if path is not None:
-            path.write_bytes(data)
-        return data
+        return base64.b64decode(answer["data"])
 
 
 class Browser:
@@ -223,12 +214,3 @@ class Browser:
         await self._call("Browser.close", {}, None)
         await self.socket.close()
         await self.client.close()
-
-
-@contextlib.contextmanager
-def browser(executable: str) -> Iterator[Browser]:
-    started = Browser(executable)
-    try:
-        yield started
-    finally:
-        started.close()

@@ -70,26 +70,18 @@ def test_the_estimation_curve_is_shown_point_by_point() -> None:
     }
     run = with_metrics(sample_run(n_items=200), estimation_curve={"pride": [point]})
     (chart,) = curve_tables(Finding(run))  # no consistency was measured
-    (block,) = chart.blocks
-    (point_row,) = block.rows
-    assert (chart.caption, block.title, point_row.label) == (
-        "Accuracy, ties wrong",
-        "pride",
-        "40 items",
-    )
-    assert (point_row.marks, point_row.flow) == ((0.75, 0.8, 0.85), "1.05 calls per item")
+    ((row,), title) = chart.blocks[0].rows, chart.blocks[0].title
+    assert (chart.caption, title, row.label) == ("Accuracy, ties wrong", "pride", "40 items")
+    assert (row.marks, row.flow) == ((0.75, 0.8, 0.85), "1.05 calls per item")
     page = render_report([replace(run, name="a"), replace(run, name="b")])
     assert "<summary>Fewer or more estimation items, b</summary>" in page
 
 
 def test_the_call_curve_is_shown_point_by_point() -> None:
+    right = est(0.8, 0.75, 0.85)
     points = [
-        {
-            "calls_per_item": calls,
-            "changed": est(changed, changed / 2, 2 * changed),
-            "accuracy": est(0.8, 0.75, 0.85),
-        }
-        for calls, changed in ((1.0, 0.08), (1.256, 0.01), (2.0, 0.0))
+        {"calls_per_item": calls, "changed": est(own, own / 2, 2 * own), "accuracy": right}
+        for calls, own in ((1.0, 0.08), (1.256, 0.01), (2.0, 0.0))
     ]
     run = with_metrics(sample_run(n_items=200), call_curve={"escalate": points})
     right, changed = call_tables(Finding(run))
@@ -111,13 +103,9 @@ def test_the_call_curve_is_shown_point_by_point() -> None:
 
 def test_runs_are_told_apart_by_prompt_where_only_that_differs() -> None:
     run = sample_run(n_items=200)
-    runs = [
-        replace(run, run=RunRecord(prompt=PromptRecord(name=name)))
-        for name in ("direct", "reasoning")
-    ]
-    first, second = named(runs)
-    assert first.name.endswith(", direct")
-    assert second.name.endswith(", reasoning")
+    names = ("direct", "reasoning")
+    runs = [replace(run, run=RunRecord(prompt=PromptRecord(name=name))) for name in names]
+    assert [own.name.rpartition(", ")[2] for own in named(runs)] == list(names)
 
 
 def test_a_run_without_an_answer_leads_with_the_failure() -> None:

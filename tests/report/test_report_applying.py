@@ -67,7 +67,6 @@ def carry_out(command: str) -> str:
     [
         ("direct,average", []),
         ("direct,cell-median", ["--labels", "X,it's", "--prompt", "modified-direct"]),
-        ("direct,average", ["--columns", COLUMNS]),
         ("direct,cell-median", ["--columns", COLUMNS]),
     ],
 )
@@ -131,11 +130,10 @@ def test_sampled_probabilities_get_no_command(
 
 
 def test_a_method_by_groups_is_shown_with_items_that_name_theirs(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     methods = ["--methods", "direct,pride:prior=group", "--out", "run", "--resamples", "100"]
-    assert main(["audit", "tiny-judge", *methods]) == 0
+    assert main(["audit", "tiny-judge", "--limit", "120", *methods]) == 0
     told = capsys.readouterr().out
     assert "us.load_method('run/pride-prior-group.json')" in told
     assert "judge.verdicts(us.load_data('tiny-judge'))" in told
@@ -143,12 +141,8 @@ def test_a_method_by_groups_is_shown_with_items_that_name_theirs(
 
 @pytest.mark.parametrize("built_in", ["tiny-judge", "tiny-mcq"])
 def test_the_built_in_judge_is_asked_in_words_that_it_knows(
-    built_in: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    built_in: str, data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     given = ["audit", built_in, "--limit", "60", "--methods", "direct,average", "--out", "run"]
     assert main([*given, "--resamples", "100"]) == 0
     _, python = block_of(capsys.readouterr().out)
@@ -177,8 +171,5 @@ def test_extra_body_is_kept(data: Path) -> None:
 def test_an_address_is_kept_without_what_may_be_secret() -> None:
     reach = BackendSettings(base_url="https://me:word@example.org:8000/v1?key=abc")
     asked = asked_for("openai-api/local/m", reach, PromptSettings(), None, {"data": "a.jsonl"})
-    assert asked == {
-        "model": "openai-api/local/m",
-        "base_url": "https://example.org:8000/v1",
-        "data": "a.jsonl",
-    }
+    address = "https://example.org:8000/v1"
+    assert asked == {"model": "openai-api/local/m", "base_url": address, "data": "a.jsonl"}

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from judges import GROUPS, est, figures, fixed, plain_run, sample_run, with_metrics
+from judges import GROUPS, est, figures, fixed, plain_run, sample_run, shares, with_metrics
 from unswayed.auditing.records import RunRecord
 from unswayed.model.decisions import Estimate
 from unswayed.model.permutations import ORDER_SETS, exposure, orders
@@ -28,15 +28,12 @@ from unswayed.report.words import plain, sentence
 EVEN = (0.50, 0.48, 0.52)
 
 
-def rates(share: float, half: float = 0.02) -> list[dict[str, Any]]:
-    return [
-        est(share, share - half, share + half),
-        est(1 - share, 1 - share - half, 1 - share + half),
-    ]
+def even(share: float) -> list[dict[str, Any]]:
+    return shares(share, 1 - share, n=1000)
 
 
 def bias(position: float, label: float) -> Bias:
-    alone = {"order": {"position_rate": rates(position)}, "label": {"label_rate": rates(label)}}
+    alone = {"order": {"position_rate": even(position)}, "label": {"label_rate": even(label)}}
     return bias_of(Finding(plain_run(protocols=alone)))
 
 
@@ -90,7 +87,7 @@ def test_position_is_told_from_label(
 
 def test_an_interval_that_is_out_by_chance_wins_nothing() -> None:
     near = [est(0.522, 0.502, 0.542), est(0.478, 0.458, 0.498)]  # 2.2 standard errors, 2.4 needed
-    alone = {"order": {"position_rate": near}, "label": {"label_rate": rates(0.5)}}
+    alone = {"order": {"position_rate": near}, "label": {"label_rate": even(0.5)}}
     finding = Finding(plain_run(EVEN, protocols=alone))
     found = bias_of(finding)
     assert found.position is not None
@@ -105,8 +102,7 @@ def test_one_protocol_cannot_tell_position_from_label() -> None:
 
 
 def test_several_favoured_labels_are_all_found() -> None:
-    third = [est(0.2, 0.18, 0.22), est(0.2, 0.18, 0.22), est(0.4, 0.38, 0.42), est(0.2, 0.18, 0.22)]
-    both = [est(0.3, 0.28, 0.32), est(0.2, 0.18, 0.22), est(0.3, 0.28, 0.32), est(0.2, 0.18, 0.22)]
+    third, both = shares(0.2, 0.2, 0.4, 0.2, n=1000), shares(0.3, 0.2, 0.3, 0.2, n=1000)
     rows = {
         "coupled": {"consistency": est(0.6, 0.57, 0.63), "position_rate": third},
         "order": {"position_rate": third},
@@ -133,11 +129,8 @@ def test_the_cause_is_named_only_where_intervals_are_disjoint(
     found = cause_of(Finding(plain_run(protocols=rows)))
     assert found is not None
     assert found[0] is cause
-    assert {k: e.value for k, e in found[1].items()} == {
-        "coupled": 0.43,
-        "order": order[0],
-        "label": label[0],
-    }
+    measured = {"coupled": 0.43, "order": order[0], "label": label[0]}
+    assert {k: e.value for k, e in found[1].items()} == measured
 
 
 def test_two_protocols_tell_what_one_change_alone_does() -> None:
@@ -156,7 +149,7 @@ def grouped(*consistencies: tuple[float, float, float], first: Any = None) -> Cl
         name: {
             "direct": {
                 "consistency": est(*c, 100),
-                **({} if first is None else {"position_rate": rates(first[i])}),
+                **({} if first is None else {"position_rate": even(first[i])}),
             }
         }
         for i, (name, c) in enumerate(zip(GROUPS, consistencies, strict=False))
@@ -226,20 +219,13 @@ def labels(run: RunData) -> list[str]:
 
 def test_key_figures_are_four_with_and_without_gold() -> None:
     run = sample_run(n_items=200)
-    assert labels(run) == [
-        "more comparisons", "verdicts change", "of single", "items are",
-    ]  # fmt: skip
+    assert labels(run) == ["more comparisons", "verdicts change", "of single", "items are"]
     rows = {
         name: {k: v for k, v in row.items() if "accuracy" not in k}
         for name, row in figures(run)["methods"].items()
     }
     without = with_metrics(run, methods=rows)
-    assert labels(without) == [
-        "more comparisons",
-        "verdicts change",
-        "choices fall",
-        "choices fall",
-    ]
+    assert labels(without) == ["more comparisons", "verdicts change", *["choices fall"] * 2]
     assert labels(sample_run(4, 100))[:2] == ["more choices", "verdicts change"]
 
 

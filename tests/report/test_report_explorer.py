@@ -1,6 +1,7 @@
 """The flipped items inside the page: sentences, selection, size, and JSON that stays data."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 
 import msgspec
@@ -11,7 +12,7 @@ from judges import plain_run, sample_run
 from unswayed.auditing.flips import FlippedItem, Flips, Shown
 from unswayed.model.decisions import Choice
 from unswayed.model.items import Message
-from unswayed.report.explorer import embed, item_view, script_json
+from unswayed.report.explorer import ItemView, embed, item_view, script_json
 from unswayed.report.findings import Finding
 
 
@@ -46,12 +47,17 @@ def test_the_summary_names_ties_and_missing_gold() -> None:
     )
 
 
+def turned(choices: Sequence[int], gold: object = 0, presentations: int = 0) -> ItemView:
+    """An item of as many candidates as choices, one for each rotation."""
+    n = len(choices)
+    orders = [tuple((p + k) % n for p in range(n)) for k in range(n)]
+    shown = tuple(map(view, orders, choices))
+    item = FlippedItem("q", None, gold, tuple("abcdef"[:n]), shown)  # type: ignore[arg-type]
+    return item_view(item, "option", presentations=presentations)
+
+
 def test_of_many_orders_one_prompt_per_answer_is_shown() -> None:
-    orders = [tuple((p + k) % 5 for p in range(5)) for k in range(5)]
-    shown = tuple(view(o, c) for o, c in zip(orders, (0, 1, 0, 2, 0), strict=True))
-    made = item_view(
-        FlippedItem("q", None, (0, 2), tuple("abcde"), shown), "option", presentations=5
-    )
+    made = turned((0, 1, 0, 2, 0), gold=(0, 2), presentations=5)
     assert [one.choice for one in made.views] == [0, 1, 2]
     assert len(made.others) == 2
     assert made.views[0].heading == "As given; same answer in 3 of 5 orders"
@@ -63,16 +69,11 @@ def test_of_many_orders_one_prompt_per_answer_is_shown() -> None:
 
 
 def test_answers_are_not_counted_where_orders_were_left_out() -> None:
-    orders = [tuple((p + k) % 3 for p in range(3)) for k in range(3)]
-    shown = tuple(view(o, c) for o, c in zip(orders, (0, 1, 0), strict=True))
-    made = item_view(FlippedItem("q", None, 0, tuple("abc"), shown), "option", presentations=6)
-    assert made.views[0].heading == "As given"
+    assert turned((0, 1, 0), presentations=6).views[0].heading == "As given"
 
 
 def test_at_most_four_answers_stand_side_by_side() -> None:
-    orders = [tuple((p + k) % 6 for p in range(6)) for k in range(6)]
-    shown = tuple(view(o, c) for c, o in enumerate(orders))
-    made = item_view(FlippedItem("q", None, 0, tuple("abcdef"), shown), "option")
+    made = turned(range(6))
     assert (len(made.views), len(made.others)) == (4, 2)
 
 
@@ -95,6 +96,7 @@ def test_the_page_embeds_the_surest_items_up_to_its_limit() -> None:
     some = embed([found], embed_mb=len(whole.data.encode()) / 2e6)
     data = json.loads(some.data)
     items = data["items"]
+    assert len(set(data["texts"])) == len(data["texts"])  # each is stored once
     assert 0 < len(items) < len(run.flips.flipped)
     assert [data["texts"][item[0]] for item in items] == [
         item.item_id for item in run.flips.flipped[: len(items)]
@@ -108,12 +110,6 @@ def test_the_surest_item_is_embedded_despite_the_limit() -> None:
     made = embed([Finding(sample_run(n_items=200))], embed_mb=0.0)
     assert len(json.loads(made.data)["items"]) == 1
     assert made.first is not None
-
-
-def test_repeated_texts_are_stored_once() -> None:
-    data = json.loads(embed([Finding(sample_run(n_items=200))], embed_mb=4.0).data)
-    assert len(set(data["texts"])) == len(data["texts"])
-    assert sum(text == "As given" for text in data["texts"]) == 1
 
 
 @given(st.text(st.characters()))

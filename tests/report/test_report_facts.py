@@ -39,22 +39,15 @@ def test_commands_are_shown_without_secrets(command: str) -> None:
 
 
 def test_harmless_text_stays() -> None:
-    command = (
-        "unswayed audit pairs.jsonl --model openai/m --max-tokens 16 --methods pride:prior=group"
-    )
+    command = "unswayed audit a.jsonl --model openai/m --max-tokens 16 --methods pride:prior=group"
     shown = command_text(command).replace(" \\\n    ", " ")
     assert shown == command
     assert HIDDEN not in shown
 
 
 def test_long_commands_break_before_options() -> None:
-    command = [
-        "unswayed",
-        "audit",
-        "pairs.jsonl",
-        *(x for i in range(8) for x in (f"--option-{i}", "v")),
-    ]
-    lines = command_text(" ".join(command)).split(" \\\n")
+    options = " ".join(f"--option-{i} v" for i in range(8))
+    lines = command_text(f"unswayed audit pairs.jsonl {options}").split(" \\\n")
     assert len(lines) > 1
     assert all(line.startswith("    --option-") for line in lines[1:])
     assert all(len(line) <= 80 for line in lines)
@@ -77,14 +70,16 @@ def test_dates_are_written_out(created: str, shown: str) -> None:
     assert date_text(created) == shown
 
 
+def shown_of(finding: Finding) -> dict[str, str]:
+    return {fact.term: fact.text for fact in facts(finding)}
+
+
 def test_facts_list_calls_prices_and_versions() -> None:
     calls = {
         "planned": 2000, "made": 1900, "cached": 100, "failed": 0, "unparsed": 7,
         "input_tokens": 5000, "output_tokens": 2000, "cost_usd": 1.5, "label_mass": 0.998,
     }  # fmt: skip
-    shown = {
-        fact.term: fact.text for fact in facts(Finding(with_metrics(plain_run(), calls=calls)))
-    }
+    shown = shown_of(Finding(with_metrics(plain_run(), calls=calls)))
     assert shown["Calls"] == "2,000 planned, 1,900 made, 100 reused, 0 failed"
     assert shown["Unparsed"] == "7 of 2,000; mean label mass 0.998"
     assert shown["Tokens and cost"] == "5,000 in, 2,000 out, $1.50"
@@ -102,7 +97,7 @@ def replies(finding: Finding, *, brief: bool = False) -> list[str]:
 
 def test_broken_endings_are_reported_with_words() -> None:
     finding = with_calls(unparsed=7, refused=1, broken={"OTHER": 2, "<b>abort\n": 3})
-    shown = {fact.term: fact.text for fact in facts(finding)}
+    shown = shown_of(finding)
     assert shown["Unparsed"] == ("7 of 2,000, 1 refused, 2 ended with OTHER, 3 ended with <b>abort")
     assert "<b>abort" not in render_report([finding.run])
 
@@ -111,16 +106,13 @@ def test_broken_endings_are_reported_with_words() -> None:
     ("unparsed", "headline"),
     [
         (60, "None of 60 answers could be read, so there is nothing to describe."),
-        (
-            15,
-            "15 of 60 answers could not be read, so this report describes only the other 45.",
-        ),
+        (15, "15 of 60 answers could not be read, so this report describes only the other 45."),
     ],
 )
 def test_second_calls_are_not_counted_as_replies(unparsed: int, headline: str) -> None:
     finding = with_calls(planned=120, made=120, replies=60, unparsed=unparsed, reasked=60)
     assert list(map(plain, say("lead.headline", finding))) == [headline]
-    shown = {fact.term: fact.text for fact in facts(finding)}
+    shown = shown_of(finding)
     assert shown["Unparsed"] == f"{unparsed} of 60"
     assert shown["Calls"] == "120 planned, 120 made, 0 reused, 0 failed"
 
@@ -250,6 +242,6 @@ def test_long_revisions_are_left_to_the_facts(model: str, name: str) -> None:
 
 def test_recorded_decisions_have_no_price() -> None:
     run = replace(plain_run(), run=RunRecord(recorded=True))
-    shown = {fact.term: fact.text for fact in facts(Finding(run))}
+    shown = shown_of(Finding(run))
     assert shown["Calls"] == "2,000 recorded decisions, no call made"
     assert "Tokens and cost" not in shown

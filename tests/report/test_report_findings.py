@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from judges import est, figures, null, plain_run, with_metrics
+from judges import est, figures, null, plain_run, shares, with_metrics
 from unswayed.auditing.records import RunRecord
 from unswayed.model.decisions import Estimate
 from unswayed.report.findings import Finding, State
@@ -13,10 +13,6 @@ from unswayed.report.intervals import apart
 from unswayed.report.words import plain, sentence
 
 EVEN = (0.50, 0.48, 0.52)
-
-
-def rates(share: float) -> list[dict[str, Any]]:
-    return [est(own, own - 0.02, own + 0.02) for own in (share, 1 - share)]
 
 
 def label_row(share: float, low: float, high: float) -> dict[str, Any]:
@@ -90,10 +86,10 @@ def test_effect_in_the_headline_is_that_of_the_place_that_gains() -> None:
 
 
 def test_effect_must_leave_zero_jointly_over_all_looks() -> None:
-    shares = {"position_rate": rates(0.5), "label_rate": rates(0.5)}
+    even = {"position_rate": shares(0.5, 0.5), "label_rate": shares(0.5, 0.5)}
     coupled = {**figures(plain_run(EVEN))["protocols"]["coupled"]}
     coupled["position_effect"] = est(0.044, 0.004, 0.084)  # 2.2 standard errors; 2.4 of three
-    run = plain_run(EVEN, protocols={"coupled": coupled, "order": shares, "label": shares})
+    run = plain_run(EVEN, protocols={"coupled": coupled, "order": even, "label": even})
     assert Finding(run).favoured is None
 
 
@@ -122,9 +118,8 @@ def test_mostly_ties_are_the_finding_without_a_favourite(ties: float, state: Sta
     ],
 )
 def test_absence_names_what_was_moved(protocols: tuple[str, ...], said: str) -> None:
-    shares = {"order": {"position_rate": rates(0.5)}, "label": {"label_rate": rates(0.5)}}
-    steady = (0.95, 0.93, 0.97)
-    run = plain_run(EVEN, steady, protocols={k: shares[k] for k in protocols[1:]})
+    even = {"order": {"position_rate": shares(0.5, 0.5)}, "label": {"label_rate": shares(0.5, 0.5)}}
+    run = plain_run(EVEN, STEADY, protocols={k: even[k] for k in protocols[1:]})
     found = Finding(run)
     assert found.state is State.CLEAN
     assert plain(sentence("lead.headline", found)).startswith(said)
@@ -164,12 +159,7 @@ def test_states_that_settle_nothing_recommend_nothing() -> None:
 
 
 def test_of_many_positions_the_largest_share_is_favoured() -> None:
-    rates = [
-        est(0.30, 0.27, 0.33),
-        est(0.40, 0.37, 0.43),
-        est(0.2, 0.18, 0.22),
-        est(0.1, 0.08, 0.12),
-    ]
+    rates = shares(0.3, 0.4, 0.2, 0.1)
     coupled = {"consistency": est(0.6, 0.57, 0.63), "position_rate": rates}
     found = Finding(plain_run(protocols={"coupled": coupled}))
     assert (found.n, found.favoured) == (4, 1)
@@ -199,12 +189,10 @@ def test_labels_come_from_the_run_and_else_from_the_alphabet() -> None:
 
 def test_one_of_twelve_shares_off_by_chance_shows_no_bias() -> None:
     def state_of(first: float) -> State:
-        rates = [est(share, share - 0.018, share + 0.018) for share in (first, 0.24, 0.24, 0.25)]
-        shares = {"position_rate": rates, "label_rate": rates}
-        coupled = {**shares, "consistency": est(0.95, 0.93, 0.97)}
-        return Finding(
-            plain_run(protocols={"coupled": coupled, "order": shares, "label": shares})
-        ).state
+        rates = shares(first, 0.24, 0.24, 0.25, half=0.018)
+        own = {"position_rate": rates, "label_rate": rates}
+        coupled = {**own, "consistency": est(*STEADY)}
+        return Finding(plain_run(protocols={"coupled": coupled, "order": own, "label": own})).state
 
     assert state_of(0.27) is State.CLEAN  # 2.2 standard errors above 1/4
     assert state_of(0.28) is State.POSITION  # 3.3; of twelve shares 2.9 are enough
@@ -221,12 +209,7 @@ def test_the_extremes_of_many_groups_must_lie_further_apart() -> None:
 
 @pytest.mark.parametrize(
     ("task", "noun"),
-    [
-        ("pairwise", "answer"),
-        ("mcq", "option"),
-        ("not installed", "candidate"),
-        (None, "candidate"),
-    ],
+    [("pairwise", "answer"), ("mcq", "option"), ("not there", "candidate"), (None, "candidate")],
 )
 def test_candidates_are_named_by_their_task(task: str | None, noun: str) -> None:
     finding = Finding(plain_run(data={"name": "d", "n_items": 1000, "task": task}))

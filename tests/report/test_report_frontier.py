@@ -49,37 +49,27 @@ def test_a_dot_is_filled_where_nothing_cheaper_is_better() -> None:
 
 
 def test_the_scale_reaches_the_lowest_interval_end_in_fives() -> None:
-    dots = dots_of(
-        finding(
-            direct=method((0.44, 0.413, 0.47), 1.0), average=method((0.87, 0.85, 0.89), 2.0, None)
-        ),
-        "accuracy",
-    )
-    scale = scale_of(FRAMES[0], dots)
+    rows = {"direct": method((0.44, 0.413, 0.47), 1.0), "average": method((0.87, 0.85, 0.89), 2.0)}
+    scale = scale_of(FRAMES[0], dots_of(finding(**rows), "accuracy"))
     assert scale.bottom == 0.40
-    assert scale.y(1.0) == FRAMES[0].plot.top
-    assert scale.y(0.40) == FRAMES[0].plot.bottom
+    assert (scale.y(1.0), scale.y(0.40)) == (FRAMES[0].plot.top, FRAMES[0].plot.bottom)
 
 
 def test_all_panels_share_one_scale() -> None:
     run = sample_run(n_items=200)
-    drawings = [
-        panel.drawings[0] for panel in panels([Finding(run, "a"), Finding(run, "b")]).panels
-    ]
+    shown = panels([Finding(run, "a"), Finding(run, "b")]).panels
+    drawings = [panel.drawings[0] for panel in shown]
     assert len(drawings) == 4
     assert len({drawing.scale for drawing in drawings}) == 1
 
 
 def test_the_chart_says_every_value_aloud() -> None:
-    said, *_ = re.findall(
-        r'role="img" aria-label="([^"]*)"', render_report([sample_run(n_items=200)])
-    )
+    run = sample_run(n_items=200)
+    said, *_ = re.findall(r'role="img" aria-label="([^"]*)"', render_report([run]))
     assert said.startswith("Accuracy against calls per item.")
     for name in ("direct", "average", "additive"):
         assert f"{name}: " in said
-    assert said.endswith(
-        f"Recommended: {figures(sample_run(n_items=200))['recommendation']['method']}."
-    )
+    assert said.endswith(f"Recommended: {figures(run)['recommendation']['method']}.")
 
 
 def test_a_long_name_is_shortened_beside_its_dot() -> None:
@@ -98,13 +88,11 @@ def boxes_of(labels: tuple[Label, ...]) -> list[Box]:
     return made
 
 
-@settings(max_examples=100, deadline=None)
-@given(
-    st.lists(
-        st.tuples(st.floats(60, 480), st.floats(60, 360)), min_size=1, max_size=20, unique=True
-    ),
-    st.booleans(),
-)
+PLACES = st.tuples(st.floats(60, 480), st.floats(60, 360))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(PLACES, min_size=1, max_size=20, unique=True), st.booleans())
 def test_labels_stay_inside_and_apart_or_vanish(
     places: list[tuple[float, float]], numbered: bool
 ) -> None:
@@ -117,11 +105,10 @@ def test_labels_stay_inside_and_apart_or_vanish(
         return
     assert len(labels) == len(spots)
     boxes = boxes_of(labels)
+    plot = FRAMES[0].plot
     for number, box in enumerate(boxes):
-        assert box.left >= FRAMES[0].plot.left - 2
-        assert box.right <= FRAMES[0].width + 11
-        assert box.top >= 0
-        assert box.bottom <= FRAMES[0].plot.bottom + 1
+        assert plot.left - 2 <= box.left < box.right <= FRAMES[0].width + 11
+        assert 0 <= box.top < box.bottom <= plot.bottom + 1
         assert not any(covers(box, other) for other in boxes[number + 1 :])
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from judges import est, figures, method, null, plain_run, sample_run, spans_in, with_metrics
+from judges import est, figures, method, null, plain_run, sample_run, shares, spans_in, with_metrics
 from unswayed.auditing.flips import FlippedItem, Flips, Shown
 from unswayed.auditing.records import Metrics, PromptRecord, RunRecord
 from unswayed.auditing.rows import converted
@@ -148,29 +148,15 @@ def hostile_run() -> RunData:
     texts = (HOSTILE, f"x{HOSTILE}")
     messages = (Message(HOSTILE, f"{HOSTILE}?"), Message("user", f"A {HOSTILE} B x{HOSTILE}"))
     spans = ((Span(1, 2, 2 + len(HOSTILE)),), *spans_in(messages, texts[1:]))
+    said = {"label": HOSTILE, "text": HOSTILE, "reasoning": HOSTILE, "spans": spans}
     shown = tuple(
-        Shown(
-            order=order,
-            labels=(HOSTILE, "B" + HOSTILE),
-            messages=messages,
-            choice=choice,
-            label=HOSTILE,
-            text=HOSTILE,
-            reasoning=HOSTILE,
-            spans=spans,
-        )
-        for order, choice in (((0, 1), 0), ((1, 0), 1))
+        Shown(order, (HOSTILE, "B" + HOSTILE), messages, order[0], **said)  # type: ignore[arg-type]
+        for order in ((0, 1), (1, 0))
     )
     item = FlippedItem(HOSTILE, HOSTILE, 0, texts, shown)
-    protocols = {
-        name: {
-            "consistency": est(0.5, 0.45, 0.55),
-            "position_rate": [est(0.7, 0.68, 0.72), est(0.3, 0.28, 0.32)],
-            "label_rate": [est(0.7, 0.68, 0.72), est(0.3, 0.28, 0.32)],
-        }
-        for name in ("order", "label")
-    }
-    base = plain_run(protocols=protocols)
+    rates = {"position_rate": shares(0.7, 0.3), "label_rate": shares(0.7, 0.3)}
+    row = {"consistency": est(0.5, 0.45, 0.55), **rates}
+    base = plain_run(protocols={"order": row, "label": row})
     rows = {
         "direct": figures(base)["methods"]["direct"],
         HOSTILE: method((0.8, 0.78, 0.82), 2.0),
@@ -192,21 +178,11 @@ def hostile_run() -> RunData:
         "cautions": {HOSTILE: [HOSTILE]},
     }  # fmt: skip
     run = RunRecord(
-        version=HOSTILE,
-        command=HOSTILE,
-        prompt=PromptRecord(name=HOSTILE, fingerprint=HOSTILE),
-        intervals=HOSTILE,
-        created=HOSTILE,
-        labels=(HOSTILE, "B"),
-        packages={HOSTILE: HOSTILE},
-    )
-    return replace(
-        with_metrics(base, **metrics),
-        run=run,
-        flips=Flips(1, (item,), (HOSTILE,)),
-        caveats=(HOSTILE,),
-        about={HOSTILE: HOSTILE},
-    )
+        version=HOSTILE, command=HOSTILE, intervals=HOSTILE, created=HOSTILE, labels=(HOSTILE, "B"),
+        prompt=PromptRecord(name=HOSTILE, fingerprint=HOSTILE), packages={HOSTILE: HOSTILE},
+    )  # fmt: skip
+    told = {"flips": Flips(1, (item,), (HOSTILE,)), "caveats": (HOSTILE,)}
+    return replace(with_metrics(base, **metrics), run=run, about={HOSTILE: HOSTILE}, **told)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("unread", [False, True])
@@ -235,10 +211,8 @@ def test_hostile_names_and_texts_add_no_element(unread: bool, copies: int) -> No
     ],
 )
 def test_a_run_without_numbers_still_gives_a_page(metrics: dict[str, Any]) -> None:
-    assert (
-        anchors(render_report([RunData(converted(metrics, Metrics), RunRecord(), Flips(0))]))[0]
-        == "bias"
-    )
+    run = RunData(converted(metrics, Metrics), RunRecord(), Flips(0))
+    assert anchors(render_report([run]))[0] == "bias"
 
 
 def test_a_report_of_nothing_is_refused() -> None:
@@ -284,11 +258,7 @@ def test_without_gold_nothing_speaks_of_accuracy() -> None:
         (("m", "m"), ("d", "e"), ["d", "e"]),
         (("m", "m"), ("d", "d"), ["m", "m (2)"]),
         (("m", "k"), ("d", "e"), ["m on d", "k on e"]),
-        (
-            ("tiny/judge@sha256:0123456789abcdef", "tiny/judge+lora=x"),
-            ("d", "d"),
-            ["judge", "judge+lora=x"],
-        ),
+        (("tiny/j@sha256:0123456789abcdef", "tiny/j+lora=x"), ("d", "d"), ["j", "j+lora=x"]),
     ],
 )
 def test_runs_are_named_by_what_tells_them_apart(

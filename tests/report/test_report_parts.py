@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from unswayed.auditing.flips import Shown
 from unswayed.model.items import Item, Message, Text, blind, text_of
 from unswayed.model.presentation import Ask, Presentation
-from unswayed.prompts import PromptSettings, Span, render
+from unswayed.prompts import PromptSettings, Span, candidate_spans, render
 from unswayed.report.parts import LONGEST, Part, cut, parts_of
 
 
@@ -18,9 +18,10 @@ def shown(
     """An item as it is put to a judge, and its candidates' texts."""
     item = Item(id="q", prompt=question, candidates=candidates, gold=0, task=task)
     presentation = Presentation(order, tuple(range(len(order))))
-    rendered = render(blind(item), Ask(presentation), PromptSettings())
+    asked = blind(item), Ask(presentation), PromptSettings()
+    rendered = render(*asked)
     labels = presentation.symbols(rendered.labels)
-    view = Shown(order, labels, rendered.messages, choice=0, spans=rendered.spans)
+    view = Shown(order, labels, rendered.messages, choice=0, spans=candidate_spans(*asked))
     return view, tuple(map(text_of, candidates))
 
 

@@ -94,8 +94,9 @@ def decision_server(
 
 @asynccontextmanager
 async def running(application: web.Application) -> AsyncIterator[str]:
-    """Serve an application; its address."""
-    runner = web.AppRunner(application, access_log=None, handler_cancellation=True)
+    """Serve an application; its address. What a client has not sent soon after an error is not waited for."""
+    limits: dict[str, Any] = {"handler_cancellation": True, "lingering_time": 0.1}
+    runner = web.AppRunner(application, access_log=None, **limits)
     await runner.setup()
     try:
         await web.TCPSite(runner, "127.0.0.1", 0).start()

@@ -7,7 +7,6 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import urllib.error
 from pathlib import Path
@@ -20,8 +19,10 @@ from processes import post, serving
 from served import APIS, MODEL, body_of
 
 from needs import interpreter
+from unswayed.cli import main
 
 PAGE = Path(__file__).parents[2] / "docs" / "decisions.md"
+NOWHERE = "http://127.0.0.1:9/v1"
 OPENAI = "print(sorted((p.value, p.probability) for p in decision.answers[0].probabilities))\n"
 SHOW = {"typesafe_sdk": "    print(sorted(decision.choices['team'].probabilities.items()))\n"}
 """Lines that print the probabilities of the page's clients."""
@@ -53,35 +54,10 @@ def test_model_of_request_is_passed_on_without_name(api: str) -> None:
             assert (status, stub.bodies[-1]["model"]) == (200, model)
 
 
-def test_port_in_use_is_one_line() -> None:
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        held.listen()
-        port = held.getsockname()[1]
-        done = subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "unswayed",
-                "serve",
-                "systemone/x",
-                "--port",
-                str(port),
-                "--base-url",
-                "http://127.0.0.1:9/v1",
-            ],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    assert done.returncode == 2
-    assert "Choose another --port." in done.stderr
-    assert len(done.stderr.splitlines()) == 1
-
-
 @pytest.mark.parametrize(
     ("options", "word"),
     [
+        (["systemone/x", "--port", "TAKEN", "--base-url", NOWHERE], "Choose another --port."),
         (["systemone/x", "--orders", "random"], "--orders"),
         (["systemone/x", "--shadow", "0.1"], "--shadow tests a fitted file"),
         (["simulated/judge", "--method", "pride.json", "--shadow", "0.1"], "decision model"),
@@ -91,15 +67,14 @@ def test_port_in_use_is_one_line() -> None:
         (["nobody/x"], "unknown provider"),
     ],
 )
-def test_wrong_option_is_one_line(options: list[str], word: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "unswayed", "serve", *options],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
-    assert word in done.stderr
+def test_unusable_option_or_port_is_one_line(
+    options: list[str], word: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as held:
+        port = str(held.getsockname()[1])
+        assert main(["serve", *(port if own == "TAKEN" else own for own in options)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert word in line
 
 
 def snippets() -> dict[str, str]:

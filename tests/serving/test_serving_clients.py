@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 from decision_stub import DecisionStub
-from served import MODEL, body_of, client_of, decision_server, run, running
+from served import MODEL, body_of, client_of, decision_server, running
 
 from unswayed.serving import server as serving_server
 
@@ -39,10 +39,10 @@ async def exchanged(url: str, headers: bytes, body: bytes = RAW, *, size: int = 
         (b"Expect: 100-continue\r\n", "", b"200"),
     ],
 )
-def test_odd_header_is_answered_without_traceback(
+async def test_odd_header_is_answered_without_traceback(
     headers: bytes, token: str, status: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def work() -> None:
+    with caplog.at_level(logging.INFO, "aiohttp"), DecisionStub() as stub:
         environ = {"TYPESAFE_API_KEY": "k", "TYPESAFE_BASE_URL": stub.url}
         server = decision_server(stub.url, token=token, environ=environ, timeout=5)
         async with running(server.application()) as url:
@@ -50,38 +50,28 @@ def test_odd_header_is_answered_without_traceback(
         reply = reply.removeprefix(b"HTTP/1.1 100 Continue\r\n\r\n")
         assert reply.startswith(b"HTTP/1.1 " + status), reply
         assert bool(stub.bodies) == (status == b"200")
-
-    with caplog.at_level(logging.INFO, "aiohttp"), DecisionStub() as stub:
-        run(work)
     assert not caplog.records
 
 
-def test_slow_body_holds_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_slow_body_holds_no_place(
+    monkeypatch: pytest.MonkeyPatch, stub: DecisionStub
+) -> None:
     monkeypatch.setattr(serving_server, "SLOWEST", 0.5)
-
-    async def work() -> None:
-        server = decision_server(stub.url, max_open=1)
-        async with running(server.application()) as url:
-            slow = asyncio.ensure_future(exchanged(url, b"", b"{", size=9))
-            await asyncio.sleep(0.1)
-            assert (await exchanged(url, b"")).startswith(b"HTTP/1.1 200")
-            assert (await slow).startswith(b"HTTP/1.1 408")
-
-    with DecisionStub() as stub:
-        run(work)
+    server = decision_server(stub.url, max_open=1)
+    async with running(server.application()) as url:
+        slow = asyncio.ensure_future(exchanged(url, b"", b"{", size=9))
+        await asyncio.sleep(0.1)
+        assert (await exchanged(url, b"")).startswith(b"HTTP/1.1 200")
+        assert (await slow).startswith(b"HTTP/1.1 408")
 
 
-def test_described_sides_of_another_form_reach_the_model() -> None:
-    async def work() -> None:
-        async with client_of(decision_server(stub.url)) as post:
-            for criteria in (5, [[1]], True):
-                question = {"type": "noul", "instructions": "?", "criteria": criteria}
-                body = {"model": MODEL, "state": "fault:422 x", "questions": {"q": question}}
-                assert (await post("v1/systemone", body)).status == 422
-        assert len(stub.bodies) == 3
-
-    with DecisionStub() as stub:
-        run(work)
+async def test_described_sides_of_another_form_reach_the_model(stub: DecisionStub) -> None:
+    async with client_of(decision_server(stub.url)) as post:
+        for criteria in (5, [[1]], True):
+            question = {"type": "noul", "instructions": "?", "criteria": criteria}
+            body = {"model": MODEL, "state": "fault:422 x", "questions": {"q": question}}
+            assert (await post("v1/systemone", body)).status == 422
+    assert len(stub.bodies) == 3
 
 
 Streams = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -98,39 +88,32 @@ async def cutting(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
     writer.close()
 
 
-def test_requests_behind_a_silent_model_time_out_together() -> None:
-    async def work() -> None:
-        async with await asyncio.start_server(silent, "127.0.0.1", 0) as model:
-            url = f"http://127.0.0.1:{model.sockets[0].getsockname()[1]}/v1"
-            async with client_of(decision_server(url, timeout=0.2)) as post:
-                start = time.monotonic()
-                replies = await asyncio.gather(*(post("v1/systemone", RAW) for _ in range(12)))
-        assert {reply.status for reply in replies} == {504}
-        assert time.monotonic() - start < 1.8  # one after another: 2.4
-
-    run(work)
+async def test_requests_behind_a_silent_model_time_out_together() -> None:
+    async with await asyncio.start_server(silent, "127.0.0.1", 0) as model:
+        url = f"http://127.0.0.1:{model.sockets[0].getsockname()[1]}/v1"
+        async with client_of(decision_server(url, timeout=0.2)) as post:
+            start = time.monotonic()
+            replies = await asyncio.gather(*(post("v1/systemone", RAW) for _ in range(12)))
+    assert {reply.status for reply in replies} == {504}
+    assert time.monotonic() - start < 1.8  # one after another: 2.4
 
 
 @pytest.mark.parametrize("answer", [silent, cutting])
-def test_call_without_answer_counts_as_spent(answer: Streams, tmp_path: Path) -> None:
+async def test_call_without_answer_counts_as_spent(answer: Streams, tmp_path: Path) -> None:
     prices = tmp_path / "prices.toml"
     prices.write_text(f'as_of = "x"\n[models."systemone/{MODEL}"]\ninput = 1.0\noutput = 0.0\n')
     noul = {"model": MODEL, "state": "s", "questions": {"n": {"type": "noul"}}}
     budget = len(json.dumps(noul)) * 1.5e-6
-
-    async def work() -> None:
-        async with await asyncio.start_server(answer, "127.0.0.1", 0) as model:
-            url = f"http://127.0.0.1:{model.sockets[0].getsockname()[1]}/v1"
-            server = decision_server(url, timeout=0.2, budget=budget, prices=prices)
-            async with client_of(server) as post:
-                statuses = [(await post("v1/systemone", noul)).status for _ in range(2)]
-        assert statuses[0] in (502, 504)
-        assert statuses[1] == 402
-
-    run(work)
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as model:
+        url = f"http://127.0.0.1:{model.sockets[0].getsockname()[1]}/v1"
+        server = decision_server(url, timeout=0.2, budget=budget, prices=prices)
+        async with client_of(server) as post:
+            statuses = [(await post("v1/systemone", noul)).status for _ in range(2)]
+    assert statuses[0] in (502, 504)
+    assert statuses[1] == 402
 
 
-def test_idle_connection_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_idle_connection_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that drops requests on connections which were idle too long for it."""
     monkeypatch.setattr("unswayed.serving.proxy.IDLE", 0.05)
     said = b'{"model":"m","answers":{"n":{"type":"noul","noul":0.5}},"usage":{"input_tokens":1}}'
@@ -145,33 +128,27 @@ def test_idle_connection_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> N
         await reader.read(1)  # the next request
         writer.close()
 
-    async def work() -> None:
-        async with await asyncio.start_server(answer, "127.0.0.1", 0) as model:
-            url = f"http://127.0.0.1:{model.sockets[0].getsockname()[1]}/v1"
-            async with client_of(decision_server(url)) as post:
-                assert (await post("v1/systemone", noul)).status == 200
-                await asyncio.sleep(0.3)
-                assert (await post("v1/systemone", noul)).status == 200
-
-    run(work)
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as model:
+        url = f"http://127.0.0.1:{model.sockets[0].getsockname()[1]}/v1"
+        async with client_of(decision_server(url)) as post:
+            assert (await post("v1/systemone", noul)).status == 200
+            await asyncio.sleep(0.3)
+            assert (await post("v1/systemone", noul)).status == 200
     assert used == 2
 
 
 @pytest.mark.parametrize("figure", ["x", {"a": 1}, [2], None])
-def test_odd_counts_of_model_leave_no_traceback(
+async def test_odd_counts_of_model_leave_no_traceback(
     figure: object, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def answer(request: web.Request) -> web.Response:
         said = {"model": "m", "answers": {"0": {"type": "noul", "noul": 0.5}}}
         return web.json_response({**said, "usage": {"input_tokens": figure, "output_tokens": 1}})
 
-    async def work() -> None:
-        app = web.Application()
-        app.add_routes([web.post("/v1/systemone", answer)])
-        body = {"model": MODEL, "input": "s", "questions": [{"type": "predicate"}]}
-        async with running(app) as url, client_of(decision_server(f"{url}/v1")) as post:
-            reply = await post("v1/decisions", body)
-        assert reply.status == (502 if figure else 200), reply.raw
-
-    run(work)
+    app = web.Application()
+    app.add_routes([web.post("/v1/systemone", answer)])
+    body = {"model": MODEL, "input": "s", "questions": [{"type": "predicate"}]}
+    async with running(app) as url, client_of(decision_server(f"{url}/v1")) as post:
+        reply = await post("v1/decisions", body)
+    assert reply.status == (502 if figure else 200), reply.raw
     assert not caplog.records

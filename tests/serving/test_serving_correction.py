@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from decision_stub import DecisionStub
-from served import APIS, MODEL, TEXTS, body_of, client_of, decision_server, probabilities, run
+from served import APIS, MODEL, TEXTS, body_of, client_of, decision_server, probabilities
 
 import unswayed as us
 from unswayed.backends import Backend, BackendSettings, open_backend
@@ -77,31 +77,27 @@ def fitted(folder: Path, stub: DecisionStub, api: str, name: str = "pride") -> F
 
 @pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize("upstream", APIS)
-def test_fitted_question_is_asked_once_and_corrected(
-    api: str, upstream: str, tmp_path: Path
+async def test_fitted_question_is_asked_once_and_corrected(
+    api: str, upstream: str, tmp_path: Path, stub: DecisionStub
 ) -> None:
-    async def work() -> None:
-        file = fitted(tmp_path, stub, upstream)
-        correction = Correction(file, Model(f"{upstream}/{MODEL}"))
-        async with client_of(decision_server(stub.url, upstream, correction=correction)) as post:
-            found = [
-                probabilities(api, (await post(f"v1/{api}", body_of(api, names))).json)
-                for names in (NAMES, NAMES[::-1])
-            ]
-            assert [len(body["questions"]) for body in stub.bodies] == [2, 2]
-            assert (await post("health")).json["method"] == "pride"
-            await post(f"v1/{api}", body_of(api, ["billing", "sales"]))
-            assert len(stub.bodies[-1]["questions"]) == 3
-        item = Item(id="q", task=Task.MCQ, prompt="?", candidates=("None of these", *NAMES[1:]))
-        method = file.load()
-        decided = method.decide(item, decisions_of(stub, item, method.asks(4)))
-        assert decided.scores is not None
-        assert found[0] == pytest.approx(dict(zip(NAMES, decided.scores, strict=True)), abs=1e-12)
-        assert found[1] == found[0]
-        assert list(found[1]) == NAMES[::-1]
-
-    with DecisionStub() as stub:
-        run(work)
+    file = fitted(tmp_path, stub, upstream)
+    correction = Correction(file, Model(f"{upstream}/{MODEL}"))
+    async with client_of(decision_server(stub.url, upstream, correction=correction)) as post:
+        found = [
+            probabilities(api, (await post(f"v1/{api}", body_of(api, names))).json)
+            for names in (NAMES, NAMES[::-1])
+        ]
+        assert [len(body["questions"]) for body in stub.bodies] == [2, 2]
+        assert (await post("health")).json["method"] == "pride"
+        await post(f"v1/{api}", body_of(api, ["billing", "sales"]))
+        assert len(stub.bodies[-1]["questions"]) == 3
+    item = Item(id="q", task=Task.MCQ, prompt="?", candidates=("None of these", *NAMES[1:]))
+    method = file.load()
+    decided = method.decide(item, decisions_of(stub, item, method.asks(4)))
+    assert decided.scores is not None
+    assert found[0] == pytest.approx(dict(zip(NAMES, decided.scores, strict=True)), abs=1e-12)
+    assert found[1] == found[0]
+    assert list(found[1]) == NAMES[::-1]
 
 
 def calibrated(folder: Path, stub: DecisionStub, api: str, labels: str) -> FittedFile:
@@ -122,11 +118,12 @@ def calibrated(folder: Path, stub: DecisionStub, api: str, labels: str) -> Fitte
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_file_of_own_names_corrects_questions_with_these_names(api: str, tmp_path: Path) -> None:
+async def test_file_of_own_names_corrects_questions_with_these_names(
+    api: str, tmp_path: Path
+) -> None:
     """The stub prefers the name `support` wherever it stands: a fit under other names cannot know that."""
     names = ["support", "sales", "billing"]
-
-    async def work() -> None:
+    with DecisionStub(favoured="support", named=1.0) as stub:
         file = calibrated(tmp_path, stub, api, ",".join(names))
         backend = open_backend(f"{api}/{MODEL}", BackendSettings(base_url=stub.url))
         correction = Correction(file, backend)
@@ -146,9 +143,6 @@ def test_file_of_own_names_corrects_questions_with_these_names(api: str, tmp_pat
             await post(f"v1/{api}", body_of(api, ["support", "sales", "legal"]))
             assert len(stub.bodies[-1]["questions"]) == 4  # other names: all orders
 
-    with DecisionStub(favoured="support", named=1.0) as stub:
-        run(work)
-
 
 def test_file_of_yes_no_questions_is_refused(tmp_path: Path) -> None:
     with DecisionStub() as stub:
@@ -158,10 +152,11 @@ def test_file_of_yes_no_questions_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_shadow_finds_drift(api: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_shadow_finds_drift(
+    api: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(correction_module, "WINDOW", 40)
-
-    async def work() -> None:
+    with DecisionStub() as stub, DecisionStub(first=0.0) as changed:
         p_values = []
         for served in (stub, changed):
             correction = Correction(fitted(tmp_path, stub, api), Model(f"{api}/{MODEL}"), 1.0)
@@ -178,9 +173,6 @@ def test_shadow_finds_drift(api: str, tmp_path: Path, monkeypatch: pytest.Monkey
             p_values.append(float(metrics.partition("shadow_p_value ")[2]))
             assert len(served.bodies[-1]["questions"]) == 5
         assert p_values[1] < 0.01 < p_values[0]
-
-    with DecisionStub() as stub, DecisionStub(first=0.0) as changed:
-        run(work)
 
 
 def test_file_of_other_model_is_refused(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 from decision_stub import DecisionStub
-from served import APIS, MODEL, Reply, body_of, client_of, decision_server, run, running
+from served import APIS, MODEL, Reply, body_of, client_of, decision_server, running
 
 from unswayed.backends import BACKENDS, BackendSettings
 from unswayed.backends.client import HttpBackend
@@ -60,24 +60,24 @@ def assert_refused(api: str, reply: Reply, status: int, word: str = "") -> None:
         ("slow", 504),
     ],
 )
-def test_fault_of_model_reaches_client(
-    api: str, upstream: str, fault: str, status: int, monkeypatch: pytest.MonkeyPatch
+async def test_fault_of_model_reaches_client(
+    api: str,
+    upstream: str,
+    fault: str,
+    status: int,
+    monkeypatch: pytest.MonkeyPatch,
+    stub: DecisionStub,
 ) -> None:
     monkeypatch.setattr("decision_stub.time.sleep", lambda s: pause(0.5 if s else 0))
     body = body_of(api, ["billing", "support"], f"fault:{fault} x")
-
-    async def work() -> None:
-        patience = 0.2 if fault == "slow" else 60.0
-        async with client_of(decision_server(stub.url, upstream, timeout=patience)) as post:
-            reply = await post(f"v1/{api}", body)
-            metrics = (await post("metrics")).raw.decode()
-        assert_refused(api, reply, status)
-        assert (reply.headers.get("Retry-After") == "7") == (status == 429)
-        assert "unswayed_serve_choices_total 0\n" in metrics
-        assert "unswayed_serve_failed_total 1\n" in metrics
-
-    with DecisionStub() as stub:
-        run(work)
+    patience = 0.2 if fault == "slow" else 60.0
+    async with client_of(decision_server(stub.url, upstream, timeout=patience)) as post:
+        reply = await post(f"v1/{api}", body)
+        metrics = (await post("metrics")).raw.decode()
+    assert_refused(api, reply, status)
+    assert (reply.headers.get("Retry-After") == "7") == (status == 429)
+    assert "unswayed_serve_choices_total 0\n" in metrics
+    assert "unswayed_serve_failed_total 1\n" in metrics
 
 
 def pause(seconds: float) -> None:
@@ -86,7 +86,9 @@ def pause(seconds: float) -> None:
 
 @pytest.mark.parametrize("value", [1.5, -0.2, "0.5", None, True])
 @both
-def test_impossible_answer_to_yes_or_no_is_502(api: str, value: Any) -> None:
+async def test_impossible_answer_to_yes_or_no_is_502(
+    api: str, value: Any, stub: DecisionStub
+) -> None:
     async def answer(request: web.Request) -> web.Response:
         said = stub.answer(api, await request.json(), 1)[1]
         answers = said["answers"].values() if api == "systemone" else said["answers"]
@@ -96,31 +98,22 @@ def test_impossible_answer_to_yes_or_no_is_502(api: str, value: Any) -> None:
                 reply[field] = value
         return web.json_response(said)
 
-    async def work() -> None:
-        app = web.Application()
-        app.add_routes([web.post(f"/v1/{api}", answer)])
-        async with running(app) as url, client_of(decision_server(f"{url}/v1", api)) as post:
-            assert_refused(api, await post(f"v1/{api}", body_of(api, ["a", "b"])), 502)
-
-    with DecisionStub() as stub:
-        run(work)
+    app = web.Application()
+    app.add_routes([web.post(f"/v1/{api}", answer)])
+    async with running(app) as url, client_of(decision_server(f"{url}/v1", api)) as post:
+        assert_refused(api, await post(f"v1/{api}", body_of(api, ["a", "b"])), 502)
 
 
 @both
-def test_error_of_own_api_passes_unchanged(api: str) -> None:
+async def test_error_of_own_api_passes_unchanged(api: str, stub: DecisionStub) -> None:
     body = body_of(api, ["billing", "support"], "fault:422 x")
-
-    async def work() -> None:
-        async with client_of(decision_server(stub.url, api)) as post:
-            reply = await post(f"v1/{api}", body)
-        async with (
-            aiohttp.ClientSession() as http,
-            http.post(f"{stub.url}/{api}", json=body) as direct,
-        ):
-            assert reply.raw == await direct.read()
-
-    with DecisionStub() as stub:
-        run(work)
+    async with client_of(decision_server(stub.url, api)) as post:
+        reply = await post(f"v1/{api}", body)
+    async with (
+        aiohttp.ClientSession() as http,
+        http.post(f"{stub.url}/{api}", json=body) as direct,
+    ):
+        assert reply.raw == await direct.read()
 
 
 def raw_of(api: str, **changes: Any) -> bytes:
@@ -153,7 +146,9 @@ def asked(api: str, **question: Any) -> bytes:
         ("option twice", "twice"),
     ],
 )
-def test_bad_request_is_refused_before_any_call(api: str, name: str, word: str) -> None:
+async def test_bad_request_is_refused_before_any_call(
+    api: str, name: str, word: str, stub: DecisionStub
+) -> None:
     own = api == "systemone"
     twice = {
         "systemone": b'{"model":"stub-1","state":"s","questions":{"q":{"type":"choice","criteria":{"a":"x","a":"y"}}}}',
@@ -181,25 +176,16 @@ def test_bad_request_is_refused_before_any_call(api: str, name: str, word: str) 
         "stream": raw_of(api, stream=True),
         "option twice": twice[api],
     }[name]
-
-    async def work() -> None:
-        async with client_of(decision_server(stub.url, api)) as post:
-            assert_refused(api, await post(f"v1/{api}", raw), OF[api], word)
-        assert stub.bodies == []
-
-    with DecisionStub() as stub:
-        run(work)
+    async with client_of(decision_server(stub.url, api)) as post:
+        assert_refused(api, await post(f"v1/{api}", raw), OF[api], word)
+    assert stub.bodies == []
 
 
-def test_true_and_text_true_are_one_name_in_system_one() -> None:
-    async def work() -> None:
-        async with client_of(decision_server(stub.url, "systemone")) as post:
-            reply = await post("v1/decisions", body_of("decisions", [True, "true"]))
-            assert_refused("decisions", reply, 400, "true")
-        assert stub.bodies == []
-
-    with DecisionStub() as stub:
-        run(work)
+async def test_true_and_text_true_are_one_name_in_system_one(stub: DecisionStub) -> None:
+    async with client_of(decision_server(stub.url, "systemone")) as post:
+        reply = await post("v1/decisions", body_of("decisions", [True, "true"]))
+        assert_refused("decisions", reply, 400, "true")
+    assert stub.bodies == []
 
 
 @pytest.mark.parametrize(
@@ -216,127 +202,94 @@ def test_true_and_text_true_are_one_name_in_system_one() -> None:
         ("decisions", asked("decisions", type="rank", instructions="?"), "rank"),
     ],
 )
-def test_field_without_counterpart_is_named(api: str, raw: bytes, word: str) -> None:
+async def test_field_without_counterpart_is_named(
+    api: str, raw: bytes, word: str, stub: DecisionStub
+) -> None:
     other = next(name for name in APIS if name != api)
-
-    async def work() -> None:
-        async with client_of(decision_server(stub.url, other)) as post:
-            assert_refused(api, await post(f"v1/{api}", raw), OF[api], word)
-        assert stub.bodies == []
-
-    with DecisionStub() as stub:
-        run(work)
+    async with client_of(decision_server(stub.url, other)) as post:
+        assert_refused(api, await post(f"v1/{api}", raw), OF[api], word)
+    assert stub.bodies == []
 
 
-def test_name_with_separator_is_refused() -> None:
+async def test_name_with_separator_is_refused(stub: DecisionStub) -> None:
     question = {"type": "choice", "criteria": {"a": "x", "b": "y"}}
-
-    async def work() -> None:
-        async with client_of(decision_server(stub.url)) as post:
-            reply = await post("v1/systemone", raw_of("systemone", questions={"q\x1f0": question}))
-            assert_refused("systemone", reply, 422, "U+001F")
-
-    with DecisionStub() as stub:
-        run(work)
+    async with client_of(decision_server(stub.url)) as post:
+        reply = await post("v1/systemone", raw_of("systemone", questions={"q\x1f0": question}))
+        assert_refused("systemone", reply, 422, "U+001F")
 
 
 @both
-def test_other_model_is_404(api: str) -> None:
-    async def work() -> None:
-        async with client_of(decision_server(stub.url, api)) as post:
-            assert_refused(api, await post(f"v1/{api}", raw_of(api, model="x")), 404, MODEL)
-            assert_refused("decisions", await post("v1/chat/completions", {}), 404, "POST /v1/chat")
-            reply = await post(f"v1/{api}")  # GET
-            assert_refused(api, reply, 405, f"GET /v1/{api} is not served here")
-            assert reply.headers["Allow"] == "POST"
-            metrics = (await post("metrics")).raw.decode()
-            assert "unswayed_serve_refused_total 3\n" in metrics
-
-    with DecisionStub() as stub:
-        run(work)
+async def test_other_model_is_404(api: str, stub: DecisionStub) -> None:
+    async with client_of(decision_server(stub.url, api)) as post:
+        assert_refused(api, await post(f"v1/{api}", raw_of(api, model="x")), 404, MODEL)
+        assert_refused("decisions", await post("v1/chat/completions", {}), 404, "POST /v1/chat")
+        reply = await post(f"v1/{api}")  # GET
+        assert_refused(api, reply, 405, f"GET /v1/{api} is not served here")
+        assert reply.headers["Allow"] == "POST"
+        metrics = (await post("metrics")).raw.decode()
+        assert "unswayed_serve_refused_total 3\n" in metrics
 
 
 @both
-def test_more_options_than_orders_allow_is_400(api: str) -> None:
-    async def work() -> None:
-        async with client_of(decision_server(stub.url, api, orders="all")) as post:
-            reply = await post(f"v1/{api}", body_of(api, list("abcde")))
-            assert_refused(api, reply, 400, "at most 4 options")
-        async with client_of(decision_server(stub.url, api)) as post:
-            reply = await post(f"v1/{api}", body_of(api, [str(k) for k in range(200)]))
-            assert_refused(api, reply, 400, "orders cyclic: at most 128 options, got 200")
-        assert stub.bodies == []
-
-    with DecisionStub() as stub:
-        run(work)
+async def test_more_options_than_orders_allow_is_400(api: str, stub: DecisionStub) -> None:
+    async with client_of(decision_server(stub.url, api, orders="all")) as post:
+        reply = await post(f"v1/{api}", body_of(api, list("abcde")))
+        assert_refused(api, reply, 400, "at most 4 options")
+    async with client_of(decision_server(stub.url, api)) as post:
+        reply = await post(f"v1/{api}", body_of(api, [str(k) for k in range(200)]))
+        assert_refused(api, reply, 400, "orders cyclic: at most 128 options, got 200")
+    assert stub.bodies == []
 
 
 @both
-def test_one_option_is_answered_with_certainty(api: str) -> None:
-    async def work() -> None:
-        async with client_of(decision_server(stub.url, api)) as post:
-            said = (await post(f"v1/{api}", body_of(api, ["billing"]))).json
-        answer = said["answers"]["q"] if api == "systemone" else said["answers"][0]
-        assert (answer["choice"], answer["confidence"]) == ("billing", 1)
-
-    with DecisionStub() as stub:
-        run(work)
+async def test_one_option_is_answered_with_certainty(api: str, stub: DecisionStub) -> None:
+    async with client_of(decision_server(stub.url, api)) as post:
+        said = (await post(f"v1/{api}", body_of(api, ["billing"]))).json
+    answer = said["answers"]["q"] if api == "systemone" else said["answers"][0]
+    assert (answer["choice"], answer["confidence"]) == ("billing", 1)
 
 
 @both
-def test_health_without_a_model_names_the_api(api: str) -> None:
+async def test_health_without_a_model_names_the_api(api: str) -> None:
     reach = BackendSettings(base_url="http://127.0.0.1:9/v1", pricing_only=True)
     backend = BACKENDS.load(api)("", reach)
     assert isinstance(backend, HttpBackend)
-
-    async def work() -> None:
-        async with client_of(DecisionServer(backend, Serving())) as post:
-            assert (await post("health")).json["model"] == api
-
-    run(work)
+    async with client_of(DecisionServer(backend, Serving())) as post:
+        assert (await post("health")).json["model"] == api
 
 
 @both
-def test_one_refused_order_refuses_the_question(api: str) -> None:
+async def test_one_refused_order_refuses_the_question(api: str, stub: DecisionStub) -> None:
     body = body_of(api, ["billing", "support"], "fault:refusal x")
-
-    async def work() -> None:
-        async with client_of(decision_server(stub.url, "decisions")) as post:
-            reply = await post(f"v1/{api}", body)
-        if api == "systemone":  # this API has no refusal
-            assert_refused(api, reply, 502, "refused")
-        else:
-            assert [answer["type"] for answer in reply.json["answers"]] == ["refusal"] * 2
-            assert [answer["name"] for answer in reply.json["answers"]] == ["q", None]
-
-    with DecisionStub() as stub:
-        run(work)
+    async with client_of(decision_server(stub.url, "decisions")) as post:
+        reply = await post(f"v1/{api}", body)
+    if api == "systemone":  # this API has no refusal
+        assert_refused(api, reply, 502, "refused")
+    else:
+        assert [answer["type"] for answer in reply.json["answers"]] == ["refusal"] * 2
+        assert [answer["name"] for answer in reply.json["answers"]] == ["q", None]
 
 
 @pytest.mark.parametrize("mean", ["arithmetic", "log"])
-def test_refused_order_leaves_other_questions(mean: Any) -> None:
+async def test_refused_order_leaves_other_questions(mean: Any, stub: DecisionStub) -> None:
     async def answer(request: web.Request) -> web.Response:
         said = stub.answer("decisions", await request.json(), 1)[1]
         if len(said["answers"]) > 4:
             said["answers"][1] = {"type": "refusal", "name": None}  # the second order of q
         return web.json_response(said)
 
-    async def work() -> None:
-        app = web.Application()
-        app.add_routes([web.post("/v1/decisions", answer)])
-        body = body_of("decisions", ["a", "b", "c"])
-        body["questions"].append({**body["questions"][0], "name": "r"})
-        async with running(app) as url:
-            server = decision_server(f"{url}/v1", "decisions", mean=mean)
-            async with client_of(server) as post:
-                reply = await post("v1/decisions", body)
-        refused, urgent, other = reply.json["answers"]
-        assert refused == {"type": "refusal", "name": "q"}
-        assert (urgent["type"], other["type"]) == ("predicate", "choice")
-        assert sum(p["probability"] for p in other["probabilities"]) == pytest.approx(1)
-
-    with DecisionStub() as stub:
-        run(work)
+    app = web.Application()
+    app.add_routes([web.post("/v1/decisions", answer)])
+    body = body_of("decisions", ["a", "b", "c"])
+    body["questions"].append({**body["questions"][0], "name": "r"})
+    async with running(app) as url:
+        server = decision_server(f"{url}/v1", "decisions", mean=mean)
+        async with client_of(server) as post:
+            reply = await post("v1/decisions", body)
+    refused, urgent, other = reply.json["answers"]
+    assert refused == {"type": "refusal", "name": "q"}
+    assert (urgent["type"], other["type"]) == ("predicate", "choice")
+    assert sum(p["probability"] for p in other["probabilities"]) == pytest.approx(1)
 
 
 @asynccontextmanager
@@ -359,63 +312,49 @@ async def failing_after(good: int) -> AsyncIterator[tuple[str, list[Any]]]:
 
 
 @both
-def test_failed_part_fails_the_whole(api: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_failed_part_fails_the_whole(api: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("unswayed.serving.proxy.MOST_QUESTIONS", 2)
-
-    async def work() -> None:
-        # 4 alone, 4 again, packed, then 5 questions in 3 parts, of which the last one fails
-        async with failing_after(11) as (url, bodies):
-            async with client_of(decision_server(url, api)) as post:
-                reply = await post(f"v1/{api}", body_of(api, list("abcd")))
-            assert len(bodies) == 12
-            assert (reply.status, reply.raw) == (503, b"busy")
-            assert reply.headers["Retry-After"] == "3"
-
-    run(work)
+    # 4 alone, 4 again, packed, then 5 questions in 3 parts, of which the last one fails
+    async with failing_after(11) as (url, bodies):
+        async with client_of(decision_server(url, api)) as post:
+            reply = await post(f"v1/{api}", body_of(api, list("abcd")))
+        assert len(bodies) == 12
+        assert (reply.status, reply.raw) == (503, b"busy")
+        assert reply.headers["Retry-After"] == "3"
 
 
 @both
-def test_unreachable_model_is_502(api: str) -> None:
-    async def work() -> None:
-        async with client_of(decision_server("http://127.0.0.1:9/v1", api)) as post:
-            assert_refused(api, await post(f"v1/{api}", body_of(api, ["a", "b"])), 502, "reached")
-
-    run(work)
+async def test_unreachable_model_is_502(api: str) -> None:
+    async with client_of(decision_server("http://127.0.0.1:9/v1", api)) as post:
+        assert_refused(api, await post(f"v1/{api}", body_of(api, ["a", "b"])), 502, "reached")
 
 
 @both
-def test_redirect_is_not_followed(api: str) -> None:
+async def test_redirect_is_not_followed(api: str) -> None:
     async def redirect(request: web.Request) -> web.Response:
         raise web.HTTPTemporaryRedirect("http://127.0.0.1:9/")
 
-    async def work() -> None:
-        app = web.Application()
-        app.add_routes([web.post(f"/v1/{api}", redirect)])
-        async with running(app) as url, client_of(decision_server(f"{url}/v1", api)) as post:
-            assert_refused(api, await post(f"v1/{api}", body_of(api, ["a", "b"])), 502, "307")
-
-    run(work)
+    app = web.Application()
+    app.add_routes([web.post(f"/v1/{api}", redirect)])
+    async with running(app) as url, client_of(decision_server(f"{url}/v1", api)) as post:
+        assert_refused(api, await post(f"v1/{api}", body_of(api, ["a", "b"])), 502, "307")
 
 
 @both
-def test_long_body_is_413(api: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_long_body_is_413(
+    api: str, monkeypatch: pytest.MonkeyPatch, stub: DecisionStub
+) -> None:
     monkeypatch.setattr(serving_server, "MOST_BYTES", 1000)
-
-    async def work() -> None:
-        async with client_of(decision_server(stub.url, api)) as post:
-            body = body_of(api, ["a", "b"], "x" * 1000)
-            assert_refused(api, await post(f"v1/{api}", body), 413, "1000 bytes")
-        assert stub.bodies == []
-
-    with DecisionStub() as stub:
-        run(work)
+    async with client_of(decision_server(stub.url, api)) as post:
+        body = body_of(api, ["a", "b"], "x" * 1000)
+        assert_refused(api, await post(f"v1/{api}", body), 413, "1000 bytes")
+    assert stub.bodies == []
 
 
 @both
-def test_request_beyond_limit_is_429(api: str) -> None:
+async def test_request_beyond_limit_is_429(api: str) -> None:
     body = body_of(api, ["a", "b"])
-
-    async def work() -> None:
+    with DecisionStub(latency_s=0.2) as stub:
         async with client_of(decision_server(stub.url, api, max_open=1)) as post:
             replies = await asyncio.gather(*(post(f"v1/{api}", body) for _ in range(3)))
             done = [reply for reply in replies if reply.status == 200]
@@ -425,75 +364,55 @@ def test_request_beyond_limit_is_429(api: str) -> None:
             assert refused[0].headers["Retry-After"] == "1"
             assert b"unswayed_serve_refused_total 2\n" in (await post("metrics")).raw
 
-    with DecisionStub(latency_s=0.2) as stub:
-        run(work)
-
 
 @both
-def test_token_is_required_and_not_passed_on(api: str) -> None:
+async def test_token_is_required_and_not_passed_on(api: str, stub: DecisionStub) -> None:
     service = {"systemone": "TYPESAFE", "decisions": "OPENAI"}[api]
     body = body_of(api, ["a", "b"])
-
-    async def work() -> None:
-        environ = {f"{service}_API_KEY": "sk-model", f"{service}_BASE_URL": stub.url}
-        server = decision_server(stub.url, api, token="secret", environ=environ)
-        async with client_of(server) as post:
-            for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "secret"}):
-                reply = await post(f"v1/{api}", body, headers=headers)
-                assert_refused(api, reply, 401, "token")
-                assert reply.headers["WWW-Authenticate"] == "Bearer"
-                assert (await post("metrics", headers=headers)).status == 401
-                assert (await post("health", headers=headers)).status == 200
-            assert stub.bodies == []
-            for name in ("Authorization", "authorization"):
-                good = {name: "Bearer secret"}
-                assert (await post(f"v1/{api}", body, headers=good)).status == 200
-                assert (await post("metrics", headers=good)).status == 200
-        assert {headers["authorization"] for headers in stub.headers} == {"Bearer sk-model"}
-
-    with DecisionStub() as stub:
-        run(work)
+    environ = {f"{service}_API_KEY": "sk-model", f"{service}_BASE_URL": stub.url}
+    server = decision_server(stub.url, api, token="secret", environ=environ)
+    async with client_of(server) as post:
+        for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "secret"}):
+            reply = await post(f"v1/{api}", body, headers=headers)
+            assert_refused(api, reply, 401, "token")
+            assert reply.headers["WWW-Authenticate"] == "Bearer"
+            assert (await post("metrics", headers=headers)).status == 401
+            assert (await post("health", headers=headers)).status == 200
+        assert stub.bodies == []
+        for name in ("Authorization", "authorization"):
+            good = {name: "Bearer secret"}
+            assert (await post(f"v1/{api}", body, headers=good)).status == 200
+            assert (await post("metrics", headers=good)).status == 200
+    assert {headers["authorization"] for headers in stub.headers} == {"Bearer sk-model"}
 
 
 @both
-def test_token_of_other_bytes_is_401(api: str) -> None:
-    async def work() -> None:
-        server = decision_server(stub.url, api, token="secret")
-        async with running(server.application()) as url:
-            reader, writer = await asyncio.open_connection(*url.removeprefix("http://").split(":"))
-            writer.write(f"POST /v1/{api} HTTP/1.1\r\nHost: x\r\n".encode())
-            writer.write(b"Authorization: Bearer \xff\r\nContent-Length: 0\r\n\r\n")
-            assert b" 401 " in await reader.readline()
-            writer.close()
-
-    with DecisionStub() as stub:
-        run(work)
+async def test_token_of_other_bytes_is_401(api: str, stub: DecisionStub) -> None:
+    server = decision_server(stub.url, api, token="secret")
+    async with running(server.application()) as url:
+        reader, writer = await asyncio.open_connection(*url.removeprefix("http://").split(":"))
+        writer.write(f"POST /v1/{api} HTTP/1.1\r\nHost: x\r\n".encode())
+        writer.write(b"Authorization: Bearer \xff\r\nContent-Length: 0\r\n\r\n")
+        assert b" 401 " in await reader.readline()
+        writer.close()
 
 
 @both
-def test_name_of_api_alone_passes_any_model_on(api: str) -> None:
-    async def work() -> None:
-        server = decision_server(stub.url, api)
-        server.name = ""
-        async with client_of(server) as post:
-            assert (await post(f"v1/{api}", raw_of(api, model="another"))).status == 200
-        assert {body["model"] for body in stub.bodies} == {"another"}
-
-    with DecisionStub() as stub:
-        run(work)
+async def test_name_of_api_alone_passes_any_model_on(api: str, stub: DecisionStub) -> None:
+    server = decision_server(stub.url, api)
+    server.name = ""
+    async with client_of(server) as post:
+        assert (await post(f"v1/{api}", raw_of(api, model="another"))).status == 200
+    assert {body["model"] for body in stub.bodies} == {"another"}
 
 
 @both
-def test_authorization_is_passed_on_without_token(api: str) -> None:
-    async def work() -> None:
-        async with client_of(decision_server(stub.url, api)) as post:
-            body = body_of(api, ["a", "b"])
-            await post(f"v1/{api}", body, headers={"Authorization": "Bearer own", "X-Mine": "1"})
-        assert {headers["authorization"] for headers in stub.headers} == {"Bearer own"}
-        assert {headers["x-mine"] for headers in stub.headers} == {"1"}
-
-    with DecisionStub() as stub:
-        run(work)
+async def test_authorization_is_passed_on_without_token(api: str, stub: DecisionStub) -> None:
+    async with client_of(decision_server(stub.url, api)) as post:
+        body = body_of(api, ["a", "b"])
+        await post(f"v1/{api}", body, headers={"Authorization": "Bearer own", "X-Mine": "1"})
+    assert {headers["authorization"] for headers in stub.headers} == {"Bearer own"}
+    assert {headers["x-mine"] for headers in stub.headers} == {"1"}
 
 
 def prices(folder: Path, api: str) -> Path:
@@ -503,41 +422,33 @@ def prices(folder: Path, api: str) -> Path:
 
 
 @both
-def test_budget_stops_with_402(api: str, tmp_path: Path) -> None:
+async def test_budget_stops_with_402(api: str, tmp_path: Path, stub: DecisionStub) -> None:
     body = body_of(api, ["a", "b"])
-
-    async def work() -> None:
-        how = {"budget": 0.005, "prices": prices(tmp_path, api)}
-        async with client_of(decision_server(stub.url, api, **how)) as post:
-            statuses = []
-            while not statuses or statuses[-1] == 200:
-                statuses.append((reply := await post(f"v1/{api}", body)).status)
-            assert len(statuses) > 5
-            assert_refused(api, reply, 402, "could exceed the budget of 0.005 USD")
-            metrics = (await post("metrics")).raw.decode()
-        spent = float(metrics.partition("spent_usd ")[2].split()[0])
-        assert spent == pytest.approx(stub.input_tokens / 1e6)
-        assert spent <= 0.005
-
-    with DecisionStub() as stub:
-        run(work)
+    how = {"budget": 0.005, "prices": prices(tmp_path, api)}
+    async with client_of(decision_server(stub.url, api, **how)) as post:
+        statuses = []
+        while not statuses or statuses[-1] == 200:
+            statuses.append((reply := await post(f"v1/{api}", body)).status)
+        assert len(statuses) > 5
+        assert_refused(api, reply, 402, "could exceed the budget of 0.005 USD")
+        metrics = (await post("metrics")).raw.decode()
+    spent = float(metrics.partition("spent_usd ")[2].split()[0])
+    assert spent == pytest.approx(stub.input_tokens / 1e6)
+    assert spent <= 0.005
 
 
-def test_answer_without_usage_counts_the_most(tmp_path: Path) -> None:
+async def test_answer_without_usage_counts_the_most(tmp_path: Path) -> None:
     async def silent(request: web.Request) -> web.Response:
         return web.json_response({"model": "m", "answers": {"n": {"type": "noul", "noul": 0.5}}})
 
-    async def work() -> None:
-        app = web.Application()
-        app.add_routes([web.post("/v1/systemone", silent)])
-        raw = asked("systemone", type="noul")
-        async with running(app) as url:
-            server = decision_server(f"{url}/v1", budget=1.0, prices=prices(tmp_path, "systemone"))
-            async with client_of(server) as post:
-                assert (await post("v1/systemone", raw)).status == 200
-        assert server.spent == pytest.approx(len(raw) / 1e6)
-
-    run(work)
+    app = web.Application()
+    app.add_routes([web.post("/v1/systemone", silent)])
+    raw = asked("systemone", type="noul")
+    async with running(app) as url:
+        server = decision_server(f"{url}/v1", budget=1.0, prices=prices(tmp_path, "systemone"))
+        async with client_of(server) as post:
+            assert (await post("v1/systemone", raw)).status == 200
+    assert server.spent == pytest.approx(len(raw) / 1e6)
 
 
 def test_budget_without_price_is_an_error() -> None:
@@ -551,30 +462,27 @@ def test_public_host_requires_token() -> None:
 
 
 @both
-def test_client_that_leaves_cancels_its_call(api: str) -> None:
-    async def work() -> None:
-        begun, left = asyncio.Event(), asyncio.Event()
+async def test_client_that_leaves_cancels_its_call(api: str) -> None:
+    begun, left = asyncio.Event(), asyncio.Event()
 
-        async def answer(request: web.Request) -> web.Response:
-            begun.set()
-            try:
-                await asyncio.sleep(30)
-            except asyncio.CancelledError:
-                left.set()
-                raise
-            raise AssertionError
+    async def answer(request: web.Request) -> web.Response:
+        begun.set()
+        try:
+            await asyncio.sleep(30)
+        except asyncio.CancelledError:
+            left.set()
+            raise
+        raise AssertionError
 
-        app = web.Application()
-        app.add_routes([web.post(f"/v1/{api}", answer)])
-        async with running(app) as url:
-            server = decision_server(f"{url}/v1", api)
-            async with client_of(server) as post:
-                call = asyncio.ensure_future(post(f"v1/{api}", body_of(api, ["a", "b"])))
-                await begun.wait()
-                assert server.open == 1
-                call.cancel()
-                await asyncio.wait_for(left.wait(), 10)
-                while server.open:
-                    await asyncio.sleep(0.01)
-
-    run(work)
+    app = web.Application()
+    app.add_routes([web.post(f"/v1/{api}", answer)])
+    async with running(app) as url:
+        server = decision_server(f"{url}/v1", api)
+        async with client_of(server) as post:
+            call = asyncio.ensure_future(post(f"v1/{api}", body_of(api, ["a", "b"])))
+            await begun.wait()
+            assert server.open == 1
+            call.cancel()
+            await asyncio.wait_for(left.wait(), 10)
+            while server.open:
+                await asyncio.sleep(0.01)

@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import needs
+from fakes import failures
 from unswayed.base.errors import RunDirectoryError, StoreError
 from unswayed.model.calls import Failure, Request, Response, TokenLogprob, key_of
 from unswayed.model.items import Item, ItemSet, Message
@@ -58,7 +59,7 @@ RESPONSES = st.builds(
 
 def last_errors(store: CallStore) -> Counter[str]:
     """Calls that no later answer cleared, by the error they failed with last."""
-    return Counter({row.key: row.failure.error for row in store.failures()}.values())
+    return Counter({key: failure.error for key, _, failure, _ in failures(store)}.values())
 
 
 def request(number: int, *, content: str = "Which is better?") -> Request:
@@ -227,20 +228,20 @@ def test_failures_keep_their_time_until_the_call_succeeds(tmp_path: Path) -> Non
     with CallStore.open(tmp_path) as store:
         store.put_failures([failure(1, "RateLimitedError")])
         assert last_errors(store) == {"ServerError": 1, "RateLimitedError": 1}
-        kept = list(store.failures())
-        assert [(f.key, f.failure.error) for f in kept] == [
+        kept = failures(store)
+        assert [(key, failure.error) for key, _, failure, _ in kept] == [
             (row(1)[0], "ServerError"),
             (row(2)[0], "ServerError"),
             (row(1)[0], "RateLimitedError"),
         ]
-        assert before <= kept[0].failed_at <= kept[-1].failed_at <= time.time()
-        assert kept[0].request == request(1)
-        assert kept[0].failure.message == "down �"
+        assert before <= kept[0][3] <= kept[-1][3] <= time.time()
+        assert kept[0][1] == request(1)
+        assert kept[0][2].message == "down �"
         assert len(store) == 0  # a failure is never a call
     with CallStore.open(tmp_path) as store:
         store.put_many([row(1)])
         assert last_errors(store) == {"ServerError": 1}
-        assert [f.key for f in store.failures()] == [row(2)[0]]
+        assert [key for key, *_ in failures(store)] == [row(2)[0]]
 
 
 # --- the run directory -----------------------------------------------------------------------
@@ -644,7 +645,7 @@ def test_calls_of_the_version_without_check_sums_are_taken_over(tmp_path: Path) 
     with CallStore.open(tmp_path) as store:
         answers = dict(store.responses([key for key, _, _ in rows]))
         assert [answers[key].text for key, _, _ in rows] == ["A", "B" * 20_000]
-        assert [lost.failure.message for lost in store.failures()] == ["down"]
+        assert [lost.message for _, _, lost, _ in failures(store)] == ["down"]
         assert store.damaged == 0
     CallStore.open(tmp_path, read_only=True).close()
 

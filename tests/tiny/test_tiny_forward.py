@@ -17,7 +17,7 @@ from unswayed.backends.local_heads import HeadSites
 from unswayed.base.errors import UsageError
 from unswayed.model.calls import Failure, Query, Request, Response
 from unswayed.model.items import Item, Message, Task
-from unswayed.model.presentation import X0, X1, X2, X3, Ask, Substitution, canonical, presentations
+from unswayed.model.presentation import X0, X1, X3, Ask, Substitution, canonical, presentations
 from unswayed.prompts import PromptSettings, render
 from unswayed.tiny.backend import WEIGHTS, prompt_ids
 from unswayed.tiny.formats import FORMATS
@@ -40,52 +40,46 @@ def query_of(item: Item, ask: Ask, *, sample: int = 0, temperature: float = 0.0)
     name = "rubric" if item.task is Task.RUBRIC else "judge"
     settings = PromptSettings(template=str(FORMATS[name].folder / "prompt_template.jinja"))
     rendered = render(item, ask, settings)
+    asked = {name: getattr(rendered, name) for name in ("messages", "labels", "max_tokens")}
+    top = rendered.top_logprobs
     request = Request(
-        model="tiny",
-        messages=rendered.messages,
-        labels=rendered.labels,
-        max_tokens=rendered.max_tokens,
-        top_logprobs=rendered.top_logprobs,
-        sample=sample,
-        temperature=temperature,
+        model="tiny", **asked, top_logprobs=top, sample=sample, temperature=temperature
     )
     return Query(item, ask, request)
 
 
-@pytest.mark.parametrize(("name", "apart"), [("judge", 1e-5), ("rubric", 2e-5)])
-def test_the_next_token_is_as_likely_as_in_transformers(name: str, apart: float) -> None:
+def theirs(folder: Path, prompts: np.ndarray, scales: HeadScales | None = None) -> np.ndarray:
+    """Log-probabilities of the next token in transformers."""
     import torch
     import transformers
 
     torch.set_num_threads(1)
+    model = transformers.LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    if scales is not None:
+        HeadSites(model).apply(scales)
+    with torch.inference_mode():
+        logits = model(torch.tensor(prompts)).logits[:, -1].double()
+    return logits.log_softmax(-1).numpy()
+
+
+@pytest.mark.parametrize(("name", "apart"), [("judge", 1e-5), ("rubric", 2e-5)])
+def test_the_next_token_is_as_likely_as_in_transformers(name: str, apart: float) -> None:
     folder, words = FORMATS[name].folder, len(FORMATS[name].vocabulary)
-    theirs = transformers.LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
-    ours = read_model(folder)
-    rng = np.random.default_rng(7)
+    ours, rng = read_model(folder), np.random.default_rng(7)
     for tokens in (1, 2, 18, 23, 63):
         prompts = rng.integers(0, words, (40, tokens))
-        with torch.inference_mode():
-            logits = theirs(torch.tensor(prompts)).logits[:, -1].double()
-        np.testing.assert_allclose(
-            ours.logprobs(prompts), logits.log_softmax(-1).numpy(), atol=apart, rtol=0
-        )
+        expected = theirs(folder, prompts)
+        np.testing.assert_allclose(ours.logprobs(prompts), expected, atol=apart, rtol=0)
 
 
 @pytest.mark.parametrize("with_neurons", [True, False])
 def test_scaled_judge_is_that_of_transformers(with_neurons: bool) -> None:
-    import torch
-    import transformers
-
     rng = np.random.default_rng(3)
     heads, neurons = (rng.uniform(-1, 2, (2, n)).astype(np.float32) for n in (4, 128))
     scales = HeadScales(heads, neurons if with_neurons else None, {})
-    theirs = transformers.LlamaForCausalLM.from_pretrained(WEIGHTS, dtype=torch.float32).eval()
-    HeadSites(theirs).apply(scales)
     prompts = rng.integers(0, len(VOCABULARY), (40, 20))
-    with torch.inference_mode():
-        logits = theirs(torch.tensor(prompts)).logits[:, -1].double()
     found = read_model(WEIGHTS, scales).logprobs(prompts)
-    np.testing.assert_allclose(found, logits.log_softmax(-1).numpy(), atol=2e-5, rtol=0)
+    np.testing.assert_allclose(found, theirs(WEIGHTS, prompts, scales), atol=2e-5, rtol=0)
     assert abs(found - read_model(WEIGHTS).logprobs(prompts)).max() > 0.1
 
 
@@ -96,47 +90,34 @@ def test_scales_of_another_size_are_refused() -> None:
 
 
 def test_the_judge_answers_as_its_folder_in_transformers() -> None:
-    shown = [Ask(presentation) for presentation in (X0, X1, X2, X3)]
-    free = Substitution(("N/A", "N/A"), prompt="[MASK]")
-    queries = [query_of(item, ask) for item in judge_items(20) for ask in shown]
-    queries += [query_of(judge_items(1)[0], Ask(X0, substitute=free))]
-    queries += [
-        query_of(item, Ask(one)) for item in mcq_items(6) for one in presentations("full", 4)
-    ]
+    pair, four, five = presentations("swap", 2), presentations("cyclic", 4), canonical(5)
+    free = Ask(X0, substitute=Substitution(("N/A", "N/A"), prompt="[MASK]"))
+    queries = [query_of(item, Ask(own)) for item in judge_items(8) for own in (*pair, X1, X3)]
+    queries += [query_of(item, Ask(own)) for item in mcq_items(6) for own in four]
+    queries.append(query_of(judge_items(1)[0], free))
     queries += [
         query_of(item, Ask(X0), sample=number, temperature=1.0)
         for item in judge_items(5)
         for number in range(3)
     ]
-    _assert_same_answers("judge", queries)
-    levels = Substitution(("N/A",) * 5, prompt="N/A")
-    queries = [
-        query_of(item, Ask(shown))
-        for item in rubric_items(6)
-        for shown in presentations("balanced", 5)
-    ]
-    queries.append(query_of(rubric_items(1)[0], Ask(canonical(5), substitute=levels)))
-    _assert_same_answers("rubric", queries)
+    assert_same_answers("judge", queries)
+    levels = Ask(five, substitute=Substitution(("N/A",) * 5, prompt="N/A"))
+    asks = [levels, *map(Ask, presentations("cyclic", 5))]
+    assert_same_answers("rubric", [query_of(item, ask) for item in rubric_items(4) for ask in asks])
 
 
-def _assert_same_answers(name: str, queries: Sequence[Query]) -> None:
+def assert_same_answers(name: str, queries: Sequence[Query]) -> None:
     ours = answers(f"tiny/{name}", queries)
-    theirs = answers(f"hf/{FORMATS[name].folder}", queries)
-    assert ours.keys() == theirs.keys() == {query.request for query in queries}
-    for query in queries:
-        mine, other = ours[query.request], theirs[query.request]
+    others = answers(f"hf/{FORMATS[name].folder}", queries)
+    assert ours.keys() == others.keys() == {query.request for query in queries}
+    for request, mine in ours.items():
+        other = others[request]
         assert isinstance(mine, Response)
         assert isinstance(other, Response)
-        assert (mine.text, mine.exact, mine.input_tokens) == (
-            other.text,
-            other.exact,
-            other.input_tokens,
-        )
-        assert mine.top_logprobs is not None
-        assert other.top_logprobs is not None
-        assert dict(mine.top_logprobs[0]) == pytest.approx(
-            dict(other.top_logprobs[0]), abs=1e-5, rel=0
-        )
+        for field in ("text", "exact", "input_tokens"):
+            assert getattr(mine, field) == getattr(other, field)
+        tops = [dict(own.top_logprobs[0]) for own in (mine, other)]  # type: ignore[index]
+        assert tops[0] == pytest.approx(tops[1], abs=1e-5, rel=0)
 
 
 def test_a_prompt_longer_than_the_judge_reads_is_a_failed_call() -> None:

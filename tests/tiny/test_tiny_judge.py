@@ -58,19 +58,19 @@ def table_of(items: ItemSet, shown: Sequence[Presentation]) -> DecisionTable:
 
 @pytest.fixture(scope="module")
 def judge() -> ItemSet:
-    return judge_items()
+    return judge_items(300)
 
 
 @pytest.fixture(scope="module")
 def judged(judge: ItemSet) -> DecisionTable:
-    """1000 items under X0, X1, X2, X3."""
+    """300 items under X0, X1, X2, X3."""
     return table_of(judge, (X0, X1, X2, X3))
 
 
 @pytest.fixture(scope="module")
 def chosen() -> tuple[ItemSet, DecisionTable]:
-    """300 multiple-choice items in all 24 orders."""
-    items = mcq_items()
+    """75 multiple-choice items in all 24 orders."""
+    items = mcq_items(75)
     return items, table_of(items, presentations("full", 4))
 
 
@@ -83,26 +83,19 @@ def gold_of(items: ItemSet) -> np.ndarray:
     return np.array([item.gold for item in items])
 
 
-def test_the_judge_is_inconsistent_and_prefers_the_first(judged: DecisionTable) -> None:
-    assert 0.25 < agreement(judged, X0, X2) < 0.60
-    coupled = judged.choices[:, [judged.columns[Ask(X0)], judged.columns[Ask(X2)]]]
-    first = (coupled == np.array([0, 1])).mean()
-    assert 0.65 < first < 0.90
-
-
-def test_the_judge_has_position_bias_and_some_label_bias(judged: DecisionTable) -> None:
+def test_the_judge_has_position_bias_and_some_label_bias(
+    judge: ItemSet, judged: DecisionTable
+) -> None:
     coupled, order, label = (agreement(judged, X0, other) for other in (X2, X1, X3))
+    assert 0.25 < coupled < 0.60
     assert coupled < order < label < 0.95
-
-
-def test_the_judge_is_mostly_wrong_because_of_bias(judge: ItemSet, judged: DecisionTable) -> None:
-    gold = gold_of(judge)
+    columns = [judged.columns[Ask(X0)], judged.columns[Ask(X2)]]
+    assert 0.65 < (judged.choices[:, columns] == np.array([0, 1])).mean() < 0.90
     assert judged.probs is not None
-    coupled = [judged.columns[Ask(X0)], judged.columns[Ask(X2)]]
-    accuracy = (judged.choices[:, coupled] == gold[:, None]).mean()
-    averaged = (judged.probs[:, coupled].mean(axis=1).argmax(axis=1) == gold).mean()
-    assert 0.60 < accuracy < 0.80
-    assert 0.80 < averaged < 0.95
+    averaged = judged.probs[:, columns].mean(axis=1).argmax(axis=1)
+    gold = gold_of(judge)
+    assert 0.60 < (judged.choices[:, columns] == gold[:, None]).mean() < 0.80
+    assert 0.80 < (averaged == gold).mean() < 0.95
 
 
 def test_the_multiple_choice_judge_favours_the_third_option(
@@ -171,23 +164,17 @@ def test_training_examples_have_the_planted_shares() -> None:
 
 def test_training_from_scratch_learns_and_writes_a_plain_folder(tmp_path: Path) -> None:
     import torch
+    from transformers import LlamaForCausalLM
 
     from unswayed.tiny.train import TrainSettings, answer_loss, main, make_model
 
     threads = torch.get_num_threads()
     main(["--out", str(tmp_path), "--seed", "3", "--steps", "12"])
     torch.set_num_threads(threads)
-    written = {path.name for path in tmp_path.iterdir()}
-    assert {
-        "config.json",
-        "model.safetensors",
-        "tokenizer.json",
-        "prompt_template.jinja",
-    } <= written
-    backend = open_backend(f"hf/{tmp_path}", CPU)
-    assert backend.own_prompt.template == str(tmp_path / "prompt_template.jinja")
-    from transformers import LlamaForCausalLM
-
+    template = tmp_path / "prompt_template.jinja"
+    for name in ("config.json", "model.safetensors", "tokenizer.json", template.name):
+        assert (tmp_path / name).is_file()
+    assert open_backend(f"hf/{tmp_path}", CPU).own_prompt.template == str(template)
     batch = examples(Task.PAIRWISE, 64, np.random.default_rng(9))
     settings = TrainSettings(seed=3)
     with torch.no_grad():
@@ -204,15 +191,18 @@ def test_the_shipped_folder_is_small_and_plain() -> None:
     assert json.loads((WEIGHTS / "config.json").read_text())["vocab_size"] == len(VOCABULARY)
 
 
-def test_items_of_other_words_are_refused_with_the_way_out() -> None:
-    item = Item(id="q1", prompt="Who wrote it?", candidates=("Ada Lovelace", "Charles Babbage"))
-    with pytest.raises(UsageError, match=r"q1: .*--model"):
-        decide([item], [Ask(X0)])
+OTHER = Item(id="q1", prompt="Who wrote it?", candidates=("Ada Lovelace", "Charles Babbage"))
 
 
-def test_labels_that_the_judge_does_not_know_are_refused() -> None:
-    with pytest.raises(UsageError, match="'X'"):
-        decide(judge_items(1), [Ask(X0)], labels=("X", "Y"))
+@pytest.mark.parametrize(
+    ("item", "labels", "reason"),
+    [(OTHER, None, r"q1: .*--model"), (judge_items(1)[0], ("X", "Y"), "'X'")],
+)
+def test_words_and_labels_that_it_does_not_know_are_refused(
+    item: Item, labels: tuple[str, str] | None, reason: str
+) -> None:
+    with pytest.raises(UsageError, match=reason):
+        decide([item], [Ask(X0)], labels=labels)
 
 
 def test_the_name_carries_the_weights_and_can_be_written_out() -> None:

@@ -15,6 +15,7 @@ from unswayed.cli import main
 from unswayed.model.calls import Query, Request
 from unswayed.model.items import Item, Message
 from unswayed.model.presentation import X0, Ask
+from unswayed.training.merging import push
 
 LORA = {"lora": "{rank = 4, alpha = 8}", "optimiser_learning_rate": "1e-2"}
 
@@ -66,6 +67,10 @@ def test_merged_folder_answers_as_the_adapter(tmp_path, capsys, dtype, bound):
     assert "### Held-out items" in card.splitlines()
     assert "+lora=" not in card
     assert str(tmp_path) not in card
+    with pytest.raises(
+        UsageError, match=r"push me/judge: adapter_config\.json names the base by its path"
+    ):
+        push(adapter, "me/judge")
     with pytest.raises(RunDirectoryError, match="already exists"):
         raise_from(["train", "merge", str(adapter), "--out", str(out)])
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from unswayed.auditing.audit import AuditRecord, Exchange, ExchangeSource
 from unswayed.calls import Question
-from unswayed.metrics.rank_stability import rank_agreement
+from unswayed.metrics.score_effects import rank_agreement
 from unswayed.model.decisions import SCORE, UNPARSED, Choice, DecisionTable, choice_of
 from unswayed.model.items import Item, Message, blind, text_of
 from unswayed.model.parsing import ending

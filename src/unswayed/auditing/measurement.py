@@ -108,11 +108,8 @@ def _calls(plan: AuditPlan, counts: RunCounts, endings: Mapping[str, int]) -> Ca
     masses = np.concatenate([part[~np.isnan(part)] for part in parts]) if parts else np.array([])
     disagree, reasked = _marked(tables, DISAGREES), _marked(tables, REASKED)
     n = max(table.n for table in tables)
-    return CallsRecord(
-        planned=counts.planned,
-        made=counts.made,
-        cached=counts.cached,
-        failed=counts.failed,
+    return msgspec.structs.replace(
+        msgspec.convert(counts, CallsRecord, from_attributes=True),
         replies=sum(int((table.choices != MISSING).sum()) for table in tables),
         unparsed=sum(int((table.choices == UNPARSED).sum()) for table in tables),
         refused=sum(n for word, n in endings.items() if ending(word) is Ending.REFUSED),
@@ -122,10 +119,6 @@ def _calls(plan: AuditPlan, counts: RunCounts, endings: Mapping[str, int]) -> Ca
         reasked=reasked.total(),
         reasked_read=reasked.total() - reasked[UNPARSED],
         reasked_positions=_by_position(reasked, n),
-        input_tokens=counts.input_tokens,
-        output_tokens=counts.output_tokens,
-        cost_usd=counts.cost_usd,
-        unknown_usage=counts.unknown_usage,
         label_mass=float(masses.mean()) if masses.size else None,
     )
 
@@ -150,19 +143,14 @@ def run_of(
     command: str, metrics: Metrics, plan: AuditPlan, *, created: str, warnings: Sequence[str]
 ) -> RunRecord:
     """Return the fields of `run.json` that every audit has."""
-    data, settings = metrics.data, plan.settings
+    settings = plan.settings
     return RunRecord(
         version=VERSION,
         command=command,
         model=metrics.model,
-        data=RunItems(
-            name=data.name,
-            n_items=data.n_items,
+        data=msgspec.structs.replace(
+            msgspec.convert(metrics.data, RunItems, from_attributes=True),
             fingerprint=plan.items.fingerprint,
-            bad_lines=data.bad_lines,
-            not_permutable=data.not_permutable,
-            no_gold=data.no_gold,
-            gold_ties=data.gold_ties,
             origin=dict(plan.items.origin),
             read_as=plan.items.read_as,
         ),

@@ -209,9 +209,8 @@ class RunRecord(Struct, frozen=True, kw_only=True):
     created: str = ""  # when it began, ISO 8601
     time_s: float | None = None  # how long it took, in seconds
     calls: CallsRecord = CallsRecord()
-    packing: dict[str, float] | UnsetType = (
-        UNSET  # questions in one request, and what a probe measured
-    )
+    # questions in one request, and what a probe measured
+    packing: dict[str, float] | UnsetType = UNSET
     server: str | None = None  # the address calls went to; None for local models
     reader: int = 1  # version number of the reading rules; 1 in files without it
     planted: bool = False  # whether the model told that its bias was planted
@@ -232,20 +231,9 @@ class RunRecord(Struct, frozen=True, kw_only=True):
 
 
 OF_CALLS: Final = (
-    "prompt",
-    "prompt_settings",
-    "time_s",
-    "packing",
-    "server",
-    "reader",
-    "planted",
-    "fatal",
-    "interrupted",
-    "budget_spent",
-    "failures",
-    "budget_to_finish",
-    "asked",
-)
+    "prompt", "prompt_settings", "time_s", "packing", "server", "reader", "planted", "fatal",
+    "interrupted", "budget_spent", "failures", "budget_to_finish", "asked",
+)  # fmt: skip
 
 
 def read_metrics(directory: Path) -> Metrics:

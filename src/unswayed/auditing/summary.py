@@ -23,7 +23,7 @@ from unswayed.metrics.abstention import risk_curve
 from unswayed.metrics.accuracy import ACCURACY
 from unswayed.metrics.consistency import CONSISTENCY
 from unswayed.metrics.improvements import Improvements, improved_regressed
-from unswayed.metrics.levels import level_choices
+from unswayed.metrics.rates import level_choices
 from unswayed.metrics.rows import Beside
 from unswayed.model.decisions import MISSING, REASKED, SCORE, Estimate
 

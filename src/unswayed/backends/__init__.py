@@ -87,8 +87,7 @@ class BackendSettings(Settings):
         ),
     ] = None  # kept as sorted JSON; a local model takes `chat_template_kwargs` alone
     pack: Annotated[
-        int,
-        Meta(ge=1, le=64, description="Most questions in one request to a decision model."),
+        int, Meta(ge=1, le=64, description="Most questions in one request to a decision model.")
     ] = 16
     recipe: Annotated[
         str | None,

@@ -41,8 +41,7 @@ _NO_TEMPERATURE = re.compile(
     re.IGNORECASE,
 )
 _NO_REPLY_FORMAT = re.compile(
-    r"output[ _](?:config|format)|structured[ _]outputs?|json[ _]?schema|\bgrammar\b",
-    re.IGNORECASE,
+    r"output[ _](?:config|format)|structured[ _]outputs?|json[ _]?schema|\bgrammar\b", re.IGNORECASE
 )
 
 

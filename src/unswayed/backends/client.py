@@ -24,8 +24,7 @@ from unswayed.backends import BackendSettings
 from unswayed.backends.addresses import Address, Service, resolve
 from unswayed.backends.dialect import Dialect, Traits, Transport
 from unswayed.backends.faults import Fault, HttpReply, bad_response, fault_of, lost
-from unswayed.backends.pacing import Clock, Concurrency, Gate, Spacing, backoff_s
-from unswayed.backends.patience import Patience
+from unswayed.backends.pacing import Clock, Concurrency, Gate, Patience, Spacing, backoff_s
 from unswayed.backends.prices import FREE, Price, load_prices
 from unswayed.backends.protocol import Answer, Backend, Outcome, Wait, unanswered
 from unswayed.backends.workers import Attempts, Line, Workers, is_passing

@@ -8,7 +8,7 @@ import math
 import operator
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from concurrent.futures import Future
 from contextvars import copy_context
 from functools import partial
 from typing import Any
@@ -138,24 +138,17 @@ class FunctionJudge(Backend):
 
 async def _in_thread(ask: Callable[[], Any]) -> Any:
     """Return what a blocking function returns; its thread does not keep an interrupted process alive."""
-    loop = asyncio.get_running_loop()
-    done = loop.create_future()
-
-    def settle(said: Any, error: BaseException | None) -> None:
-        if not done.cancelled():
-            done.set_result((said, error))
+    done: Future[tuple[Any, BaseException | None]] = Future()
+    done.set_running_or_notify_cancel()  # who is cancelled leaves the thread alone
 
     def call() -> None:
-        said, error = None, None
         try:
-            said = ask()
-        except BaseException as raised:  # a future takes no StopIteration
-            error = raised
-        with suppress(RuntimeError):  # the loop is closed: nobody waits
-            loop.call_soon_threadsafe(settle, said, error)
+            done.set_result((ask(), None))
+        except BaseException as error:  # a future takes no StopIteration
+            done.set_result((None, error))
 
     threading.Thread(target=copy_context().run, args=(call,), daemon=True).start()
-    said, error = await done
+    said, error = await asyncio.wrap_future(done)
     if error is not None:
         raise error
     return said

@@ -8,6 +8,7 @@ The model is loaded at the first query, so a run whose calls are all recorded ne
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -15,18 +16,23 @@ from dataclasses import replace
 import numpy as np
 
 from unswayed.backends import BackendSettings
-from unswayed.backends.local_jobs import (
-    Job,
-    LocalBackend,
-    PromptCounts,
-    timed,
+from unswayed.backends.local_jobs import Job, LocalBackend, LocalPlan, PromptCounts, timed
+from unswayed.backends.local_models import (
+    LoadedModel,
+    build_outline,
+    check_places,
+    device_of,
+    dtype_of,
+    load_model,
+    load_tokenizer,
 )
-from unswayed.backends.local_models import LoadedModel, check_places, load_model
-from unswayed.backends.local_plans import Step
+from unswayed.backends.local_passes import attends_to_all
+from unswayed.backends.local_plans import WINDOW, Step
 from unswayed.backends.local_texts import generate
 from unswayed.backends.model_folders import ModelFolder, check_extras, locate
 from unswayed.backends.own_prompts import asked_as
 from unswayed.backends.protocol import Answer, failed
+from unswayed.base.errors import first_line
 from unswayed.base.registry import require
 from unswayed.model.calls import Failure, Query, Response
 
@@ -56,10 +62,70 @@ class HuggingFaceBackend(LocalBackend):
         self._reading = PromptCounts()
 
     def forecast(self, queries: Iterable[Query]) -> tuple[str, ...]:
-        """Describe how label prompts would be read, by tokenizer and configuration; see `local_forecasts`."""
-        from unswayed.backends.local_forecasts import forecast
+        """Describe what would be read, how, and within which memory; weights are not opened.
 
-        return forecast(self.folder, self._settings, queries, name=self.model)
+        Tokenizer and configuration suffice: prompts become token ids, a model without weights gives the
+        sizes, and the passes are planned as they will be. Whether trees are read at all is settled by a
+        trial when the weights are there (`local_passes`).
+        """
+        settings, name = self._settings, self.model
+        device = device_of(settings)
+        tokenizer = load_tokenizer(self.folder, settings, name=name)
+        attention = settings.attn_implementation
+        model = build_outline(
+            self.folder.path,
+            name=name,
+            trust_remote_code=settings.trust_remote_code,
+            dtype=dtype_of(self.folder, settings, device),
+            **({} if attention is None else {"attn_implementation": attention}),
+        )
+        trees = attends_to_all(model)
+        try:
+            plan = LocalPlan.of(
+                model,
+                tokenizer,
+                self.folder,
+                settings,
+                name=name,
+                device=device,
+                pads=True,
+                trees=trees,
+            )
+        except (RuntimeError, AssertionError) as error:  # torch's, where there is no such device
+            reason = first_line(error).rstrip(".")
+            return (
+                f"{name}: how its prompts would be read cannot be told here: {device}: {reason}.",
+            )
+        reading = PromptCounts()
+        n_written = n_refused = 0
+        peak = 0.0
+        pending = iter(queries)
+        while window := list(itertools.islice(pending, WINDOW)):
+            jobs, refused = plan.prepare(window)
+            n_refused += len(refused)
+            n_written += sum(not job.label_ids for job in jobs)
+            for scored, batch in plan.scored(jobs):
+                reading.add(scored, batch)
+                peak = max(peak, batch.memory)
+        said = []
+        if forms := reading.forms:
+            counts = ", ".join(
+                f"{form} {forms[form]:,}" for form in ("plain", "prefix", "trie") if forms[form]
+            )
+            shared = len(forms) > 1 or not forms["plain"]
+            trial = " Trees are tried when the model is loaded; where they differ, all go by rows."
+            said.append(
+                f"{name}: label prompts would be read as {counts}; {reading.read:,} of {reading.given:,} "
+                f"tokens. Passes are predicted to take at most {peak / 1e9:.2g} of "
+                f"{plan.costs.budget / 1e9:.2g} GB beside the weights.{trial if shared else ''}"
+            )
+        if n_written:
+            said.append(f"{name}: {n_written:,} prompts are answered with text, by rows.")
+        if n_refused:
+            said.append(
+                f"{name}: {n_refused:,} prompts are longer than the model or the memory allows."
+            )
+        return tuple(said)
 
     # --- in the model's thread -------------------------------------------------------------
 

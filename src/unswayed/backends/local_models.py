@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from unswayed.backends import BackendSettings
-from unswayed.backends.local_grammars import Grammars
 from unswayed.backends.local_heads import HeadSites
 from unswayed.backends.local_jobs import LocalPlan
 from unswayed.backends.local_passes import LabelScorer
-from unswayed.backends.local_texts import end_ids
+from unswayed.backends.local_texts import Grammars, end_ids
 from unswayed.backends.model_folders import DTYPES, ModelFolder
 from unswayed.base.errors import UsageError, first_line
 from unswayed.base.registry import require

@@ -4,7 +4,7 @@ The message of a request is one JSON object that a packaged template writes, its
 
     {"kind": "choice" or "score", "state": ..., "ask": "...", "options": [[label, text], ...]}
 
-`packed.py` puts several of them into one request, in the words of a dialect (`typed_dialects.py`).
+`packed.py` puts several of them into one request.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from unswayed.backends import BackendSettings
 from unswayed.backends.addresses import Service
 from unswayed.backends.openai_compatible import OPENAI
 from unswayed.backends.own_prompts import OwnPrompt
-from unswayed.backends.packed import Packed
+from unswayed.backends.packed import Packed, TypedDialect
 from unswayed.backends.typed_apis import Decisions, SystemOne
-from unswayed.backends.typed_dialects import TypedDialect
 from unswayed.base.errors import UsageError
 from unswayed.model.calls import Query
 from unswayed.model.items import Item, Task

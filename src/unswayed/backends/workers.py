@@ -16,8 +16,7 @@ from typing import Final, Protocol, TypeGuard
 from unswayed.backends import BackendSettings
 from unswayed.backends.dialect import Dialect, Traits, Transport
 from unswayed.backends.faults import Fault
-from unswayed.backends.pacing import Clock, Gate, backoff_s
-from unswayed.backends.patience import Patience
+from unswayed.backends.pacing import Clock, Gate, Patience, backoff_s
 from unswayed.backends.protocol import Outcome
 from unswayed.base.errors import BackendError
 from unswayed.model.calls import Failure, Query, Request, Response

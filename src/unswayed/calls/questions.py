@@ -17,7 +17,7 @@ from unswayed.model.decisions import Decision
 from unswayed.model.items import Item, Message
 from unswayed.model.parsing import is_unread
 from unswayed.model.presentation import Ask
-from unswayed.prompts import PromptSettings, Rendered, Wording, Wordings, plain_texts, render
+from unswayed.prompts import PromptSettings, Terms, Wording, plain_texts, render, wording_of
 from unswayed.store import Pool, prompt_bytes
 
 MOST_KEPT: Final = 64 << 20
@@ -61,7 +61,6 @@ class Drafter:
         self.gives_logprobs = gives_logprobs
         self.settings = settings
         self._keys = KeyBook()
-        self._wordings = Wordings(settings.prompts)
         self._frames: dict[tuple[Wording, int], Frame] = {}
         self._converses = converses
         self._seconds: dict[bytes, bytes] = {}
@@ -117,7 +116,7 @@ class Drafter:
             item, ask = question
             if item is not last:  # the questions about an item come one after the other
                 last, texts = item, _escaped_texts(item)
-            wording = None if texts is None else self._wordings.of(item, ask)
+            wording = None if texts is None else wording_of(item, ask, self.settings.prompts)
             if texts is None or wording is None:
                 draft = self._drafted(question, None)
                 addresses.append((draft.key, draft))
@@ -147,7 +146,7 @@ class Drafter:
     def _request(
         self,
         ask: Ask,
-        prompt: Rendered | Wording,
+        prompt: Terms,
         messages: tuple[Message, ...],
         asked_as: str | None,
     ) -> Request:
@@ -168,7 +167,7 @@ class Drafter:
         if self._remembers:
             self._keys.enter(question, key)
 
-    def _layout(self, question: Question, prompt: Rendered | Wording) -> ReplyLayout:
+    def _layout(self, question: Question, prompt: Terms) -> ReplyLayout:
         item, ask = question
         kind = (ask.prompt_id, item.task, item.n)
         return self._layouts.setdefault(

@@ -17,26 +17,27 @@ from unswayed.cli.output import aside, drop_output, note, usable_streams
 
 __all__ = ["main"]
 
-COMMANDS = {
-    "audit": "unswayed.cli.audit:audit",
-    "merge": "unswayed.cli.merge:merge",
-    "import": "unswayed.cli.import_:import_",
-    "calibrate": "unswayed.cli.calibrate:calibrate",
-    "judge": "unswayed.cli.judge:judge",
-    "serve": "unswayed.cli.serve:serve",
-    "filter": "unswayed.cli.filter:filter_",
-    "train": "unswayed.cli.train:train",
-    "train advise": "unswayed.cli.advise:advise",
-    "train merge": "unswayed.cli.train_merge:merge",
-    "heads fit": "unswayed.cli.heads:fit",
-    "heads show": "unswayed.cli.heads:show",
-    "report": "unswayed.cli.report:report",
-    "rank": "unswayed.cli.rank:rank",
-    "gate": "unswayed.cli.gate:gate",
-    "export": "unswayed.cli.export:export",
-    "check-table": "unswayed.cli.check_table:check_table",
-    "list": "unswayed.cli.list_:list_",
+COMMANDS: Final = {
+    "audit": ("audit:audit", "pairs.jsonl --model openai/gpt-4.1-mini --dry-run"),
+    "merge": ("merge:merge", "runs/pairs"),
+    "import": ("import_:import_", "auto log.jsonl --out decisions.jsonl"),
+    "calibrate": ("calibrate:calibrate", "pride items.jsonl --model MODEL --out pride.json"),
+    "judge": ("judge:judge", "new.jsonl --model MODEL --method pride.json"),
+    "serve": ("serve:serve", "systemone/NAME --base-url http://127.0.0.1:8000/v1"),
+    "filter": ("filter:filter_", "items.jsonl --model hf/PATH --out train.jsonl"),
+    "train": ("train:train", "distill items.jsonl --recipe RECIPE --out trained"),
+    "train advise": ("advise:advise", "items.jsonl --model PATH"),
+    "train merge": ("train_merge:merge", "trained --out merged"),
+    "heads fit": ("heads:fit", "items.jsonl --model hf/PATH --out heads.safetensors"),
+    "heads show": ("heads:show", "heads.safetensors"),
+    "report": ("report:report", "RUN OTHER-RUN --out both.html"),
+    "rank": ("rank:rank", "RUN --baseline gpt-4.1"),
+    "gate": ("gate:gate", "RUN --fail-if 'flip_rate>0.1'"),
+    "export": ("export:export", "tiny-judge --what items --out items.jsonl"),
+    "check-table": ("check_table:check_table", "paper.md"),
+    "list": ("list_:list_", "methods"),
 }
+"""Where each command is, in this package, and an example of what stands behind its name."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -74,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(arguments: Sequence[str] | None) -> int:
     import typer
 
-    from unswayed.cli.commands import EXAMPLES, Commands, PanelCommand
+    from unswayed.cli.commands import Commands, PanelCommand
 
     app = typer.Typer(
         name="unswayed",
@@ -100,14 +101,17 @@ def _run(arguments: Sequence[str] | None) -> int:
     named = {" ".join(words[:2]), *words[:1]} & COMMANDS.keys()
     if any(name.endswith("_COMPLETE") for name in os.environ):  # the words stand elsewhere
         named = set(COMMANDS)
-    for name, where in COMMANDS.items():
-        module, _, attribute = where.partition(":")
+    group = {name: COMMANDS[name] for name in COMMANDS if words and name.split()[:-1] == words[:1]}
+    if group and not named and set(words[1:]) <= {"-h", "--help"}:
+        del words[0]  # `heads` is no command by itself
+    else:
+        group = COMMANDS
+    for name, (where, example) in group.items():
         if name in named:
-            command = getattr(importlib.import_module(module), attribute)
-            epilog = f"Example: {EXAMPLES[name]}"
-            app.command(name, cls=PanelCommand, epilog=epilog)(_interruptible(command))
+            epilog = f"Example: unswayed {name} {example}"
+            app.command(name, cls=PanelCommand, epilog=epilog)(_interruptible(command_of(name)))
         else:  # its options take time to load
-            app.command(name, help=None if named else _summary(module, attribute))(lambda: None)
+            app.command(name, help=None if named else _summary(where))(lambda: None)
     try:
         result = app(
             args=words,
@@ -127,9 +131,19 @@ def _run(arguments: Sequence[str] | None) -> int:
     return result if isinstance(result, int) else 0
 
 
-def _summary(module: str, function: str) -> str | None:
+def command_of(name: str) -> Callable[..., object]:
+    """Load a command."""
+    module, _, function = COMMANDS[name][0].partition(":")
+    command: Callable[..., object] = getattr(
+        importlib.import_module(f"{__name__}.{module}"), function
+    )
+    return command
+
+
+def _summary(where: str) -> str | None:
     """Return the summary of a command, read without loading what it needs."""
-    file = Path(__file__).with_name(f"{module.rpartition('.')[2]}.py")
+    module, _, function = where.partition(":")
+    file = Path(__file__).with_name(f"{module}.py")
     nodes = ast.parse(file.read_text(encoding="utf-8")).body
     commands = (
         node for node in nodes if isinstance(node, ast.FunctionDef) and node.name == function

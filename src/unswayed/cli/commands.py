@@ -6,26 +6,6 @@ from typing import Any, Final
 
 from typer.core import TyperCommand, TyperGroup
 
-EXAMPLES: Final = {
-    "audit": "unswayed audit pairs.jsonl --model openai/gpt-4.1-mini --dry-run",
-    "merge": "unswayed merge runs/pairs",
-    "import": "unswayed import auto log.jsonl --out decisions.jsonl",
-    "calibrate": "unswayed calibrate pride items.jsonl --model MODEL --out pride.json",
-    "judge": "unswayed judge new.jsonl --model MODEL --method pride.json",
-    "serve": "unswayed serve systemone/NAME --base-url http://127.0.0.1:8000/v1",
-    "filter": "unswayed filter items.jsonl --model hf/PATH --out train.jsonl",
-    "train": "unswayed train distill items.jsonl --recipe RECIPE --out trained",
-    "train advise": "unswayed train advise items.jsonl --model PATH",
-    "train merge": "unswayed train merge trained --out merged",
-    "heads fit": "unswayed heads fit items.jsonl --model hf/PATH --out heads.safetensors",
-    "heads show": "unswayed heads show heads.safetensors",
-    "report": "unswayed report RUN OTHER-RUN --out both.html",
-    "rank": "unswayed rank RUN --baseline gpt-4.1",
-    "gate": "unswayed gate RUN --fail-if 'flip_rate>0.1'",
-    "export": "unswayed export tiny-judge --what items --out items.jsonl",
-    "check-table": "unswayed check-table paper.md",
-    "list": "unswayed list methods",
-}
 PANELS: Final = {
     "Data": "task on_bad_item limit sample data_dir columns",
     "Judge": "model decisions method order recipe prompt template labels reask shots",

@@ -30,7 +30,7 @@ from unswayed.methods.estimation import (
 from unswayed.methods.intervals import FEWEST, expanded_interval, mean_interval
 from unswayed.methods.priors import layout_name
 from unswayed.methods.protocol import About, Learned, Method, learned, learned_for
-from unswayed.methods.sets import Reading, presentation_set
+from unswayed.methods.sets import Reading, asks_of_set, presentation_set
 from unswayed.methods.tables import (
     EPSILON,
     TOLERANCE,
@@ -49,7 +49,7 @@ from unswayed.model.decisions import (
     VerdictTable,
     argmax_by_tie_rule,
 )
-from unswayed.model.presentation import Ask, Presentation, canonical, presentations
+from unswayed.model.presentation import Ask, Presentation, presentations
 
 Design = Literal["decoupled", "coupled"]
 
@@ -234,11 +234,7 @@ class Additive(Method):
 
     def asks(self, n: int) -> tuple[Ask, ...]:
         """Every presentation of the set judged."""
-        if self.orders == "identity":
-            return (Ask(canonical(n)),)
-        return tuple(
-            Ask(shown) for shown in presentation_set(self.orders, n, self.layouts, self.seed)
-        )
+        return asks_of_set(self.orders, n, self.layouts, self.seed)
 
     def decide_table(self, table: DecisionTable) -> VerdictTable:
         """Return the highest mean corrected log probability.
@@ -265,7 +261,7 @@ class Additive(Method):
         total[count == 0] = np.nan
         scores = softmax(total / np.maximum(count, 1)[:, None])
         choices = argmax_by_tie_rule(scores, table, tolerance=TOLERANCE)
-        confidence = sure[np.arange(len(table)), np.maximum(choices, 0)] / np.maximum(count, 1)
+        confidence = sure / np.maximum(count, 1)[:, None]
         return verdict_table(table, choices, scores=scores, confidence=confidence)
 
     def _offsets(

@@ -34,11 +34,10 @@ from unswayed.methods.estimation import (
     warn_uncorrected,
 )
 from unswayed.methods.intervals import FEWEST, expanded_interval
-from unswayed.methods.mean_value import values_of
 from unswayed.methods.protocol import About, Learned, Method, learned, learned_for
-from unswayed.methods.sets import content_ask, presentation_set
+from unswayed.methods.sets import asks_of_set, content_ask, presentation_set
 from unswayed.methods.tables import positions_by_candidate
-from unswayed.methods.voting import decide_by_vote
+from unswayed.methods.voting import decide_by_vote, values_of
 from unswayed.model.decisions import (
     Clusters,
     DecisionTable,
@@ -215,7 +214,7 @@ class BiasCost(Method):
 
     def estimation_asks(self, n: int) -> tuple[Ask, ...]:
         """Return the 2n orders, counted from the item's own: an audit asks them anyway."""
-        return tuple(Ask(shown) for shown in presentation_set("balanced", n))
+        return asks_of_set("balanced", n)
 
     def fit_tables(self, tables: Tables) -> Self:
         """Return a copy that knows an order for every number of levels probed."""

@@ -50,7 +50,14 @@ from unswayed.methods.monotone import (
 )
 from unswayed.methods.protocol import About, Learned, Method, learned, learned_for
 from unswayed.methods.sets import canonical_ask, presentation_set
-from unswayed.methods.tables import TOLERANCE, labels_by_candidate, probs_of, softmax, verdict_table
+from unswayed.methods.tables import (
+    TOLERANCE,
+    labels_by_candidate,
+    probs_by_label,
+    probs_of,
+    softmax,
+    verdict_table,
+)
 from unswayed.model.decisions import (
     TIE,
     BoolArray,
@@ -62,7 +69,6 @@ from unswayed.model.decisions import (
     VerdictTable,
     argmax_by_tie_rule,
 )
-from unswayed.model.permutations import invert
 from unswayed.model.presentation import X1, Ask, Presentation, label_symbols
 
 Objective = Literal["both", "l1", "l2"]
@@ -208,7 +214,8 @@ class CalibraEval(Method):
         curves: list[Curve] = []
         counts: dict[int, int] = {}
         for n, table in tables.items():
-            by_label = _by_label(table)
+            columns = range(len(table.shown))
+            by_label = np.stack([probs_by_label(table, column) for column in columns], axis=1)
             rows = ~np.isnan(by_label).any(axis=(1, 2))
             complete, clusters = by_label[rows], table.subjects.clusters(rows)
             counts[n] = clusters.count
@@ -310,7 +317,7 @@ class CalibraEval(Method):
         probs = probs_of(table, 0)
         label_of = list(labels_by_candidate(table, 0))
         applied = {} if any(curve.is_constant for curve in curves.values()) else curves
-        scores: FloatArray = _map(probs[:, list(invert(tuple(label_of)))], applied)[:, label_of]
+        scores: FloatArray = _map(probs_by_label(table, 0), applied)[:, label_of]
         best = _best(scores)
         erased = (best.sum(axis=1) > 1) & (best != (best & _best(probs))).any(axis=1)
         choices = argmax_by_tie_rule(scores, table, tolerance=TOLERANCE)
@@ -327,14 +334,6 @@ def _best(scores: FloatArray) -> BoolArray:
 def _mapped_labels(n: int) -> range:
     """Return the labels that have a map of their own: for two candidates B is the complement of A."""
     return range(1) if n == 2 else range(n)
-
-
-def _by_label(table: DecisionTable) -> FloatArray:
-    columns = [
-        probs_of(table, column)[:, list(invert(labels_by_candidate(table, column)))]
-        for column in range(len(table.shown))
-    ]
-    return np.stack(columns, axis=1)
 
 
 def _map(by_label: FloatArray, curves: Mapping[int, Curve]) -> FloatArray:

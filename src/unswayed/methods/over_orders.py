@@ -30,10 +30,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from unswayed.methods.mean_value import decide_by_mean_value
 from unswayed.methods.protocol import About, Method
 from unswayed.methods.sets import Reading, Turning, asks_of_set, presentation_weights
-from unswayed.methods.voting import decide_by_average, decide_by_vote
+from unswayed.methods.voting import decide_by_average, decide_by_mean_value, decide_by_vote
 from unswayed.model.decisions import DecisionTable, Evidence, VerdictTable
 from unswayed.model.presentation import Ask
 

@@ -27,7 +27,7 @@ import numpy as np
 
 from unswayed.base.errors import UsageError
 from unswayed.methods.protocol import About, Method
-from unswayed.methods.sets import presentation_set
+from unswayed.methods.sets import asks_of_set
 from unswayed.methods.voting import SCORE_TOLERANCE, decide_by_score, mean_by_candidate
 from unswayed.model.decisions import (
     RANK,
@@ -88,7 +88,7 @@ class PCF(Method):
     def asks(self, n: int) -> tuple[Ask, ...]:
         """Return the orders of the set, labels moving with them."""
         name = f"random:{self.runs}" if self.orders == "seeded" else self.orders
-        return tuple(map(Ask, presentation_set(name, n, seed=self.seed)))
+        return asks_of_set(name, n, seed=self.seed)
 
     def prefixes(self, n: int) -> Sequence[int]:
         """Every number of runs, where there are several."""

@@ -14,16 +14,29 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from unswayed.base.errors import UsageError
-from unswayed.methods.mean_value import decide_by_mean_value
 from unswayed.methods.protocol import About, Method
 from unswayed.methods.sets import canonical_ask
-from unswayed.methods.voting import decide_by_average, decide_by_vote
+from unswayed.methods.voting import decide_by_average, decide_by_mean_value, decide_by_vote
 from unswayed.model.decisions import DecisionTable, Evidence, VerdictTable
 from unswayed.model.presentation import Ask
 
 
 @dataclass(frozen=True, slots=True)
-class Repeat(Method):
+class _Repeated(Method):
+    samples: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.samples is not None and self.samples < 1:
+            raise UsageError(f"{self.name}:samples={self.samples}: give at least 1.")
+
+    def asks(self, n: int) -> tuple[Ask, ...]:
+        """Return samples 1 to `samples` of the canonical presentation."""
+        count = 2 * n if self.samples is None else self.samples
+        return tuple(canonical_ask(n, sample=sample) for sample in range(1, count + 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat(_Repeated):
     """Majority over samples of one presentation.
 
     Attributes:
@@ -45,13 +58,6 @@ class Repeat(Method):
         rank=2,
         control=True,
     )
-
-    def __post_init__(self) -> None:
-        _check(self.name, self.samples)
-
-    def asks(self, n: int) -> tuple[Ask, ...]:
-        """Return samples 1 to `samples` of the canonical presentation."""
-        return _samples(self.samples, n)
 
     def decide_table(self, table: DecisionTable) -> VerdictTable:
         """Return the majority of each row."""
@@ -83,7 +89,7 @@ class RepeatMean(Repeat):
 
 
 @dataclass(frozen=True, slots=True)
-class RepeatScore(Method):
+class RepeatScore(_Repeated):
     """Mean value over samples of one presentation of the levels.
 
     Attributes:
@@ -108,23 +114,6 @@ class RepeatScore(Method):
         control=True,
     )
 
-    def __post_init__(self) -> None:
-        if self.samples is not None:
-            _check(self.name, self.samples)
-
-    def asks(self, n: int) -> tuple[Ask, ...]:
-        """Return samples 1 to `samples` of the canonical presentation."""
-        return _samples(2 * n if self.samples is None else self.samples, n)
-
     def decide_table(self, table: DecisionTable) -> VerdictTable:
         """Return the mean value of each row."""
         return decide_by_mean_value(table, self.name)
-
-
-def _check(name: str, samples: int) -> None:
-    if samples < 1:
-        raise UsageError(f"{name}:samples={samples}: give at least 1.")
-
-
-def _samples(samples: int, n: int) -> tuple[Ask, ...]:
-    return tuple(canonical_ask(n, sample=sample) for sample in range(1, samples + 1))

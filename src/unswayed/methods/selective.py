@@ -34,7 +34,7 @@ from unswayed.methods.escalate import (
 )
 from unswayed.methods.estimation import FEW_ITEMS, Tables, not_fitted, warn_of
 from unswayed.methods.protocol import About, Learned, Method, learned, learned_for
-from unswayed.methods.sets import presentation_set
+from unswayed.methods.sets import asks_of_set
 from unswayed.methods.tables import margin, softmax, verdict_table
 from unswayed.model.decisions import (
     ABSTAINED,
@@ -140,12 +140,12 @@ class Selective(Method):
 
     def asks(self, n: int) -> tuple[Ask, ...]:
         """Every order of the set."""
-        return tuple(Ask(shown) for shown in presentation_set(self.orders, n))
+        return asks_of_set(self.orders, n)
 
     def estimation_asks(self, n: int) -> tuple[Ask, ...]:
         """Every order of the set; for a single order those in which each label meets each candidate."""
         asks = self.asks(n)
-        return asks if len(asks) > 1 else tuple(map(Ask, presentation_set("auto", n)))
+        return asks if len(asks) > 1 else asks_of_set("auto", n)
 
     def fit_tables(self, tables: Tables) -> Self:
         """Return a copy that knows offsets and gap for each number of candidates."""

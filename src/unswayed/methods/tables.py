@@ -55,10 +55,14 @@ def probs_of(table: DecisionTable, column: int) -> FloatArray:
     return np.where(partial[:, None], np.nan, probs) if partial.any() else probs
 
 
+def probs_by_label(table: DecisionTable, column: int) -> FloatArray:
+    """Probabilities by label of one column, shape (I, n); NaN where unknown or partial."""
+    return probs_of(table, column)[:, list(invert(labels_by_candidate(table, column)))]
+
+
 def log_probs_by_label(table: DecisionTable, column: int) -> FloatArray:
     """log(p + 1e-10) by label of one column, shape (I, n); NaN where unknown."""
-    candidate_of_label = invert(labels_by_candidate(table, column))
-    return np.log(probs_of(table, column)[:, list(candidate_of_label)] + EPSILON)
+    return np.log(probs_by_label(table, column) + EPSILON)
 
 
 def softmax(scores: FloatArray) -> FloatArray:
@@ -133,7 +137,7 @@ def verdict_table(
         cells: Cells read, shape (I, T); default: all that may be asked.
         scores: By candidate, shape (I, n).
         tied: Tied candidates, shape (I, n).
-        confidence: Shape (I,); default: the chosen candidate's score.
+        confidence: Of the choice, shape (I,), or by candidate, (I, n); default: scores.
         consistent: Shape (I,); default: agreement of the answers in `cells`.
         score: Score of the response, shape (I,); default, where levels have values: the value of
             the chosen level, of tied ones the mean; NaN for a declared tie, which names none.
@@ -150,9 +154,9 @@ def verdict_table(
     if scores is not None and silent.any():
         scores = np.where(silent[:, None], np.nan, scores)
     if confidence is None:
-        confidence = np.full(rows, np.nan)
-        if scores is not None:
-            confidence[named] = scores[named, choices[named]]
+        confidence = np.full(rows, np.nan) if scores is None else scores
+    if confidence.ndim == 2:
+        confidence = confidence[np.arange(rows), np.maximum(choices, 0)]
     if tied is None:
         tied = np.zeros((rows, table.n), dtype=np.bool_)
     if consistent is None:

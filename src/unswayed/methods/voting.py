@@ -1,4 +1,4 @@
-"""Counting answers and averaging probabilities over the columns of a table."""
+"""Counting answers, averaging probabilities and averaging levels over the columns of a table."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ from typing import Final
 
 import numpy as np
 
+from unswayed.base.errors import MethodError
+from unswayed.methods.estimation import warn_of
 from unswayed.methods.tables import (
     EPSILON,
     TOLERANCE,
     choices_of,
+    labels_by_candidate,
     plurality,
+    positions_by_candidate,
     softmax,
     verdict_table,
 )
@@ -27,11 +31,15 @@ from unswayed.model.decisions import (
     VerdictTable,
     argmax_by_tie_rule,
     leaders_of,
+    value_of_choices,
 )
 from unswayed.model.tasks import task_of
 
 SCORE_TOLERANCE: Final = 1e-6
 """Scores, of 0 to 100, that are tied: far above rounding, far below any step a judge takes."""
+
+FEWEST: Final = 1e-12
+"""Weight below which a place was shown in no answer that was read: sums of weights are larger."""
 
 
 def count_votes(choices: IntArray, cells: BoolArray, n: int, weights: FloatArray) -> FloatArray:
@@ -99,8 +107,7 @@ def decide_by_answer(table: DecisionTable) -> VerdictTable:
         scores = np.where(partial[:, None], scores, rated)
         best = leaders_of(rated, SCORE_TOLERANCE)
         tied = best | (best.sum(axis=1, keepdims=True) < 2)
-    confidence = probable[np.arange(len(table)), np.maximum(choices, 0)]
-    return verdict_table(table, choices, scores=scores, tied=tied, confidence=confidence)
+    return verdict_table(table, choices, scores=scores, tied=tied, confidence=probable)
 
 
 def decide_by_vote(table: DecisionTable, weights: Sequence[float] | None = None) -> VerdictTable:
@@ -115,8 +122,7 @@ def decide_by_vote(table: DecisionTable, weights: Sequence[float] | None = None)
     counts = count_votes(table.choices, table.allowed, table.n, weight)
     verdict, tied = plurality(counts)
     shares, probable = shares_of(table, counts, weight)
-    confidence = probable[np.arange(len(table)), np.maximum(verdict, 0)]
-    return verdict_table(table, verdict, scores=shares, tied=tied, confidence=confidence)
+    return verdict_table(table, verdict, scores=shares, tied=tied, confidence=probable)
 
 
 def shares_of(
@@ -150,9 +156,8 @@ def decide_by_average(
         scores = log_mean_by_candidate(table.probs, cells, weight)
         scores[np.isnan(probs)] = np.nan
     verdict = argmax_by_tie_rule(scores, table, tolerance=TOLERANCE)
-    confidence = probs[np.arange(len(table)), np.maximum(verdict, 0)]
     score = None if table.values is None else (probs * table.values).sum(axis=1)
-    return verdict_table(table, verdict, scores=scores, confidence=confidence, score=score)
+    return verdict_table(table, verdict, scores=scores, confidence=probs, score=score)
 
 
 def decide_by_score(
@@ -169,15 +174,87 @@ def decide_by_score(
     made of.
     """
     tied = leaders_of(scores, tolerance)
-    choices = choices_of(tied)
-    counts = count_votes(table.choices, table.allowed, table.n, np.ones(len(table.asks)))
-    named = counts[np.arange(len(table)), np.maximum(choices, 0)]
-    read = (table.allowed & (table.choices != MISSING)).sum(axis=1)
+    each = np.ones(len(table.asks))
+    shares, _ = shares_of(table, count_votes(table.choices, table.allowed, table.n, each), each)
+    return verdict_table(
+        table, choices_of(tied), scores=scores, tied=tied, confidence=shares, parts=parts
+    )
+
+
+def values_of(table: DecisionTable, name: str) -> FloatArray:
+    """Return the values of the levels by candidate, shape (I, n)."""
+    values = table.values
+    if values is not None and not np.isnan(values).any():
+        return values
+    row = 0 if values is None else int(np.isnan(values).any(axis=1).argmax())
+    raise MethodError(
+        f"{table.items[row].id}: {name} needs the values of the levels. Give items of the task "
+        "rubric with `values`."
+    )
+
+
+def decide_by_mean_value(
+    table: DecisionTable, name: str, weights: Sequence[float] | None = None
+) -> VerdictTable:
+    """Return the mean value of the answers in all columns; the level nearest to it is chosen.
+
+    Two levels equally near are a TIE. Answers that name no level (unread, a declared tie) are left
+    out, and the others weigh so that every level counts as often at every position as in the whole
+    set (`exposure_weights`). Scores are distances from the mean, negative; confidence is as in
+    `vote`.
+    """
+    values = values_of(table, name)
+    weight = np.ones(len(table.asks)) if weights is None else np.asarray(weights, dtype=float)
+    cells, choices = table.allowed, table.choices
+    read = cells & (choices >= 0)
+    answered = cells & (choices != MISSING)
+    lost = (answered & ~read).any(axis=1) & (answered == cells).all(axis=1)
+    shares = np.where(read, weight, 0.0)
+    if lost.any():
+        shares[lost], uneven = exposure_weights(table, lost, read, weight)
+        if uneven.any():
+            warn_of(
+                f"{name}: answers that name no level leave some levels unseen at some positions; "
+                "these scores are means over the others, and not balanced."
+            )
+    total = shares.sum(axis=1)
+    given = np.where(read, value_of_choices(choices, values), 0.0)
+    mean = np.where(total > 0, (shares * given).sum(axis=1) / np.maximum(total, FEWEST), np.nan)
+    distance = np.abs(values - mean[:, None])
+    span = values.max(axis=1) - values.min(axis=1)
+    nearest = leaders_of(-distance, TOLERANCE * span[:, None])
+    _, probable = shares_of(table, count_votes(choices, cells, table.n, weight), weight)
     return verdict_table(
         table,
-        choices,
-        scores=scores,
-        tied=tied,
-        confidence=named / np.maximum(read, 1),
-        parts=parts,
+        choices_of(nearest),
+        scores=-distance,
+        tied=nearest,
+        confidence=probable,
+        score=mean,
     )
+
+
+def exposure_weights(
+    table: DecisionTable, rows: BoolArray, read: BoolArray, weight: FloatArray
+) -> tuple[FloatArray, BoolArray]:
+    """Weights of the answers read under which a level counts at a place as in the whole set, (R, T)
+    for the R rows concerned, and whether a level was never seen at a place that the set shows it
+    at, (R,).
+
+    A place is a position with the label that stands there. An answer that names level s at a place
+    weighs (answers of the set that show s there) / (answers read that do): what is left of a place
+    stands for all of it, as chosen / shown does in a rate. `read` is of shape (I, T), `weight`
+    (T,).
+    """
+    columns, n = range(len(table.asks)), table.n
+    position = np.array([positions_by_candidate(table, column) for column in columns])
+    label = np.array([labels_by_candidate(table, column) for column in columns])
+    place = position * n + label
+    same = (place[:, None, :] == place[None, :, :]).astype(float)  # (T, T, n)
+    whole = np.einsum("u,tuc->tc", weight, same)
+    left = np.einsum("ru,tuc->rtc", np.where(read[rows], weight, 0.0), same)
+    uneven: BoolArray = (left < FEWEST).any(axis=(1, 2)) & read[rows].any(axis=1)
+    named = np.maximum(table.choices[rows], 0).astype(np.intp)[:, :, None]
+    seen = np.take_along_axis(left, named, axis=2)[:, :, 0]
+    full = np.take_along_axis(np.broadcast_to(whole, left.shape), named, axis=2)[:, :, 0]
+    return np.where(read[rows], weight * full / np.maximum(seen, FEWEST), 0.0), uneven

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from unswayed.metrics.exact import (
-    majority_error,
-    majority_error_bound,
-    sign_test,
-)
-from unswayed.metrics.flips import FlipShare, flips
+from unswayed.metrics.consistency import FlipShare, flips
 from unswayed.metrics.groups import measure_groups
-from unswayed.metrics.improvements import Improvements, improved_regressed
-from unswayed.metrics.levels import level_choices
+from unswayed.metrics.improvements import Improvements, improved_regressed, sign_test
 from unswayed.metrics.measure import difference, measure
 from unswayed.metrics.metric import Metric, Need, fraction, item_means, ratio
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.printed_table import Impossible, check_cells
+from unswayed.metrics.rates import level_choices
 from unswayed.metrics.recorded import outcomes_from_decisions, outcomes_of
 from unswayed.metrics.resampling import Options
 from unswayed.metrics.rows import Row
@@ -39,8 +34,6 @@ __all__ = [
     "improved_regressed",
     "item_means",
     "level_choices",
-    "majority_error",
-    "majority_error_bound",
     "measure",
     "measure_groups",
     "outcomes_from_decisions",

@@ -151,9 +151,7 @@ def _ranking(fit: WinRates, baseline: str | None, seed: int) -> Ranking:
     return Ranking(
         models=tuple(sorted(standings, key=lambda own: (own.rank, own.model))),
         baseline=baseline,
-        position_effect=paired_difference(
-            np.round(fit.effect, 12), np.ones(len(entries), np.int64), span=1.0
-        ),
+        position_effect=paired_difference(np.round(fit.effect, 12), span=1.0),
         certain=float(above.sum() / (m * (m - 1) / 2)),
         changed_if_first=int(changed[0]),
         changed_if_second=int(changed[1]),
@@ -183,18 +181,17 @@ def score_estimate(entries: FloatArray) -> Estimate:
     n, value = len(entries), float(np.clip(entries.mean(), 0.0, 1.0))
     apart = np.round(entries - entries.mean(), 12)
     room = value * (1.0 - value)
-    if not apart.any() or room == 0.0:
+    effective = room * n / float(apart.var(ddof=1)) if apart.any() else np.inf
+    if room == 0.0 or not apart.any():
         low, high = alike_interval(value, n, (0.0, 1.0))
-        return Estimate(value=value, low=low, high=high, n=n)
-    effective = room * n / float(apart.var(ddof=1))
-    if min(value, 1.0 - value) * effective < FEW:
+    elif min(value, 1.0 - value) * effective < FEW:
         low, high = exact_interval(value, effective, (0.0, 1.0))
-        return Estimate(value=value, low=low, high=high, n=n)
-    mean = paired_difference(apart, np.ones(n, np.int64), span=np.inf)
-    assert mean.low is not None
-    assert mean.high is not None
-    centre, reach = np.log(value / (1.0 - value)), (mean.high - mean.low) / 2 / room
-    low, high = (float(1.0 / (1.0 + np.exp(-centre - side))) for side in (-reach, reach))
+    else:
+        mean = paired_difference(apart, span=np.inf)
+        assert mean.low is not None
+        assert mean.high is not None
+        centre, reach = np.log(value / (1.0 - value)), (mean.high - mean.low) / 2 / room
+        low, high = (float(1.0 / (1.0 + np.exp(-centre - side))) for side in (-reach, reach))
     return Estimate(value=value, low=low, high=high, n=n)
 
 

@@ -7,16 +7,26 @@ same judge: 67.8% with 4 presentations, 64.7% with 24), so the set size is alway
 it and only values from sets of one size are compared. `pairwise_agreement`, the share of pairs of
 presentations that agree, has no such bias.
 
+Fleiss' kappa is agreement of the presentations beyond chance. Subjects are items, raters are
+presentations, categories are candidates and the declared tie. Items with an unparsed or missing
+answer are left out (listwise deletion). Undefined where every answer is the same candidate. Kappa of
+pooled data is not the mean of the kappas of its parts.
+
 Items that lack a presentation, or must not be permuted, are left out.
+
+Source: Fleiss 1971; CalibraEval (arXiv 2410.15393) uses X0, X1, X2 as three raters.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from unswayed.metrics.metric import Metric, Need, fraction, item_means
 from unswayed.metrics.outcomes import Outcomes
-from unswayed.model.decisions import FloatArray
+from unswayed.model.decisions import TIE, UNPARSED, FloatArray
 
 
 def agreeing_pairs(outcomes: Outcomes) -> FloatArray:
@@ -32,6 +42,57 @@ def _kept(outcomes: Outcomes) -> FloatArray:
         return item_means(outcomes.unanimous.astype(float), outcomes.complete)
     share = outcomes.choice_counts.max(axis=1) / max(outcomes.n_views, 1)
     return item_means(share, outcomes.complete)
+
+
+def _agreement_and_counts(outcomes: Outcomes) -> FloatArray:
+    """1, the item's agreement P_i, and its count of each category; shape (I, 2 + n + 1)."""
+    counts = outcomes.choice_counts
+    used = outcomes.complete & (counts.sum(axis=1) == outcomes.n_views)
+    table: FloatArray = np.column_stack([np.ones(len(used)), agreeing_pairs(outcomes), counts])
+    return np.where(used[:, None], table, 0.0)
+
+
+def kappa(sums: FloatArray) -> FloatArray:
+    """Kappa from sums of items, agreements and counts of each category, shape (B,)."""
+    items, counts = sums[:, 0], sums[:, 2:]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        observed = sums[:, 1] / items
+        shares = counts / counts.sum(axis=1, keepdims=True)
+        expected = (shares**2).sum(axis=1)
+        beyond_chance = (observed - expected) / (1.0 - expected)
+    return np.where((items > 0) & (expected < 1.0 - 1e-12), beyond_chance, np.nan)
+
+
+@dataclass(frozen=True, slots=True)
+class FlipShare:
+    """Share of verdicts that change, as in `metrics.json`."""
+
+    total: int  # items whose answers are not all the same (unparsed agrees with nothing)
+    n: int  # items with an answer under every presentation
+    # items that picked the first position in every presentation although the candidates moved: pure
+    # position picks
+    first: int
+    last: int  # items that picked the last position in every presentation
+    unread: int  # flipped items with an answer that could not be read
+    ties: int  # flipped items, all of them read, with a declared tie
+
+
+def flips(strata: Sequence[Outcomes]) -> FlipShare:
+    """Count the flips of some outcomes; items that lack a presentation are left out."""
+    total = n = first = last = unread = ties = 0
+    for outcomes in (part.tally for part in strata):
+        n += outcomes.count(outcomes.complete)
+        total += outcomes.count(outcomes.flipped)
+        silent = outcomes.flipped & (outcomes.choices == UNPARSED).any(axis=1)
+        unread += outcomes.count(silent)
+        ties += outcomes.count(outcomes.flipped & ~silent & (outcomes.choices == TIE).any(axis=1))
+        moved = len({presentation.order for presentation in outcomes.shown}) > 1
+        if moved:
+            picks = outcomes.counts_by(outcomes.positions_by_candidate)
+            always = (picks == outcomes.n_views) & outcomes.complete[:, None]
+            first += outcomes.count(always[:, 0])
+            last += outcomes.count(always[:, -1])
+    return FlipShare(total=total, n=n, first=first, last=last, unread=unread, ties=ties)
 
 
 CONSISTENCY = Metric(
@@ -60,4 +121,16 @@ PAIRWISE_AGREEMENT = replace(
     curve=False,
     fewest=3,  # for two candidates consistency says it
     optional=True,
+)
+
+
+FLEISS_KAPPA = Metric(
+    title="Fleiss κ",
+    meaning="agreement between presentations beyond chance; 1 is full agreement",
+    statistics=_agreement_and_counts,
+    values=kappa,
+    undefined="every readable answer names the same candidate, or none is complete",
+    needs=(Need.ORDERS, Need.PERMUTABLE, Need.COMPLETE),
+    better=1,
+    constructed=True,
 )

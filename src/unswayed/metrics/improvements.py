@@ -1,4 +1,4 @@
-"""Items that one method gets right and another wrong, and the reverse."""
+"""Items that one method gets right and another wrong, and the reverse, with their exact sign test."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from unswayed.base.errors import UsageError
 from unswayed.metrics.accuracy import credit
-from unswayed.metrics.exact import sign_test
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.pairing import paired_by_item
 from unswayed.model.decisions import MISSING
@@ -26,6 +26,21 @@ class Improvements:
     # the items that gained
     improved_shared: float
     regressed_shared: float  # credit lost
+
+
+def sign_test(first: int, second: int) -> float:
+    """Two-sided exact sign test: p of a split as uneven as `first` to `second` under a fair coin.
+
+    >>> sign_test(9, 1)
+    0.021484375
+    """
+    if first < 0 or second < 0:
+        raise UsageError(f"the sign test needs counts, got {first} and {second}")
+    if first + second == 0:
+        return 1.0
+    from scipy.stats import binom
+
+    return min(1.0, 2.0 * float(binom.sf(max(first, second) - 1, first + second, 0.5)))
 
 
 def improved_regressed(first: Sequence[Outcomes], other: Sequence[Outcomes]) -> Improvements:

@@ -14,21 +14,10 @@ from unswayed.metrics.jackknife import jackknifed
 from unswayed.metrics.metric import Metric
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.pairing import jointly, paired_by_item
-from unswayed.metrics.resampling import (
-    RESAMPLES,
-    GoldTies,
-    prepared,
-    resample,
-)
+from unswayed.metrics.resampling import RESAMPLES, Bootstrapped, GoldTies, prepared, resample
 from unswayed.metrics.rows import Row, row_of
 from unswayed.metrics.table import METRICS, load_metrics
-from unswayed.metrics.uncertainty import (
-    fewer_rows,
-    interval,
-    mean_of_items,
-    paired_difference,
-    resample_sums,
-)
+from unswayed.metrics.uncertainty import fewer_rows, paired_difference, resample_sums
 from unswayed.model.decisions import Estimate, FloatArray
 from unswayed.model.decisions.clusters import Clusters
 
@@ -103,7 +92,7 @@ def difference(
     # plain means on both sides: 1 and the item's value
     if np.isfinite(span) and statistics.shape[1] == 4 and (statistics[:, [0, 2]] == 1.0).all():
         apart = statistics[:, 1] - statistics[:, 3]
-        return mean_of_items(apart, clusters, span=span, counts=counts)
+        return paired_difference(apart, counts, span=span, clusters=clusters)
     if clusters is not None:
         statistics = clusters.sums(statistics)
         counts = np.ones(len(statistics), dtype=np.int64)
@@ -114,14 +103,9 @@ def difference(
     generator = np.random.default_rng([seed, 2])
     point = _less(metric, (counts @ statistics)[None, :], name)
     samples = _less(metric, resample_sums(statistics, counts, draws, generator), name)
-    value = float(point[0])
-    if not np.isfinite(value):
-        return Estimate(value=None, n=items, reason=metric.undefined)
     limits = (-span, span) if np.isfinite(span) else None
-    ends = interval(value, samples, n_items=n_draws, limits=limits)
-    if isinstance(ends, str):
-        return Estimate(value=value, n=items, reason=ends)
-    return Estimate(value=value, low=ends[0], high=ends[1], n=items)
+    own = Bootstrapped(point, samples[:, None], items, n_draws, limits, metric.undefined)
+    return own.estimates[0]
 
 
 def _weighted_difference(metric: Metric, name: str, left: Outcomes, right: Outcomes) -> Estimate:
@@ -132,8 +116,7 @@ def _weighted_difference(metric: Metric, name: str, left: Outcomes, right: Outco
     if np.isnan(apart).any():
         return Estimate(value=None, n=items, reason=metric.undefined)
     least, most = metric.limits(left.n) if metric.limits else (-np.inf, np.inf)
-    each = np.ones(len(apart), dtype=np.int64)
-    return msgspec.structs.replace(paired_difference(apart, each, span=most - least), n=items)
+    return msgspec.structs.replace(paired_difference(apart, span=most - least), n=items)
 
 
 def _paired_statistics(

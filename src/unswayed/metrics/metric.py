@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from unswayed.base.errors import UsageError
 from unswayed.metrics.gold import GOLD_ONE
-from unswayed.metrics.outcomes import Outcomes
+from unswayed.metrics.outcomes import CONTINUOUS, Outcomes
 from unswayed.model.decisions import FloatArray
 
 Limits = tuple[float, float]
@@ -72,14 +72,7 @@ class Need(Enum):
     @property
     def recorded(self) -> bool:
         """True if it is a continuous quantity recorded beside the choices."""
-        return self in (
-            Need.PROBS,
-            Need.LABEL_MASS,
-            Need.HUMAN,
-            Need.SCORE,
-            Need.SCORES,
-            Need.PLACES,
-        )
+        return self.name.lower() in CONTINUOUS
 
     def met_by(self, outcomes: Outcomes) -> bool:
         """Return True if outcomes meet it; what the answers say is asked of each pattern once."""

@@ -8,7 +8,6 @@ the mean, where no digits cancel.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -26,43 +25,24 @@ _ROUNDING: Final = 1e-13
 """Share of the largest spread below which one is rounding: its root would be 1e-8 of a sum."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Moments:
-    """The first two moments of one metric's statistics, shape (I, k) before."""
+def resampled_sums(
+    statistics: FloatArray, draws: NDArray[np.int64], generator: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
+    """Return the sums of statistics, (I, k) -> (k,), and sums over as many items as each resample draws,
+    (B,) -> (B, k), as a normal law has them.
 
-    items: int  # items n, those that do not count in the metric included
-    counted: int  # items that count
-    mean: FloatArray  # mean of the statistics over all n, shape (k,)
-    scatter: FloatArray  # sum of the products of their deviations from it, shape (k, k)
-
-    @classmethod
-    def of(cls, statistics: FloatArray) -> Moments:
-        """Return the moments of statistics, shape (I, k); column 0 is 0 where an item does not count."""
-        # in rows numpy adds pairwise, with no rounding that grows
-        mean = np.ascontiguousarray(statistics.T).mean(axis=1)
-        apart = statistics - mean
-        counted = int(np.count_nonzero(statistics[:, 0]))
-        return cls(len(statistics), counted, mean, apart.T @ apart)
-
-    @property
-    def sums(self) -> FloatArray:
-        """The statistics summed over all items, shape (k,)."""
-        return self.items * self.mean
-
-    def resampled(self, draws: NDArray[np.int64], generator: np.random.Generator) -> FloatArray:
-        """Return sums over as many items as each resample draws, (B,) -> (B, k), as a normal law has them.
-
-        The root of the covariance is symmetric, so a small change of the covariance changes the
-        draws little.
-        """
-        size = len(self.mean)
-        share = draws[:, None] / self.items
-        spread, directions = np.linalg.eigh(self.scatter)
-        spread[spread < _ROUNDING * spread[-1]] = 0.0
-        root = (directions * np.sqrt(spread)) @ directions.T
-        noise = generator.standard_normal((len(draws), size)) @ root
-        sums: FloatArray = share * self.sums + np.sqrt(share) * noise
-        return sums
+    The root of the covariance is symmetric, so a small change of the covariance changes the draws
+    little.
+    """
+    # in rows numpy adds pairwise, with no rounding that grows
+    mean = np.ascontiguousarray(statistics.T).mean(axis=1)
+    sums, share = len(statistics) * mean, draws[:, None] / len(statistics)
+    apart = statistics - mean
+    spread, directions = np.linalg.eigh(apart.T @ apart)
+    spread[spread < _ROUNDING * spread[-1]] = 0.0
+    root = (directions * np.sqrt(spread)) @ directions.T
+    noise = generator.standard_normal((len(draws), len(mean))) @ root
+    return sums, share * sums + np.sqrt(share) * noise
 
 
 def effective_items(statistics: FloatArray) -> float:

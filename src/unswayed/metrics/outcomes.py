@@ -27,8 +27,9 @@ from unswayed.model.decisions.clusters import Clusters
 from unswayed.model.permutations import invert
 from unswayed.model.presentation import Presentation
 
-_CONTINUOUS: Final = ("probs", "label_mass", "human", "score", "scores", "places")
-_BY_ITEM: Final = ("choices", "gold", "gold_kind", "permutable", "tied", "weights", *_CONTINUOUS)
+CONTINUOUS: Final = ("probs", "label_mass", "human", "score", "scores", "places")
+"""Continuous quantities, which the needs of metrics are named after."""
+_BY_ITEM: Final = ("choices", "gold", "gold_kind", "permutable", "tied", "weights", *CONTINUOUS)
 """Arrays with a row per item, continuous quantities among them."""
 
 
@@ -145,11 +146,11 @@ class Outcomes:
     def recorded(self) -> frozenset[str]:
         """The continuous quantities that there are; places of a criterion only if it moved."""
         still = self.places is None or bool((self.places == self.places[:, :1]).all())
-        return frozenset(_CONTINUOUS) & self._arrays.keys() - ({"places"} if still else set())
+        return frozenset(CONTINUOUS) & self._arrays.keys() - ({"places"} if still else set())
 
     def categorical(self) -> Outcomes:
         """Return the part in which items that answered alike are the same: choices, gold and ties."""
-        nothing: dict[str, Any] = dict.fromkeys(_CONTINUOUS)
+        nothing: dict[str, Any] = dict.fromkeys(CONTINUOUS)
         return replace(self, clusters=None, **nothing)
 
     @cached_property
@@ -204,10 +205,7 @@ class Outcomes:
     @cached_property
     def even(self) -> bool:
         """True if every candidate stands equally often at every position and under every label."""
-        return all(
-            np.ptp((places == np.arange(self.n)[:, None, None]).sum(axis=1)) == 0
-            for places in (self.positions_by_candidate, self.labels_by_candidate)
-        )
+        return is_even(self.positions_by_candidate) and is_even(self.labels_by_candidate)
 
     @cached_property
     def answered(self) -> BoolArray:
@@ -287,3 +285,9 @@ class Outcomes:
         target = map_of_candidate[np.arange(self.n_views)[None, :], named]
         target[~(self.pooled & (self.choices >= 0))] = -1
         return np.stack([(target == k).sum(axis=1) for k in range(self.n)], axis=1).astype(float)
+
+
+def is_even(places: NDArray[np.intp]) -> bool:
+    """Return True if every candidate stands equally often at every place, `places[v, c]`."""
+    counts = (places == np.arange(places.shape[1])[:, None, None]).sum(axis=1)
+    return bool(np.ptp(counts) == 0)

@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, Unpack
 
 from unswayed.base.errors import UsageError
-from unswayed.metrics.accuracy import ACCURACY
+from unswayed.metrics.accuracy import ACCURACY, CONSISTENT_ACCURACY
 from unswayed.metrics.consistency import CONSISTENCY
-from unswayed.metrics.consistent_accuracy import CONSISTENT_ACCURACY
 from unswayed.metrics.printed_rules import Design, Rule, candidates_of, rules_for
 from unswayed.metrics.table import METRICS
 

@@ -1,29 +1,28 @@
-"""Shares of choices by position and by label, whatever the content.
+"""Shares of choices by position and by label, whatever the content, and of answers that name nothing.
 
 Shares among parsed, untied choices of permutable items. Over a set of orders that shows every
 candidate equally often at every position, an unswayed judge has 1/n everywhere; an item that lacks
 an order counts for what its candidates are worth, so only complete items count where there are any.
+`level_choices` counts the choices of a scale by level and position.
+
+Shares of unparsed answers and declared ties, and the probability on the labels, are of the calls that
+were answered, of all items; a failed call is not an answer.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from unswayed.metrics.metric import (
-    Ends,
-    Metric,
-    Need,
-    correlation,
-    fraction,
-    item_means,
-    ratio,
-)
+from unswayed.base.errors import ShapeError
+from unswayed.metrics.metric import Ends, Metric, Need, correlation, fraction, item_means, ratio
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.rare import of_differences, of_shares
-from unswayed.model.decisions import UNPARSED, FloatArray
+from unswayed.model.decisions import TIE, UNPARSED, FloatArray
+from unswayed.model.decisions.levels import level_counts, level_ranks
 
 
 def _with_total(outcomes: Outcomes, map_of_candidate: NDArray[np.intp]) -> FloatArray:
@@ -32,6 +31,25 @@ def _with_total(outcomes: Outcomes, map_of_candidate: NDArray[np.intp]) -> Float
     if complete.any():
         counts[~complete] = 0.0
     return np.column_stack([counts.sum(axis=1), counts])
+
+
+def level_choices(
+    outcomes: Outcomes, values: FloatArray
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Count how often each level was chosen at each position, and how often it could have been, given the
+    values of the levels by candidate, (I, n). Shapes (n, n): level, the lowest value first, and
+    position.
+
+    Parsed, untied choices of permutable items, as position and label shares pool them. Over a set
+    of orders that shows every level equally often at every position, each row of the choices of an
+    unswayed judge is even.
+    """
+    if values.shape != (len(outcomes), outcomes.n):
+        raise ShapeError(f"values has shape {values.shape}, expected {(len(outcomes), outcomes.n)}")
+    chosen, shown = level_counts(
+        outcomes.choices, level_ranks(values), outcomes.positions_by_candidate, outcomes.pooled
+    )
+    return np.tensordot(outcomes.times, chosen, 1), np.tensordot(outcomes.times, shown, 1)
 
 
 def excess_of_first(sums: FloatArray) -> FloatArray:
@@ -53,6 +71,21 @@ def _effect(outcomes: Outcomes) -> FloatArray:
     wins = outcomes.counts_by(outcomes.positions_by_candidate)
     even = (sides[0] == sides[1]) & (sides[0] > 0)  # one order alone says which answer is better
     return item_means((wins[:, 0] - wins[:, 1]) / np.maximum(2 * sides[0], 1), even)
+
+
+def _answers(outcomes: Outcomes, *, code: int) -> FloatArray:
+    """Count calls, and calls with this answer; shape (I, 2)."""
+    alike = (outcomes.choices == code).sum(axis=1)
+    return np.column_stack([outcomes.answered.sum(axis=1), alike]).astype(float)
+
+
+def _masses(outcomes: Outcomes) -> FloatArray:
+    """Return calls with a known mass, and their mass; shape (I, 2)."""
+    if outcomes.label_mass is None:
+        return np.zeros((len(outcomes), 2))
+    recorded = outcomes.answered & ~np.isnan(outcomes.label_mass)
+    mass = np.where(recorded, outcomes.label_mass, 0.0).sum(axis=1)
+    return np.column_stack([recorded.sum(axis=1), mass])
 
 
 POSITION_RATE = Metric(
@@ -97,4 +130,34 @@ POSITION_EFFECT = Metric(
     limits=correlation,
     interval=of_differences,
     most=2,
+)
+
+UNPARSED_RATE = Metric(
+    title="Unparsed",
+    meaning="share of answers that could not be read",
+    statistics=partial(_answers, code=UNPARSED),
+    undefined="no call was answered",
+    better=-1,
+    percent=True,
+    limits=fraction,
+    across=True,
+)
+
+TIE_RATE = replace(
+    UNPARSED_RATE,
+    title="Ties",
+    meaning="share of verdicts that are ties",
+    statistics=partial(_answers, code=TIE),
+)
+
+LABEL_MASS = Metric(
+    title="Label mass",
+    meaning="probability on the labels before it is normalised",
+    statistics=_masses,
+    undefined="no label mass was recorded",
+    needs=(Need.LABEL_MASS,),
+    percent=True,
+    limits=fraction,
+    across=True,
+    optional=True,
 )

@@ -91,7 +91,7 @@ def answered(items: Outcomes, table: DecisionTable) -> Outcomes:
         label_mass=table.label_mass,
         score=None if table.values is None else value_of_choices(choices, table.values),
         scores=table.ratings.get(SCORE),
-        places=criterion_places(table.subjects.items, table.asks),
+        places=criterion_places(table.subjects, table.asks),
     )
 
 

@@ -11,10 +11,9 @@ from typing import Final
 
 import numpy as np
 from msgspec import UNSET, Struct, UnsetType
-from numpy.typing import NDArray
 
 from unswayed.metrics.rare import of_shares
-from unswayed.metrics.uncertainty import ONE, entries_of, mean_of_items
+from unswayed.metrics.uncertainty import ONE, entries_of, paired_difference
 from unswayed.model.decisions import MISSING, TIE, Estimate, FloatArray, IntArray
 from unswayed.model.decisions.clusters import Clusters
 
@@ -45,18 +44,17 @@ def repeats(
         return UNSET
     clusters = Clusters.of_strata([(len(choices), own) for choices, own in samples])
     clusters = clusters and clusters.rows(both)
-    each = np.ones(len(both), dtype=np.int64)
     return Repeats(
-        changed=mean_share(within[both], clusters, each),
-        across=mean_share(across[both], clusters, each),
-        beyond=mean_of_items((across - within)[both], clusters, span=1.0, counts=each),
+        changed=mean_share(within[both], clusters),
+        across=mean_share(across[both], clusters),
+        beyond=paired_difference((across - within)[both], span=1.0, clusters=clusters),
         temperature=UNSET if temperature is None else temperature,
     )
 
 
-def mean_share(values: FloatArray, clusters: Clusters | None, each: NDArray[np.int64]) -> Estimate:
+def mean_share(values: FloatArray, clusters: Clusters | None) -> Estimate:
     """Return the mean of one share per item, (I,), with the interval of a share."""
-    entries, counts = entries_of(values, clusters, each)
+    entries, counts = entries_of(values, clusters, None)
     if len(entries) == 1:
         return Estimate(value=float(values.mean()), n=len(values), reason=ONE)
     ((low, high),) = of_shares(np.column_stack([counts, entries]), counts)

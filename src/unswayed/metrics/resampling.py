@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 from unswayed.base.errors import ShapeError, UsageError
 from unswayed.metrics.jackknife import in_blocks
 from unswayed.metrics.metric import Ends, Limits, Metric
-from unswayed.metrics.moments import EXACT_UP_TO, FEWEST_EFFECTIVE, Moments, effective_items
-from unswayed.metrics.outcomes import Outcomes
-from unswayed.metrics.uncertainty import (
-    drawn_weights,
-    interval,
-    resample_sums,
+from unswayed.metrics.moments import (
+    EXACT_UP_TO,
+    FEWEST_EFFECTIVE,
+    effective_items,
+    resampled_sums,
 )
+from unswayed.metrics.outcomes import Outcomes
+from unswayed.metrics.uncertainty import drawn_weights, interval, resample_sums
 from unswayed.model.decisions import Estimate, FloatArray
 
 _WEIGHTED: Final = 4
@@ -127,12 +128,14 @@ class Sample:
         of candidates.
         """
         values = {}
+        withheld = all(part.abstains and not part.answered.any() for part in self.strata)
         for name, metric in self.metrics.items():
             together = metric.across or len(self.strata) == 1
             applies = all(metric.applies_to(outcomes.n) for outcomes in self.strata)
             if applies and together and not metric.left_out(self.strata):
                 lacking = metric.lacking(self.strata)
                 reason = lacking[0].lack if lacking else metric.undefined
+                reason = "the method withheld every verdict" if withheld else reason
                 values[name] = self._bootstrapped(name, metric, reason)
         return values
 
@@ -222,21 +225,18 @@ def _continuous(
     """Draw the sums of continuous metrics: from drawn items, or from the normal law if very many
     items count and differ.
     """
-    few: dict[Names, FloatArray] = {}
-    many: dict[Names, Moments] = {}
     every = _statistics(metrics, outcomes.each)
+    (own,) = generator.spawn(1)  # so that it does not depend on which items are drawn besides
+    few: dict[Names, FloatArray] = {}
+    sums: dict[str, Sums] = {}
     for names, statistics in every.items():
-        counted = np.count_nonzero(statistics[:, 0])
+        counted = int(np.count_nonzero(statistics[:, 0]))
         if counted > EXACT_UP_TO and effective_items(statistics) >= FEWEST_EFFECTIVE:
-            many[names] = Moments.of(statistics)
+            units = statistics, np.ones(len(statistics), np.int64)
+            drawn = Sums(*resampled_sums(statistics, draws, own), counted, units)
+            sums |= dict.fromkeys(names, drawn)
         else:
             few[names] = statistics
-    (own,) = generator.spawn(1)  # so that it does not depend on which items are drawn besides
-    sums: dict[str, Sums] = {}
-    for names, moments in many.items():
-        units = every[names], np.ones(len(every[names]), np.int64)
-        drawn = Sums(moments.sums, moments.resampled(draws, own), moments.counted, units)
-        sums |= dict.fromkeys(names, drawn)
     return sums | _drawn(few, None, draws, generator)
 
 
@@ -271,20 +271,16 @@ def _weighted(
     }
 
 
-def _families(metrics: Mapping[str, Metric], n: int) -> dict[OfItems, Names]:
-    """Return the metrics for n candidates by their statistics, which several may share."""
+def _statistics(metrics: Mapping[str, Metric], outcomes: Outcomes) -> dict[Names, FloatArray]:
+    """Return the statistics of the metrics that apply, which several may share: a row per item, or per
+    cluster.
+    """
     families: dict[OfItems, Names] = {}
     for name, metric in metrics.items():
-        if metric.applies_to(n):
+        if metric.applies_to(outcomes.n):
             families[metric.statistics] = (*families.get(metric.statistics, ()), name)
-    return families
-
-
-def _statistics(metrics: Mapping[str, Metric], outcomes: Outcomes) -> dict[Names, FloatArray]:
-    """Return the statistics of each family: a row per item, or per cluster."""
-    clusters = outcomes.clusters
-    families = _families(metrics, outcomes.n)
     own = {names: statistics(outcomes) for statistics, names in families.items()}
+    clusters = outcomes.clusters
     return own if clusters is None else {key: clusters.sums(rows) for key, rows in own.items()}
 
 

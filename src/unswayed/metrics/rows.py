@@ -143,17 +143,7 @@ class Row:
     def calls(self) -> float | None:
         """Calls per item, the estimation calls spread over the data; None for protocols."""
         amortised = self.beside.calls_per_item_amortised
-        return self.calls_next if amortised is None else amortised
-
-    @property
-    def calls_next(self) -> float | None:
-        """Cost of one more item, in calls."""
-        return self.beside.calls_per_item
-
-    @property
-    def estimation_items(self) -> int | None:
-        """Items that a method learned from, in a row of the estimation curve."""
-        return self.beside.estimation_items
+        return self.beside.calls_per_item if amortised is None else amortised
 
     @property
     def incomplete(self) -> int:

@@ -18,9 +18,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from unswayed.base.errors import UnswayedError
-from unswayed.metrics.accuracy import ACCURACY
+from unswayed.metrics.accuracy import ACCURACY, CONSISTENT_ACCURACY
 from unswayed.metrics.consistency import CONSISTENCY
-from unswayed.metrics.consistent_accuracy import CONSISTENT_ACCURACY
 from unswayed.metrics.gold import GOLD_ONE
 from unswayed.metrics.measure import measure
 from unswayed.metrics.outcomes import Outcomes
@@ -34,15 +33,6 @@ _TERMS = tuple(map(METRICS.name_of, (ACCURACY, CONSISTENCY, CONSISTENT_ACCURACY)
 
 class ImpossibleTableError(UnswayedError):
     """A measured table contradicts itself; it is a defect of the program, not of the data."""
-
-
-def excess(
-    accuracy: float, consistency: float, consistent_accuracy: float, views: int = 2
-) -> float:
-    """Return the excess of accuracy over its bound; all are fractions, over `views` presentations per
-    item.
-    """
-    return accuracy - consistent_accuracy - (1.0 - consistency) * (views - 1) / views
 
 
 def self_check(row: Row, strata: Sequence[Outcomes]) -> None:
@@ -79,7 +69,7 @@ def _check_pairs(row: Row, outcomes: Outcomes, *, alone: bool) -> None:
                 f"{name}: measured {measured[name]:.6f}, but counting gives {value:.6f}"
             )
     accuracy, consistency, both = (measured[name] for name in _TERMS)
-    over = excess(accuracy, consistency, both, outcomes.n_views)
+    over = accuracy - both - (1.0 - consistency) * (outcomes.n_views - 1) / outcomes.n_views
     if over > _ROUNDING:
         raise ImpossibleTableError(
             f"accuracy {accuracy:.4f} is impossible: consistent accuracy {both:.4f} and "

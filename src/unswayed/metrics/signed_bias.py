@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unswayed.metrics.metric import Metric, Need
-from unswayed.metrics.outcomes import Outcomes
+from unswayed.metrics.outcomes import Outcomes, is_even
 from unswayed.model.decisions import FloatArray
 
 _FLOOR = 1e-10
@@ -31,7 +31,7 @@ _ROWS = 4096
 def _centred_means(outcomes: Outcomes, places: NDArray[np.intp]) -> FloatArray:
     """Item means of centred log-probabilities by place, `places[v, c]` = place of candidate c."""
     statistics = np.zeros((len(outcomes), 1 + outcomes.n))
-    if outcomes.probs is None or not _balanced(places):
+    if outcomes.probs is None or not is_even(places):
         return statistics
     candidates = np.argsort(places, axis=1)  # [v, k] = candidate at place k
     views = np.arange(outcomes.n_views)[:, None]
@@ -44,14 +44,6 @@ def _centred_means(outcomes: Outcomes, places: NDArray[np.intp]) -> FloatArray:
         own[used, 0] = 1.0
         own[used, 1:] = logs[:, views, candidates].mean(axis=1)
     return statistics
-
-
-def _balanced(places: NDArray[np.intp]) -> bool:
-    """Return True if every candidate stands equally often at every place."""
-    views, n = places.shape
-    if views < 2 or views % n:
-        return False
-    return all((np.bincount(places[:, c], minlength=n) == views // n).all() for c in range(n))
 
 
 POSITION_BIAS = Metric(

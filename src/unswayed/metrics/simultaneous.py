@@ -29,7 +29,7 @@ from unswayed.metrics.metric import Metric
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.resampling import GoldTies, prepared
 from unswayed.metrics.table import METRICS
-from unswayed.metrics.uncertainty import entries_of, mean_of_items
+from unswayed.metrics.uncertainty import entries_of, paired_difference
 from unswayed.model.decisions import Estimate, FloatArray
 from unswayed.model.decisions.clusters import Clusters
 
@@ -91,7 +91,7 @@ class Contrasts:
 
     def spread(self, first: str, second: str) -> float:
         """Return standard deviation of a difference over distinct questions."""
-        entries, counts = entries_of(self.apart(first, second), self.clusters, self._counts)
+        entries, counts = entries_of(self.apart(first, second), self.clusters, self.weights)
         mean = np.average(entries, weights=counts)
         return float(np.sqrt(np.average((entries - mean) ** 2, weights=counts)))
 
@@ -116,8 +116,8 @@ class Contrasts:
     def _estimate(self, apart: FloatArray, critical: float) -> Estimate:
         if not len(apart):
             return Estimate(value=None, reason="no item counts on both sides")
-        estimate = mean_of_items(
-            apart, self.clusters, span=self.span, counts=self._counts, critical=critical
+        estimate = paired_difference(
+            apart, self.weights, span=self.span, clusters=self.clusters, critical=critical
         )
         return msgspec.structs.replace(estimate, n=self.items)
 

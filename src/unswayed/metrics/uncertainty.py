@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from typing import Final
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -204,13 +203,14 @@ def exact_interval(value: float, items: float, limits: Limits) -> tuple[float, f
 
 def paired_difference(
     differences: FloatArray,
-    counts: NDArray[np.int64],
+    counts: NDArray[np.int64] | None = None,
     *,
     span: float,
+    clusters: Clusters | None = None,
     critical: float = NORMAL,
 ) -> Estimate:
-    """Estimate the mean of paired differences, (P,), each of `counts` items and at most `span`, with an
-    interval that holds where few items differ.
+    """Estimate the mean of paired differences, (P,), each of `counts` items (one by default) and at most
+    `span`, those of a cluster as one, with an interval that holds where few items differ.
 
     The mean and its standard error with one item more on each side of 0, which differ as much as
     the one that differs most, so that a handful of items that all differ one way do not look like a
@@ -221,6 +221,8 @@ def paired_difference(
 
     Source: Bonett and Price (2012), Statistics in Medicine 31, 1120, for the proportions.
     """
+    n = len(differences) if counts is None else int(counts.sum())
+    differences, counts = entries_of(differences, clusters, counts)
     # sums over sizes, gains less losses, so that a difference and its mirror mirror exactly
     sizes, kind = np.unique(np.abs(differences), return_inverse=True)
     up = np.where(differences > 0, counts, 0)
@@ -229,7 +231,7 @@ def paired_difference(
     items = int(counts.sum())
     value = float(sizes @ (gains - losses)) / items
     if items == 1:
-        return Estimate(value=value, n=items, reason=ONE)
+        return Estimate(value=value, n=n, reason=ONE)
     if np.count_nonzero(gains) + np.count_nonzero(losses) == 1:
         low, high = alike_interval(value, items, (-span, span))
     else:
@@ -240,27 +242,13 @@ def paired_difference(
         reach = critical * spread * student(items) / NORMAL
         low, high = centre - reach, centre + reach
     low, high = min(max(low, -span), value), max(min(high, span), value)
-    return Estimate(value=value, low=low, high=high, n=items)
+    return Estimate(value=value, low=low, high=high, n=n)
 
 
 def entries_of(
-    values: FloatArray, clusters: Clusters | None, counts: NDArray[np.int64]
+    values: FloatArray, clusters: Clusters | None, counts: NDArray[np.int64] | None
 ) -> tuple[FloatArray, NDArray[np.int64]]:
-    """One value per item, or per cluster, and how many items have it."""
+    """One value per item, or per cluster, and how many items have it, one each by default."""
     if clusters is not None and (own := clusters.alone()):
-        return own.entries(values), np.ones(own.count, dtype=np.int64)
-    return values, counts
-
-
-def mean_of_items(
-    values: FloatArray,
-    clusters: Clusters | None,
-    *,
-    span: float,
-    counts: NDArray[np.int64],
-    critical: float = NORMAL,
-) -> Estimate:
-    """`paired_difference` of the values of items, (P,), those of a cluster as one."""
-    entries, each = entries_of(values, clusters, counts)
-    estimate = paired_difference(entries, each, span=span, critical=critical)
-    return msgspec.structs.replace(estimate, n=int(counts.sum()))
+        values, counts = own.entries(values), None
+    return values, np.ones(len(values), dtype=np.int64) if counts is None else counts

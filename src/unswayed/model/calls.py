@@ -140,10 +140,7 @@ class Frame(NamedTuple):
     ) -> Frame:
         """Return the frame of a request whose last message is empty and whose nonce is None.
 
-        Args:
-            request: What is sent, but for the last message and the nonce.
-            parts: The last message, with holes.
-            holes: `holes[k]` = part that text k fills.
+        `parts` are the last message with holes; text k fills part `holes[k]`.
         """
         # quotation marks inside texts are escaped, so that these stand in one place only
         head, _, rest = _ENCODER.encode(request).partition(b'""}],"labels":')
@@ -152,11 +149,7 @@ class Frame(NamedTuple):
         return cls([*pieces, b"", tail], (*(hole + 1 for hole in holes), len(pieces)))
 
     def key(self, texts: Sequence[bytes], nonce: str | None) -> bytes:
-        """`key_of` the request with these texts, as `escaped` writes them, and this nonce.
-
-        Raises:
-            UnicodeEncodeError: If the nonce has half a character.
-        """
+        """`key_of` the request with these texts, as `escaped` writes them, and this nonce."""
         pieces = self.pieces.copy()
         for hole, text in zip(self.holes, texts, strict=False):
             pieces[hole] = text
@@ -165,9 +158,5 @@ class Frame(NamedTuple):
 
 
 def escaped(text: str) -> bytes:
-    """Return a text as it stands between the quotation marks of JSON, character by character.
-
-    Raises:
-        UnicodeEncodeError: If it has half a character.
-    """
+    """Return a text as it stands between the quotation marks of JSON; half a character is an error."""
     return _ENCODER.encode(text)[1:-1]

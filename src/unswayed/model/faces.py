@@ -88,11 +88,7 @@ def _named(task: Task, prompt: Text, candidates: tuple[Text, ...], **more: Any) 
 
 
 def named(item: Item) -> Item:
-    """Return the item under a name made from its content.
-
-    Raises:
-        ItemError: If it is malformed.
-    """
+    """Return the item under a name made from its content; an `ItemError` where it is malformed."""
     for text in item.candidates:
         if not isinstance(text, str | tuple):
             raise BadFieldError(
@@ -103,11 +99,7 @@ def named(item: Item) -> Item:
 
 
 def scale_of(levels: Mapping[float, str]) -> tuple[tuple[float, ...], tuple[str, ...]]:
-    """Return the values and the descriptions of a scale, in the order given.
-
-    Raises:
-        BadFieldError: If there are fewer than two, a value is not a number, or a level has no words.
-    """
+    """Return the values and the descriptions of a scale of two levels at least, in the order given."""
     if len(levels) < 2:
         raise BadFieldError("levels", f"a scale needs at least 2, got {len(levels)}")
     for value, text in levels.items():

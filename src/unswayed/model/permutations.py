@@ -20,7 +20,7 @@ from unswayed.base.registry import did_you_mean
 Order = tuple[int, ...]
 
 FULL_LIMIT = 6
-"""Largest number of candidates for which all n! orders are made without being forced (720)."""
+"""Largest number of candidates for which all n! orders are made (720)."""
 
 MOST_ORDERS = 128
 """Orders of one item with more than 6 candidates: an audit takes each of them through each other,
@@ -163,9 +163,9 @@ def williams(n: int) -> tuple[Order, ...]:
     return _distinct((*square, *(order[::-1] for order in square if n % 2)))
 
 
-def full(n: int, *, force: bool = False) -> tuple[Order, ...]:
+def full(n: int) -> tuple[Order, ...]:
     """All n! orders, the identity first."""
-    if n > FULL_LIMIT and not force:
+    if n > FULL_LIMIT:
         raise UsageError(
             f"orders 'full' means {math.factorial(n):,} orders for {n} candidates; the limit is "
             f"{FULL_LIMIT} candidates. Use balanced or random:K."
@@ -236,16 +236,9 @@ ORDER_SETS: Mapping[str, Callable[[int], tuple[Order, ...]]] = {
 
 
 def orders(name: str, n: int, *, seed: int = 0) -> tuple[Order, ...]:
-    """Return the named set of orders for n candidates; the identity always comes first.
+    """Return the named set of orders for n candidates, the identity first; the seed is that of `random:K`.
 
-    >>> orders("swap", 2)
-    ((0, 1), (1, 0))
-
-    Args:
-        name: A key of `ORDER_SETS`, or `random:K`. (`graeco-latin` also fixes the labels; see
-            `presentation.presentations`.)
-        n: Number of candidates, at least 2.
-        seed: Seed of `random:K`.
+    `graeco-latin` also fixes the labels: see `presentation.presentations`.
     """
     if n < 2:
         raise UsageError(f"an order needs at least 2 candidates, got {n}.")

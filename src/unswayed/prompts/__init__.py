@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from unswayed.prompts.blocks import plain_texts
 from unswayed.prompts.checks import check_prompts, prompt_fingerprint
-from unswayed.prompts.rendering import Wordings, candidate_spans, render
+from unswayed.prompts.rendering import candidate_spans, render, wording_of
 from unswayed.prompts.settings import (
     AskOptions,
     PromptSettings,
     Rendered,
+    Terms,
     Wording,
     check_labels,
     label_set_of,
@@ -30,8 +31,8 @@ __all__ = [
     "Span",
     "Spans",
     "Style",
+    "Terms",
     "Wording",
-    "Wordings",
     "candidate_spans",
     "check_labels",
     "check_prompts",
@@ -40,4 +41,5 @@ __all__ = [
     "prompt_fingerprint",
     "render",
     "spans_of",
+    "wording_of",
 ]

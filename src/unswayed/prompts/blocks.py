@@ -56,26 +56,13 @@ def layout_of(
     Where a content-free prompt is given it also stands in for the reference answer and for the
     text that is scored, so that nothing of the item is left.
     """
-    question, candidates, reference = item.prompt, item.candidates, item.reference
-    response = item.response
-    if substitute is not None:
-        candidates = substitute.candidates
-        if substitute.prompt is not None:
-            question = substitute.prompt
-            reference = None if reference is None else question
-            response = None if response is None else question
-    symbols = shown.symbols(labels)
-    return Layout(
-        str(item.task),
-        question,
-        candidates,
-        reference,
-        response,
-        labels,
-        shown.order,
-        symbols,
-        criteria,
-    )
+    question, reference, response = item.prompt, item.reference, item.response
+    candidates = item.candidates if substitute is None else substitute.candidates
+    if substitute is not None and substitute.prompt is not None:
+        question = blank = substitute.prompt
+        reference, response = (None if text is None else blank for text in (reference, response))
+    texts = (question, candidates, reference, response)
+    return Layout(str(item.task), *texts, labels, shown.order, shown.symbols(labels), criteria)
 
 
 def user_pieces(layout: Layout, task: TaskSpec, closing: str) -> list[Piece]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
-from typing import Final
+from functools import lru_cache
+from typing import Any, Final
 
 from unswayed.base.errors import ShapeError, TemplateError
 from unswayed.model.items import Item, Message
@@ -98,13 +99,15 @@ class _Form:
     """Common part of all prompts of one name about items of one task and size."""
 
     prompt: _Prompt
-    labels: tuple[str, ...]
-    examples: Chat
     task: TaskSpec
-    reply: ReplySpec
-    max_tokens: int
-    top_logprobs: int
+    examples: Chat
+    asked: Mapping[str, Any]  # the fields of `Terms`
     wordings: dict[_Shape, Wording | None] = field(default_factory=dict)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        labels: tuple[str, ...] = self.asked["labels"]
+        return labels
 
     def wording(self, item: Item, shown: Presentation) -> Wording | None:
         """Return the wording that all plain items in this presentation share."""
@@ -116,18 +119,7 @@ class _Form:
         wording = None
         if outlined is not None:
             before, outline = outlined
-            reply = self.reply
-            wording = Wording(
-                (*before, *self.examples),
-                outline,
-                self.labels,
-                self.max_tokens,
-                self.top_logprobs,
-                reply.answer_only,
-                reply.schema,
-                reply.reask,
-                reply.form,
-            )
+            wording = Wording(before=(*before, *self.examples), outline=outline, **self.asked)
         if len(self.wordings) < MOST_WORDINGS:
             self.wordings[shape] = wording
         return wording
@@ -141,14 +133,8 @@ class _Book:
     shot_ids: frozenset[str]
     words: dict[tuple[str, str], _Words] = field(default_factory=dict)
     templates: dict[str, Template] = field(default_factory=dict)
-    labels: dict[int, tuple[str, ...]] = field(default_factory=dict)
     turns: dict[tuple[str, str], Chat] = field(default_factory=dict)
     forms: dict[tuple[str, str, int], _Form] = field(default_factory=dict)
-
-    def label_set(self, n: int) -> tuple[str, ...]:
-        if n not in self.labels:
-            self.labels[n] = label_set_of(n, self.settings)
-        return self.labels[n]
 
     def template(self, path: str) -> Template:
         if path not in self.templates:
@@ -165,21 +151,21 @@ class _Book:
 
     def form(self, name: str, task: str, n: int, points: tuple[str, ...] = ()) -> _Form:
         """Return the common part of a prompt; remembered, but for those about points, which are the item's."""
-        prompt, labels, settings = self.prompt(name, task), self.label_set(n), self.settings
-        spec = task_of(task)
+        prompt, settings, spec = self.prompt(name, task), self.settings, task_of(task)
+        labels = label_set_of(n, settings)
         reply = spec.reply.request(labels, prompt.reply._replace(points=points))
-        if reply.reask is not None:
-            reply = reply._replace(reask=reply.reask.replace("{labels}", phrase(labels)))
         own_cap = settings.default_max_tokens if name == "default" else None
-        form = _Form(
-            prompt,
-            labels,
-            self.examples(name, task) if settings.shots else (),
-            spec,
-            reply,
-            settings.max_tokens or own_cap or reply.max_tokens,
-            settings.top_logprobs if reply.answer_only else 0,
-        )
+        asked = {
+            "labels": labels,
+            "max_tokens": settings.max_tokens or own_cap or reply.max_tokens,
+            "top_logprobs": settings.top_logprobs if reply.answer_only else 0,
+            "answer_only": reply.answer_only,
+            "schema": reply.schema,
+            "reask": reply.reask and reply.reask.replace("{labels}", phrase(labels)),
+            "form": reply.form,
+        }
+        examples = self.examples(name, task) if settings.shots else ()
+        form = _Form(prompt, spec, examples, asked)
         if not points:
             self.forms[name, task, n] = form
         return form
@@ -190,7 +176,7 @@ class _Book:
             prompt, shots = self.prompt(name, task), self.settings.shots
             turns: list[Message] = []
             for shot, shown in zip(shots, shot_presentations(shots), strict=True):
-                labels = self.label_set(shot.n)
+                labels = label_set_of(shot.n, self.settings)
                 messages = prompt.messages(layout_of(shot, shown, labels))
                 reply = task_of(shot.task).reply.example(shot, shown, labels, prompt.reply)
                 turns += [message for message in messages if message.role != "system"]
@@ -216,60 +202,32 @@ def render(item: Item, ask: Ask, settings: PromptSettings) -> Rendered:
     Labels and candidates stand exactly where the presentation says. What does not fit is a
     `TemplateError` that names the item; a presentation for another number of candidates a `ShapeError`.
     """
-    form, points = _form(item, ask, _book(_Same(settings)))
-    locate = partial(candidate_spans, item, ask, settings)
-    texts = plain_texts(item)
-    wording = None if texts is None else _wording(form, points, item, ask)
-    if texts is not None and wording is not None:
-        text = wording.outline.filled(texts)
-        return Rendered(
-            (*wording.before, Message("user", text)),
-            wording.labels,
-            wording.max_tokens,
-            wording.top_logprobs,
-            wording.answer_only,
-            wording.schema,
-            wording.reask,
-            wording.form,
-            locate,
-        )
-    layout = layout_of(item, ask.presentation, form.labels, ask.substitute, points)
     try:
-        messages = form.prompt.messages(layout)
+        form, points = _form(item, ask, _book(_Same(settings)))
+        texts = plain_texts(item)
+        wording = None if texts is None else _wording(form, points, item, ask)
+        if texts is not None and wording is not None:
+            messages = (*wording.before, Message("user", wording.outline.filled(texts)))
+        else:
+            layout = layout_of(item, ask.presentation, form.labels, ask.substitute, points)
+            messages = _with_examples(form.prompt.messages(layout), form.examples)
     except TemplateError as error:
         raise TemplateError(f"{item.id}: {error}") from None
-    reply = form.reply
-    return Rendered(
-        _with_examples(messages, form.examples) if form.examples else messages,
-        form.labels,
-        form.max_tokens,
-        form.top_logprobs,
-        reply.answer_only,
-        reply.schema,
-        reply.reask,
-        reply.form,
-        locate,
-    )
+    return Rendered(messages=messages, **form.asked)
 
 
-class Wordings:
-    """`render` for items whose texts are all plain (`plain_texts`), without the texts."""
-
-    def __init__(self, settings: PromptSettings) -> None:
-        self._book = _book(_Same(settings))
-
-    def of(self, item: Item, ask: Ask) -> Wording | None:
-        """Return the wording that the item shares with others asked alike; None for templates and the like."""
-        return _wording(*_form(item, ask, self._book), item, ask)
+def wording_of(item: Item, ask: Ask, settings: PromptSettings) -> Wording | None:
+    """`render` an item whose texts are all plain (`plain_texts`), without the texts; None for templates and the like."""
+    try:
+        return _wording(*_form(item, ask, _book(_Same(settings))), item, ask)
+    except TemplateError as error:
+        raise TemplateError(f"{item.id}: {error}") from None
 
 
 def _wording(form: _Form, points: tuple[str, ...], item: Item, ask: Ask) -> Wording | None:
     if points or ask.substitute is not None:
         return None
-    try:
-        return form.wording(item, ask.presentation)
-    except TemplateError as error:
-        raise TemplateError(f"{item.id}: {error}") from None
+    return form.wording(item, ask.presentation)
 
 
 def _form(item: Item, ask: Ask, book: _Book) -> tuple[_Form, tuple[str, ...]]:
@@ -284,21 +242,20 @@ def _form(item: Item, ask: Ask, book: _Book) -> tuple[_Form, tuple[str, ...]]:
         )
     if item.id in book.shot_ids:
         raise TemplateError(
-            f"{item.id}: is both an example and an item to judge, which would show its gold. "
-            "Remove it from one of the two."
+            "is both an example and an item to judge, which would show its gold. Remove it from "
+            "one of the two."
         )
     form = book.forms.get((ask.prompt_id, item.task, n))
     if form is not None and form.task.points is None:
         return form, ()
-    try:
-        points = points_of(item, ask)
-        return book.form(ask.prompt_id, item.task, n, points), points
-    except TemplateError as error:
-        raise TemplateError(f"{item.id}: {error}") from None
+    points = points_of(item, ask)
+    return book.form(ask.prompt_id, item.task, n, points), points
 
 
 def _with_examples(messages: Chat, examples: Chat) -> Chat:
-    """Return a chat with examples behind its system messages."""
+    """Return a chat with examples behind its system messages; itself without examples."""
+    if not examples:
+        return messages
     system = [message for message in messages if message.role == "system"]
     rest = [message for message in messages if message.role != "system"]
     return (*system, *examples, *rest)
@@ -311,7 +268,7 @@ def candidate_spans(item: Item, ask: Ask, settings: PromptSettings) -> Spans:
     """
     book = _book(_Same(settings))
     prompt = book.prompt(ask.prompt_id, item.task)
-    labels, points = book.label_set(item.n), points_of(item, ask)
+    labels, points = label_set_of(item.n, settings), points_of(item, ask)
     layout = layout_of(item, ask.presentation, labels, ask.substitute, points)
     spans = prompt.spans(layout)
     n_examples = len(book.examples(ask.prompt_id, item.task)) if settings.shots else 0

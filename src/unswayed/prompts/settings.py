@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Final
@@ -18,7 +18,6 @@ from unswayed.base.errors import TemplateError, UsageError
 from unswayed.model.items import Item, Message
 from unswayed.model.presentation import label_symbols
 from unswayed.prompts.blocks import Outline
-from unswayed.prompts.spans import Spans
 
 DEFAULT_PROMPT: Final = "direct"
 
@@ -70,11 +69,7 @@ class AskOptions(Settings):
     ] = True
 
     def prompts(self, shots: Sequence[Item] = ()) -> PromptSettings:
-        """Return the settings of prompts, laid over those that `prompt` brings; `shots` are items with gold.
-
-        Raises:
-            UsageError: If an option is of another kind.
-        """
+        """Return the settings of prompts, laid over those that `prompt` brings; `shots` are items with gold."""
         prompt = self.prompt
         base = prompt if isinstance(prompt, PromptSettings) else PromptSettings(prompt=prompt)
         if not isinstance(base.prompt, str | None):
@@ -94,26 +89,9 @@ class AskOptions(Settings):
             ) from None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Wording:
-    """Everything but the texts of plain items that are shown alike."""
+class Terms(msgspec.Struct, frozen=True, eq=False, gc=False, kw_only=True):
+    """Labels, limits and form of the reply that a prompt asks for."""
 
-    before: tuple[Message, ...]  # the messages before the last one, which is the user's
-    outline: Outline  # the last message, with holes for the texts
-    # labels, max_tokens, top_logprobs, answer_only, schema, reask, form: as in `Rendered`
-    labels: tuple[str, ...]
-    max_tokens: int
-    top_logprobs: int
-    answer_only: bool
-    schema: str | None
-    reask: str | None
-    form: str | None
-
-
-class Rendered(msgspec.Struct, frozen=True, eq=False, gc=False):
-    """A prompt ready to be sent."""
-
-    messages: tuple[Message, ...]  # the chat
     labels: tuple[str, ...]  # the label set in canonical order, length n
     max_tokens: int  # cap on generated tokens
     top_logprobs: int  # alternatives per token to ask for; 0 for reasoning prompts
@@ -122,22 +100,19 @@ class Rendered(msgspec.Struct, frozen=True, eq=False, gc=False):
     # sentence that asks again for the label of an answer that could not be read, or None
     reask: str | None
     form: str | None  # where the label is wanted, as in `ReplySpec`
-    locate: Callable[[], Spans]  # finds the spans
 
-    def __eq__(self, other: object) -> bool:
-        """Return True if the same is sent, read in the same way."""
-        return isinstance(other, Rendered) and self._sent() == other._sent()
 
-    def __hash__(self) -> int:
-        return hash(self._sent())
+class Wording(Terms, frozen=True, eq=False, gc=False, kw_only=True):
+    """Everything but the texts of plain items that are shown alike."""
 
-    def _sent(self) -> tuple[object, ...]:
-        return msgspec.structs.astuple(self)[:-1]
+    before: tuple[Message, ...]  # the messages before the last one, which is the user's
+    outline: Outline  # the last message, with holes for the texts
 
-    @property
-    def spans(self) -> Spans:
-        """As `unswayed.prompts.candidate_spans` tells them."""
-        return self.locate()
+
+class Rendered(Terms, frozen=True, eq=True, gc=False, kw_only=True):
+    """A prompt ready to be sent."""
+
+    messages: tuple[Message, ...]  # the chat
 
 
 _FORBIDDEN: Final = re.compile(r"[<>\[\]{}\x00-\x1f\x7f\x85\u2028\u2029\ud800-\udfff]")

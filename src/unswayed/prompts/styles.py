@@ -14,7 +14,7 @@ from typing import Final
 from unswayed.base.errors import TemplateError
 from unswayed.base.registry import Registry
 from unswayed.model.parsing import LabelReply, ReplySpec
-from unswayed.model.tasks import TaskSpec
+from unswayed.model.tasks import TaskSpec, sentences_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,32 +54,24 @@ PROMPTS: Registry[Style] = Registry(
     like="unswayed.prompts.styles:Style",
 )
 
-_TAGGED: Final = {
-    "reasoning": (
-        "Think it through step by step first, inside <think> and </think>. Then write exactly one "
-        "label, {labels}, inside <answer> and </answer>, like this: <think>your "
-        "reasoning</think><answer>the label</answer>."
-    ),
-    "tags": "Reasoning inside <think> and </think>, then the label inside <answer> and </answer>.",
-    "key": (
-        "Before you compare anything, solve the question yourself, without relying on any {noun} "
-        "that is printed: your solution is the key. Only then hold every {noun} against that key "
-        "and decide by it alone, even where another {noun} is argued or written better. The key "
-        "and the comparison belong to your reasoning, not to your reply."
-    ),
-}
+_TAGGED: Final = sentences_of("""
+reasoning: Think it through step by step first, inside <think> and </think>. Then write exactly one
+    label, {labels}, inside <answer> and </answer>, like this: <think>your
+    reasoning</think><answer>the label</answer>.
+tags: Reasoning inside <think> and </think>, then the label inside <answer> and </answer>.
+key: Before you compare anything, solve the question yourself, without relying on any {noun} that is
+    printed: your solution is the key. Only then hold every {noun} against that key and decide by it
+    alone, even where another {noun} is argued or written better. The key and the comparison belong
+    to your reasoning, not to your reply.
+""")
 
-_OBJECTS: Final = {
-    "object": (
-        "Reply with one JSON object and nothing else, which names the label that you choose, "
-        '{labels}, in this form: {{"label": "the label"}}.'
-    ),
-    "reasoned-object": (
-        "Reply with one JSON object and nothing else. Think it through step by step first, under "
-        '"reasoning", then name the label that you choose, {labels}, in this form: '
-        '{{"reasoning": "your reasoning", "label": "the label"}}.'
-    ),
-}
+_OBJECTS: Final = sentences_of("""
+object: Reply with one JSON object and nothing else, which names the label that you choose,
+    {labels}, in this form: {{"label": "the label"}}.
+reasoned-object: Reply with one JSON object and nothing else. Think it through step by step first,
+    under "reasoning", then name the label that you choose, {labels}, in this form: {{"reasoning":
+    "your reasoning", "label": "the label"}}.
+""")
 """Sentences for one label; a task with its own kind of reply has its own sentences."""
 
 REASK: Final = "Reply with the label only: {labels}."

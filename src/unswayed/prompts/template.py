@@ -73,19 +73,6 @@ _PROBE: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Turn:
-    role: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Candidate:
-    label: str
-    text: str
-    turns: tuple[_Turn, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Template:
     """A template that has been read and compiled."""
 
@@ -143,15 +130,21 @@ class Template:
 
 def _fields(layout: Layout, mark: str | None = None) -> dict[str, object]:
     """Return the values for a template; with a mark, the candidates' texts between marks."""
+
+    def candidate(symbol: str, number: int) -> dict[str, object]:
+        def text(bare: str) -> str:
+            return bare if mark is None else marked(bare, number, mark=mark)
+
+        content = layout.candidates[number]
+        turns = [{**turn, "text": text(turn["text"])} for turn in _turns(content, "assistant")]
+        return {"label": symbol, "text": text(_plain(content)), "turns": turns}
+
     turns = _turns(layout.question, "user")
     return {
         "question": _plain(layout.question),
         "turns": turns,
-        "system": "\n\n".join(turn.text for turn in turns if turn.role == "system"),
-        "candidates": [
-            _candidate(symbol, layout.candidates[candidate], candidate, mark)
-            for symbol, candidate in zip(layout.symbols, layout.order, strict=True)
-        ],
+        "system": "\n\n".join(turn["text"] for turn in turns if turn["role"] == "system"),
+        "candidates": list(map(candidate, layout.symbols, layout.order)),
         "labels": layout.labels,
         "reference": layout.reference,
         "response": layout.response,
@@ -161,22 +154,13 @@ def _fields(layout: Layout, mark: str | None = None) -> dict[str, object]:
     }
 
 
-def _candidate(symbol: str, content: Text, candidate: int, mark: str | None) -> _Candidate:
-    def text(bare: str) -> str:
-        return bare if mark is None else marked(bare, candidate, mark=mark)
-
-    turns = tuple(_Turn(turn.role, text(turn.text)) for turn in _turns(content, "assistant"))
-    return _Candidate(symbol, text(_plain(content)), turns)
-
-
 def _plain(text: Text) -> str:
     return text_of(text) if isinstance(text, str) or len(text) != 1 else text[0].content
 
 
-def _turns(text: Text, role: str) -> tuple[_Turn, ...]:
-    if isinstance(text, str):
-        return (_Turn(role, text),)
-    return tuple(_Turn(message.role, message.content) for message in text)
+def _turns(text: Text, role: str) -> list[dict[str, str]]:
+    messages = (Message(role, text),) if isinstance(text, str) else text
+    return [{"role": message.role, "text": message.content} for message in messages]
 
 
 def read_template(path: str) -> Template:

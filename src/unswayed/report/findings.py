@@ -18,8 +18,8 @@ from unswayed.auditing.records import Metrics
 from unswayed.base.visible import one_line
 from unswayed.methods import ALL_ORDERS as ALL_ORDERS
 from unswayed.methods import BASE
-from unswayed.metrics import METRICS, accuracy, answers, consistency, correlation, rates
-from unswayed.metrics.consistent_accuracy import CONSISTENT_ACCURACY as RIGHT_MOST_OFTEN
+from unswayed.metrics import METRICS, accuracy, consistency, correlation, rates
+from unswayed.metrics.accuracy import CONSISTENT_ACCURACY as RIGHT_MOST_OFTEN
 from unswayed.metrics.repeats import Repeats
 from unswayed.metrics.rows import Rates, Row
 from unswayed.model.decisions import Estimate
@@ -43,8 +43,8 @@ CONSISTENT_ACCURACY: Final = METRICS.name_of(RIGHT_MOST_OFTEN)
 POSITION_EFFECT: Final = METRICS.name_of(rates.POSITION_EFFECT)
 POSITION_RATE: Final = METRICS.name_of(rates.POSITION_RATE)
 SPEARMAN: Final = METRICS.name_of(correlation.SPEARMAN)
-TIE_RATE: Final = METRICS.name_of(answers.TIE_RATE)
-UNPARSED_RATE: Final = METRICS.name_of(answers.UNPARSED_RATE)
+TIE_RATE: Final = METRICS.name_of(rates.TIE_RATE)
+UNPARSED_RATE: Final = METRICS.name_of(rates.UNPARSED_RATE)
 """The metrics that sentences speak about; every other one is shown as its registration says."""
 
 SETTLED_POINTS = 0.03

@@ -278,7 +278,7 @@ def curve_tables(finding: Finding) -> list[PlotTable]:
     """Return the accuracy of methods that learn, with fewer or more estimation items."""
 
     def row(key: str, point: Row) -> PlotRow:
-        items = plural(point.estimation_items or 0, "item")
+        items = plural(point.beside.estimation_items or 0, "item")
         flow = f"{calls_text(point.calls or 0.0)} calls per item"
         return PlotRow(items, point.get(key), on=True, flow=flow)
 

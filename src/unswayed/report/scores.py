@@ -16,7 +16,7 @@ from unswayed.auditing.records import LevelChoices
 from unswayed.base.counts import plural
 from unswayed.base.visible import one_line
 from unswayed.methods.bias_cost import bias_cost, cheapest, cheapest_of_all, position_shares
-from unswayed.metrics import METRICS, correlation, position_score, rank_stability, score_spread
+from unswayed.metrics import METRICS, correlation, score_effects
 from unswayed.metrics.improvements import Improvements
 from unswayed.metrics.rows import Rates, Row
 from unswayed.model.decisions import Estimate
@@ -42,10 +42,10 @@ from unswayed.report.words import plain, sentence
 
 KENDALL: Final = METRICS.name_of(correlation.KENDALL)
 PEARSON: Final = METRICS.name_of(correlation.PEARSON)
-POSITION_SCORE: Final = METRICS.name_of(position_score.POSITION_SCORE)
-RANK_STABILITY: Final = METRICS.name_of(rank_stability.RANK_STABILITY)
-SHIFT: Final = METRICS.name_of(score_spread.SCORE_SHIFT)
-SPREAD: Final = METRICS.name_of(score_spread.WITHIN_ITEM_SD)
+POSITION_SCORE: Final = METRICS.name_of(score_effects.POSITION_SCORE)
+RANK_STABILITY: Final = METRICS.name_of(score_effects.RANK_STABILITY)
+SHIFT: Final = METRICS.name_of(score_effects.SCORE_SHIFT)
+SPREAD: Final = METRICS.name_of(score_effects.WITHIN_ITEM_SD)
 
 
 def lede_of(finding: Finding) -> Markup:

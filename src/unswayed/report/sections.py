@@ -140,7 +140,7 @@ def remedies_section(findings: Sequence[Finding]) -> Section | None:
     if joint is None:
         return None
     rows = [row for finding in findings for row in finding.metrics.methods.values()]
-    learning = any((row.calls or 0.0) > (row.calls_next or 0.0) for row in rows)
+    learning = any((row.calls or 0.0) > (row.beside.calls_per_item or 0.0) for row in rows)
     caption = sentence(
         "figures.frontier",
         any(finding.recommended for finding in findings),

@@ -18,7 +18,7 @@ from yarl import URL
 
 from unswayed.backends.client import HttpBackend
 from unswayed.backends.dialect import token_count
-from unswayed.backends.packed import MOST_PROBED, is_mixed
+from unswayed.backends.packed import MALFORMED, MOST_PROBED, is_cut, is_mixed
 from unswayed.backends.transport import LARGEST_BODY, plain_body, proxy_for
 from unswayed.backends.typed_apis import (
     APIS,
@@ -31,7 +31,6 @@ from unswayed.backends.typed_apis import (
     need,
     parsed,
 )
-from unswayed.backends.typed_dialects import MALFORMED, is_cut
 from unswayed.base.errors import UsageError
 from unswayed.methods.voting import log_mean_by_candidate, mean_by_candidate
 from unswayed.model.items import Item

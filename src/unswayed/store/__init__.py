@@ -6,7 +6,6 @@ Committed means acknowledged: a kill at any moment loses at most the batch that 
 from unswayed.store.memory import Memory
 from unswayed.store.pool import CALL, CallStore
 from unswayed.store.records import (
-    CallFailure,
     Recorded,
     RecordedCall,
     Totals,
@@ -21,7 +20,6 @@ Pool = CallStore | Memory
 
 __all__ = [
     "CALL",
-    "CallFailure",
     "CallStore",
     "Memory",
     "Pool",

@@ -16,8 +16,8 @@ from unswayed.model.calls import Failure, Request, Response
 from unswayed.model.items import ItemSet, decode_item, encode_item
 from unswayed.model.parsing import READER
 from unswayed.store.lock import WriterLock
-from unswayed.store.lookup import NOTE, Lookup
-from unswayed.store.records import CallFailure, RecordedCall, Totals, decode, encode
+from unswayed.store.lookup import CHUNK, NOTE, Lookup
+from unswayed.store.records import RecordedCall, Totals, decode, encode
 from unswayed.store.schema import (
     check_places,
     connect_readonly,
@@ -26,7 +26,6 @@ from unswayed.store.schema import (
     places_of,
 )
 
-CHUNK: Final = 500  # keys per query
 AT_ONCE: Final = 2_000  # items per query
 CALL: Final = ("key", "made_at", "request", "response", "truncated")
 """Columns of a call."""
@@ -204,15 +203,6 @@ class CallStore(Lookup):
                 sql = "INSERT INTO failures (key, failed_at, request, failure, error) VALUES (?, ?, ?, ?, ?)"
                 connection.executemany(sql, encoded)
             self._failed.update(key for key, _, _ in rows)
-
-    def failures(self) -> Iterator[CallFailure]:
-        """Every failure that no later answer cleared, over all runs, oldest first."""
-        for key, request, failure, failed_at in self.rows(
-            "SELECT key, request, failure, failed_at FROM failures ORDER BY id"
-        ):
-            yield CallFailure(
-                key, decode(Request, request, key), decode(Failure, failure, key), failed_at
-            )
 
     def failed(self, keys: Iterable[bytes]) -> set[bytes]:
         """Return the `keys` that failed and were not answered since."""

@@ -41,15 +41,6 @@ class RecordedCall(NamedTuple):
     made_at: float
 
 
-class CallFailure(NamedTuple):
-    """One failed call; `failed_at` is seconds since the epoch."""
-
-    key: bytes
-    request: Request
-    failure: Failure
-    failed_at: float
-
-
 class Totals(NamedTuple):
     """Sums over everything the run directory has paid for, in the order of the file's columns."""
 

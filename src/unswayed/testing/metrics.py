@@ -9,8 +9,8 @@ from typing import Final
 import numpy as np
 
 from unswayed.metrics import METRICS, Metric, Need, Outcomes, difference, measure
-from unswayed.metrics.answers import UNPARSED_RATE
 from unswayed.metrics.gold import GOLD_ONE
+from unswayed.metrics.rates import UNPARSED_RATE
 from unswayed.metrics.simultaneous import contrasts
 from unswayed.model.decisions import ABSTAINED, MISSING, TIE, UNPARSED, Estimate, FloatArray
 from unswayed.model.presentation import presentations

@@ -16,7 +16,7 @@ from unswayed.model.items import Item, Task, blind, items_of
 from unswayed.model.permutations import compose, invert
 from unswayed.model.presentation import Ask, Presentation, canonical, presentations
 from unswayed.model.tasks import TaskSpec, task_of
-from unswayed.prompts import PROMPTS, PromptSettings, Style, render
+from unswayed.prompts import PROMPTS, PromptSettings, Style, candidate_spans, render
 from unswayed.testing.rules import hold, refuses
 
 LABEL_SETS: Final = (
@@ -116,11 +116,12 @@ def _read(item: Item, ask: Ask, labels: tuple[str, ...], only: bool, **said: Any
 
 def _shows(item: Item, shown: Presentation, style: str, labels: tuple[str, ...] | None) -> str:
     """Return the text of one prompt, after a check."""
-    rendered = render(item, Ask(shown, style), PromptSettings(label_set=labels))
+    asked = item, Ask(shown, style), PromptSettings(label_set=labels)
+    rendered, places = render(*asked), candidate_spans(*asked)
     text = "\n".join(message.content for message in rendered.messages)
     assert [text.count(str(candidate)) for candidate in item.candidates] == [1] * item.n
-    assert [len(spans) for spans in rendered.spans] == [1] * item.n
-    starts = [rendered.spans[candidate][0].start for candidate in shown.order]
+    assert [len(spans) for spans in places] == [1] * item.n
+    starts = [places[candidate][0].start for candidate in shown.order]
     assert starts == sorted(starts)
     user = rendered.messages[-1].content
     for label, start in zip(shown.labels, starts, strict=True):

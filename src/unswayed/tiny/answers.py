@@ -30,6 +30,7 @@ from unswayed.tiny.items import (
     draw_judge,
     draw_mcq,
     draw_rubric,
+    on_scale,
     worth,
 )
 
@@ -164,7 +165,7 @@ def _pairs(n: int, rng: np.random.Generator) -> Contents:
         question=_topic_ids(judge.topics),
         response=None,
         candidates=_word_ids(judge.words),
-        quality=judge.quality(worth().words_learned) / TAU[Task.PAIRWISE],
+        quality=judge.worth(worth().words_learned) / TAU[Task.PAIRWISE],
         bias=worth().topic_bias[judge.topics],
     )
 
@@ -183,7 +184,7 @@ def _options(n: int, rng: np.random.Generator) -> Contents:
 def _levels(n: int, rng: np.random.Generator) -> Contents:
     """Return a level's logit falls with the square of its distance from the raters' impression."""
     rubric = draw_rubric(n, rng)
-    impression = np.clip(rubric.quality(worth().words_learned), VALUES[0], VALUES[-1])
+    impression = np.clip(on_scale(rubric.worth(worth().words_learned)), VALUES[0], VALUES[-1])
     return Contents(
         question=_topic_ids(rubric.topics),
         response=_word_ids(rubric.words),

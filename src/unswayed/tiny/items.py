@@ -3,7 +3,7 @@
 A judge item asks which of two three-word answers is better; a multiple-choice item asks which of
 four nouns is largest; a rubric item asks which of five levels describes a four-word answer. Every
 word has a true worth, so gold is known exactly (human scores, to the raters' noise), and random
-draws give a continuum of margins with near-ties. Sets are generated, never stored: the same seed
+themes give a continuum of margins with near-ties. Sets are generated, never stored: the same seed
 gives the same items, another seed gives fresh ones.
 """
 
@@ -12,10 +12,9 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import dataclass, fields
-from typing import Final
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final, NamedTuple
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -129,37 +128,21 @@ def worth() -> Worth:
     return worth
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class JudgeContents:
-    """Contents of judge items."""
+class Themes(NamedTuple):
+    """Contents of items about answers."""
 
     topics: IntArray  # index into `TOPICS`, shape (n,)
-    words: IntArray  # indices into `WORDS`, shape (n, 2, 3)
+    words: IntArray  # indices into `WORDS`, shape (n, ..., words of an answer)
 
-    def quality(self, of_words: FloatArray) -> FloatArray:
-        """Sum of the words' worth per candidate, shape (n, 2)."""
+    def worth(self, of_words: FloatArray) -> FloatArray:
+        """Sum of the words' worth per answer, shape (n, ...)."""
         total: FloatArray = of_words[self.words].sum(axis=-1)
         return total
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RubricContents:
-    """Contents of rubric items."""
-
-    topics: IntArray  # index into `TOPICS`, shape (n,)
-    words: IntArray  # indices into `WORDS`, shape (n, 4)
-
-    def quality(self, of_words: FloatArray) -> FloatArray:
-        """Return the places of the answers on the scale of the levels, also beyond its ends, shape (n,)."""
-        middle = float(np.mean(VALUES))
-        on_scale: FloatArray = middle + LEVELS_PER_WORTH * of_words[self.words].sum(axis=-1)
-        return on_scale
-
-
-def draw_judge(n: int, rng: np.random.Generator) -> JudgeContents:
+def draw_judge(n: int, rng: np.random.Generator) -> Themes:
     """Draw n judge items' contents, topics first."""
-    topics = rng.integers(0, len(TOPICS), n)
-    return JudgeContents(topics=topics, words=rng.integers(0, len(WORDS), (n, 2, 3)))
+    return Themes(rng.integers(0, len(TOPICS), n), rng.integers(0, len(WORDS), (n, 2, 3)))
 
 
 def draw_mcq(n: int, rng: np.random.Generator) -> IntArray:
@@ -167,10 +150,18 @@ def draw_mcq(n: int, rng: np.random.Generator) -> IntArray:
     return np.argsort(rng.random((n, len(NOUNS))), axis=1)[:, :4]
 
 
-def draw_rubric(n: int, rng: np.random.Generator) -> RubricContents:
+def draw_rubric(n: int, rng: np.random.Generator) -> Themes:
     """Draw n rubric items' contents, topics first."""
-    topics = rng.integers(0, len(TOPICS), n)
-    return RubricContents(topics=topics, words=rng.integers(0, len(WORDS), (n, RESPONSE_WORDS)))
+    return Themes(rng.integers(0, len(TOPICS), n), rng.integers(0, len(WORDS), (n, RESPONSE_WORDS)))
+
+
+def on_scale(worth: FloatArray) -> FloatArray:
+    """Return the places of answers on the scale of the levels, also beyond its ends."""
+    return float(np.mean(VALUES)) + LEVELS_PER_WORTH * worth
+
+
+Made = tuple[Hashable, dict[str, Any], dict[str, Any]]
+"""Content of an item, its `meta` and its other fields."""
 
 
 def judge_items(n: int = 1000, seed: int = BUILT_IN_SEED) -> ItemSet:
@@ -179,28 +170,22 @@ def judge_items(n: int = 1000, seed: int = BUILT_IN_SEED) -> ItemSet:
     Gold is the candidate of higher true worth, `meta.utility` both worths. No two items have the same
     topic and answers, in whatever order. Another seed gives held-out items.
     """
-    rng = np.random.default_rng(seed)
-    name = "tiny-judge" if seed == BUILT_IN_SEED else f"tiny-judge-{seed}"
 
-    def chunk() -> Iterator[tuple[Hashable, Item]]:
-        contents = draw_judge(CHUNK, rng)
-        quality = contents.quality(worth().words)
-        for topic, words, utility in zip(contents.topics, contents.words, quality, strict=True):
+    def chunk(rng: np.random.Generator) -> Iterator[Made]:
+        themes = draw_judge(CHUNK, rng)
+        for topic, words, utility in zip(*themes, themes.worth(worth().words), strict=True):
             first, second = (tuple(sorted(answer)) for answer in words.tolist())
             if first == second:
                 continue  # the same words on both sides: there is no better answer
-            item = Item(
-                id="",
-                task=Task.PAIRWISE,
-                prompt=TOPICS[topic],
-                candidates=tuple(" ".join(WORDS[word] for word in answer) for answer in words),
-                gold=int(utility.argmax()),
-                group=TOPICS[topic],
-                meta={"source": name, "utility": utility.tolist()},
-            )
-            yield (int(topic), frozenset((first, second))), item
+            fields = {
+                "prompt": TOPICS[topic],
+                "candidates": tuple(" ".join(WORDS[word] for word in answer) for answer in words),
+                "gold": int(utility.argmax()),
+                "group": TOPICS[topic],
+            }
+            yield (int(topic), frozenset((first, second))), {"utility": utility.tolist()}, fields
 
-    return _distinct(n, chunk, name=name)
+    return _distinct("tiny-judge", Task.PAIRWISE, n, seed, chunk)
 
 
 def mcq_items(n: int = 300, seed: int = BUILT_IN_SEED) -> ItemSet:
@@ -209,26 +194,19 @@ def mcq_items(n: int = 300, seed: int = BUILT_IN_SEED) -> ItemSet:
     Gold is the largest noun, `meta.utility` the true sizes, group "close sizes" or "clear sizes" by how
     far apart the two largest are. No two items have the same four nouns.
     """
-    rng = np.random.default_rng(seed)
-    name = "tiny-mcq" if seed == BUILT_IN_SEED else f"tiny-mcq-{seed}"
 
-    def chunk() -> Iterator[tuple[Hashable, Item]]:
+    def chunk(rng: np.random.Generator) -> Iterator[Made]:
         for nouns in draw_mcq(CHUNK, rng):
             second, largest = np.sort(nouns)[-2:]
-            item = Item(
-                id="",
-                task=Task.MCQ,
-                prompt=QUESTION,
-                candidates=tuple(NOUNS[noun] for noun in nouns),
-                gold=int(nouns.argmax()),  # nouns are listed by size
-                group="close sizes" if largest - second <= CLOSE_RANKS else "clear sizes",
-                meta={"source": name, "utility": worth().sizes[nouns].tolist()},
-            )
-            yield frozenset(nouns.tolist()), item
+            fields = {
+                "prompt": QUESTION,
+                "candidates": tuple(NOUNS[noun] for noun in nouns),
+                "gold": int(nouns.argmax()),  # nouns are listed by size
+                "group": "close sizes" if largest - second <= CLOSE_RANKS else "clear sizes",
+            }
+            yield frozenset(nouns.tolist()), {"utility": worth().sizes[nouns].tolist()}, fields
 
-    if n > 50_000:
-        raise UsageError(f"{name}: {n} items asked for; 50000 different ones at most.")
-    return _distinct(n, chunk, name=name)
+    return _distinct("tiny-mcq", Task.MCQ, n, seed, chunk, most=50_000)
 
 
 def rubric_items(n: int = 300, seed: int = BUILT_IN_SEED) -> ItemSet:
@@ -237,69 +215,63 @@ def rubric_items(n: int = 300, seed: int = BUILT_IN_SEED) -> ItemSet:
     Gold is the mean level of two noisy raters, so it may lie between levels, `meta.quality` where the
     answer truly lies on their scale, group the topic. No two have the same topic and words.
     """
-    rng = np.random.default_rng(seed)
-    name = "tiny-rubric" if seed == BUILT_IN_SEED else f"tiny-rubric-{seed}"
 
-    def chunk() -> Iterator[tuple[Hashable, Item]]:
-        contents = draw_rubric(CHUNK, rng)
-        quality = contents.quality(worth().words)
+    def chunk(rng: np.random.Generator) -> Iterator[Made]:
+        themes = draw_rubric(CHUNK, rng)
+        quality = on_scale(themes.worth(worth().words))
         impressions = quality[:, None] + rng.normal(0.0, RATER_NOISE, (CHUNK, RATERS))
         scores = np.clip(np.rint(impressions), VALUES[0], VALUES[-1]).mean(axis=1)
-        rows = zip(contents.topics, contents.words.tolist(), quality, scores, strict=True)
-        for topic, words, true, score in rows:
-            item = Item(
-                id="",
-                task=Task.RUBRIC,
-                prompt=TOPICS[topic],
-                candidates=LEVELS,
-                values=VALUES,
-                response=" ".join(WORDS[word] for word in words),
-                gold=float(score),
-                group=TOPICS[topic],
-                meta={"source": name, "quality": float(true)},
-            )
-            yield (int(topic), *sorted(words)), item
+        for topic, words, true, score in zip(*themes, quality, scores, strict=True):
+            fields = {
+                "prompt": TOPICS[topic],
+                "candidates": LEVELS,
+                "values": VALUES,
+                "response": " ".join(WORDS[word] for word in words),
+                "gold": float(score),
+                "group": TOPICS[topic],
+            }
+            yield (int(topic), *sorted(words.tolist())), {"quality": float(true)}, fields
 
-    return _distinct(n, chunk, name=name)
+    return _distinct("tiny-rubric", Task.RUBRIC, n, seed, chunk)
 
 
 def _distinct(
-    n: int, chunk: Callable[[], Iterator[tuple[Hashable, Item]]], *, name: str
+    base: str,
+    task: Task,
+    n: int,
+    seed: int,
+    chunk: Callable[[np.random.Generator], Iterator[Made]],
+    most: int | None = None,
 ) -> ItemSet:
     """Return the first n items with different contents, in the order drawn, numbered."""
+    name = base if seed == BUILT_IN_SEED else f"{base}-{seed}"
     if n < 1:
         raise UsageError(f"{name}: {n} items asked for; ask for at least 1.")
-    kept: dict[Hashable, Item] = {}
+    if most is not None and n > most:
+        raise UsageError(f"{name}: {n} items asked for; {most} different ones at most.")
+    rng = np.random.default_rng(seed)
+    kept: dict[Hashable, tuple[dict[str, Any], dict[str, Any]]] = {}
     while len(kept) < n:
-        for content, item in chunk():
-            kept.setdefault(content, item)
-    chosen = itertools.islice(kept.values(), n)
-    return ItemSet.of(
-        (
-            msgspec.structs.replace(item, id=f"{name}-{number:04d}")
-            for number, item in enumerate(chosen)
-        ),
-        name=name,
-    )
+        for content, meta, given in chunk(rng):
+            kept.setdefault(content, (meta, given))
+    items = [
+        Item(id=f"{name}-{number:04d}", task=task, meta={"source": name, **meta}, **given)
+        for number, (meta, given) in enumerate(itertools.islice(kept.values(), n))
+    ]
+    return ItemSet.of(items, name=name)
 
 
 TRAINING_SEED: Final = 1
 """Seed of the built-in training sets: other items than those the audits use."""
 
 
-def _training_set(items: ItemSet, name: str) -> ItemSet:
-    return ItemSet.of(items.items, name=name)
-
-
 BUILT_IN: Final[Mapping[str, Callable[[], ItemSet]]] = {
     "tiny-judge": judge_items,
-    "tiny-judge-train": lambda: _training_set(judge_items(2000, TRAINING_SEED), "tiny-judge-train"),
+    "tiny-judge-train": lambda: judge_items(2000, TRAINING_SEED),
     "tiny-mcq": mcq_items,
-    "tiny-mcq-train": lambda: _training_set(mcq_items(1000, TRAINING_SEED), "tiny-mcq-train"),
+    "tiny-mcq-train": lambda: mcq_items(1000, TRAINING_SEED),
     "tiny-rubric": rubric_items,
-    "tiny-rubric-train": lambda: _training_set(
-        rubric_items(2000, TRAINING_SEED), "tiny-rubric-train"
-    ),
+    "tiny-rubric-train": lambda: rubric_items(2000, TRAINING_SEED),
 }
 """The built-in sets by the name that stands for them on the command line."""
 
@@ -308,4 +280,4 @@ def builtin_items(name: str) -> ItemSet:
     """Return a built-in set."""
     if name not in BUILT_IN:
         raise UnknownNameError(f"unknown built-in set {name!r}. {did_you_mean(name, BUILT_IN)}")
-    return BUILT_IN[name]()
+    return replace(BUILT_IN[name](), name=name)

@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 from unswayed.base.digests import drawn
 from unswayed.metrics import METRICS, measure, outcomes_from_decisions
 from unswayed.metrics.accuracy import ACCURACY
-from unswayed.metrics.answers import UNPARSED_RATE
 from unswayed.metrics.consistency import CONSISTENCY
+from unswayed.metrics.rates import UNPARSED_RATE
 from unswayed.model.decisions import Decision
 from unswayed.model.items import Item, blind
 from unswayed.model.presentation import Ask

@@ -12,11 +12,11 @@ from unswayed.backends import BackendSettings
 from unswayed.backends.local_chats import ChatWriter, LabelTokens
 from unswayed.backends.local_models import load_tokenizer, pad_of
 from unswayed.backends.local_passes import LabelScorer
-from unswayed.backends.model_folders import locate
+from unswayed.backends.model_folders import ADAPTER_CONFIG, locate
 from unswayed.base.errors import RunDirectoryError, UsageError, first_line
 from unswayed.base.registry import require
 from unswayed.model.items import Message
-from unswayed.training.card import merged_card
+from unswayed.training.card import base_of, merged_card
 from unswayed.training.checkpoints import RECORD
 from unswayed.training.run_folder import LOG, RunFolder
 
@@ -106,8 +106,14 @@ def push(folder: Path, repository: str) -> str:
     require("huggingface_hub", extra="train", feature="--push")
     import huggingface_hub
 
-    if "finished" not in RunFolder(folder).read_record():
+    record = RunFolder(folder).read_record()
+    if "finished" not in record:
         raise UsageError(f"{folder} is not the result of a finished training (see its {RECORD}).")
+    if base_of(record).hub_id is None and (folder / ADAPTER_CONFIG).is_file():
+        raise UsageError(
+            f"--push {repository}: {ADAPTER_CONFIG} names the base by its path on this machine. "
+            "Merge the adapter with --out and push that, or train from a model of the hub."
+        )
     hub = huggingface_hub.HfApi()
     try:
         address = str(hub.create_repo(repository, private=True, exist_ok=True))

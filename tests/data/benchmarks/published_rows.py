@@ -23,33 +23,21 @@ def said(*texts: str) -> Rows:
 def vote(
     a: str, b: str, winner: str, *, question: int = 81, turn: int = 1, judge: str = "j"
 ) -> Any:
-    return {
-        "question_id": question,
-        "model_a": a,
-        "model_b": b,
-        "winner": winner,
-        "judge": judge,
-        "conversation_a": said("Q1", f"{a} one", "Q2", f"{a} two"),
-        "conversation_b": said("Q1", f"{b} one", "Q2", f"{b} two"),
-        "turn": turn,
+    talks = {
+        f"conversation_{place}": said("Q1", f"{name} one", "Q2", f"{name} two")
+        for place, name in (("a", a), ("b", b))
     }
+    row = {"question_id": question, "model_a": a, "model_b": b, "winner": winner}
+    return {**row, "judge": judge, **talks, "turn": turn}
 
 
 def battle(winner: str, number: int, *turns: str) -> Any:
-    return {
-        "question_id": f"q{number}",
-        "model_a": "m-b",
-        "model_b": "m-a",
-        "winner": winner,
-        "judge": "arena_user_1",
-        "conversation_a": said("Why?", "Left.", *turns),
-        "conversation_b": said("Why?", "Right.", *turns),
-        "turn": 1 + len(turns) // 2,
-        "anony": True,
-        "language": "English",
-        "tstamp": 1.0,
-        "toxic_chat_tag": {"roberta-large": {"flagged": False}},
-    }
+    row = {"question_id": f"q{number}", "model_a": "m-b", "model_b": "m-a", "winner": winner}
+    talks = {"conversation_a": said("Why?", "Left.", *turns)}
+    talks |= {"conversation_b": said("Why?", "Right.", *turns)}
+    more = {"judge": "arena_user_1", "anony": True, "language": "English", "tstamp": 1.0}
+    toxic = {"roberta-large": {"flagged": False}}
+    return {**row, **talks, "turn": 1 + len(turns) // 2, **more, "toxic_chat_tag": toxic}
 
 
 def question(choices: Sequence[str], answer: int | str = 0, subject: str = "anatomy") -> Any:
@@ -57,133 +45,92 @@ def question(choices: Sequence[str], answer: int | str = 0, subject: str = "anat
 
 
 def arc(labels: str, key: str, name: str) -> Any:
-    return {
-        "id": name,
-        "question": "Which?",
-        "choices": {"text": [f"text {label}" for label in labels], "label": list(labels)},
-        "answerKey": key,
-    }
+    choices = {"text": [f"text {label}" for label in labels], "label": list(labels)}
+    return {"id": name, "question": "Which?", "choices": choices, "answerKey": key}
 
 
 def gpqa(number: int) -> Any:
-    return {
-        "Pre-Revision Question": "…",
-        "Question": f"Which one,\nof {number}?\n",
-        "Correct Answer": "right\n",
-        "Incorrect Answer 1": "wrong 1",
-        "Incorrect Answer 2": "wrong 2",
-        "Incorrect Answer 3": "wrong 3",
-        "Explanation": "because",
-        "Subdomain": "Optics",
-        "Record ID": f"rec{number}",
-        "High-level domain": "Physics",
-        "Canary String": "made here",
-    }
+    wrong = {f"Incorrect Answer {k}": f"wrong {k}" for k in (1, 2, 3)}
+    asked = {"Pre-Revision Question": "…", "Question": f"Which one,\nof {number}?\n"}
+    about = {"Subdomain": "Optics", "Record ID": f"rec{number}", "High-level domain": "Physics"}
+    more = {"Explanation": "because", "Canary String": "made here"}
+    return {**asked, "Correct Answer": "right\n", **wrong, **about, **more}
 
 
 def pair(number: int, source: str, label: str) -> Any:
-    return {
-        "pair_id": f"p{number}",
-        "original_id": str(number),
-        "source": source,
-        "question": "Which?",
-        "response_model": "m",
-        "response_A": "left",
-        "response_B": "right",
-        "label": label,
-    }
+    row = {"pair_id": f"p{number}", "original_id": str(number), "source": source, "label": label}
+    texts = {"question": "Which?", "response_A": "left", "response_B": "right"}
+    return {**row, **texts, "response_model": "m"}
 
 
 def chosen(number: int, subset: str = "hep-go") -> Any:
-    return {
-        "prompt": f"Ask {number}",
-        "chosen": "good",
-        "chosen_model": "m-good",
-        "rejected": "bad",
-        "rejected_model": "m-bad",
-        "subset": subset,
-        "id": number,
-    }
+    texts = {"prompt": f"Ask {number}", "chosen": "good", "rejected": "bad"}
+    models = {"chosen_model": "m-good", "rejected_model": "m-bad"}
+    return {**texts, **models, "subset": subset, "id": number}
 
 
 def listed(right: int, wrong: int, subset: str, name: str = "1") -> Any:
-    return {
-        "id": name,
-        "prompt": "Name one.",
+    answers = {
         "chosen": [f"right {k}" for k in range(right)],
         "rejected": [f"wrong {k}" for k in range(wrong)],
-        "num_correct": right,
-        "num_incorrect": wrong,
-        "total_completions": right + wrong,
-        "models": ["m"] * (right + wrong),
-        "subset": subset,
-        "additional_metadata": {"method": "made"},
     }
+    numbers = {"num_correct": right, "num_incorrect": wrong, "total_completions": right + wrong}
+    more = {"models": ["m"] * (right + wrong), "additional_metadata": {"method": "made"}}
+    return {"id": name, "prompt": "Name one.", **answers, **numbers, "subset": subset, **more}
 
 
 def rated(story: int, scores: Sequence[int], worker: str = "W1") -> Any:
     names = ("Relevance", "Coherence", "Empathy", "Surprise", "Engagement", "Complexity")
-    return {
-        "Story ID": story,
-        "Prompt": "A door opens.",
-        "Human": "It was late.",
-        "Story": f'Story "{story}",\nwith a second line.',
-        "Model": "GPT-2",
-        **dict(zip(names, scores, strict=True)),
-        "Worker ID": worker,
-        "Assignment ID": "A1",
-        "Work time in seconds": 60.0,
-        "Name": "none",
-    }
+    texts = {"Prompt": "A door opens.", "Human": "It was late.", "Model": "GPT-2", "Name": "none"}
+    own = {"Story ID": story, "Story": f'Story "{story}",\nwith a second line.'}
+    work = {"Worker ID": worker, "Assignment ID": "A1", "Work time in seconds": 60.0}
+    return {**own, **texts, **dict(zip(names, scores, strict=True)), **work}
 
 
 def scored(article: str, coherence: Sequence[float]) -> Any:
     n = len(coherence)
-    return {
-        "id": article,
-        "text": "Something happened.",
-        "machine_summaries": [f"summary {k}" for k in range(n)],
-        "human_summaries": ["It happened.", "Something did."],
-        "coherence": list(coherence),
-        "consistency": [5.0] * n,
-        "fluency": [5.0 - 1 / 3] * n,
-        "relevance": [3.0] * n,
-    }
+    texts = {"text": "Something happened.", "human_summaries": ["It happened.", "Something did."]}
+    scores = {"consistency": [5.0] * n, "fluency": [5.0 - 1 / 3] * n, "relevance": [3.0] * n}
+    summaries = [f"summary {k}" for k in range(n)]
+    row = {"id": article, "machine_summaries": summaries, "coherence": list(coherence)}
+    return {**row, **texts, **scores}
 
 
 def preferred(letter: str) -> Any:
-    return {
-        "orig_criteria": "Is it kind?",
-        "orig_feedback_A": "…",
-        "orig_feedback_B": "…",
-        "orig_instruction": "Write.",
-        "orig_reference_answer": "Dear you.",
-        "orig_response_A": "Dear A.",
-        "orig_response_B": "Dear B.",
-        "orig_score_A": "4",
-        "orig_score_B": "2",
-        "orig_preference": letter,
-        "instruction": "long",
-        "output": "long",
+    published = {
+        "criteria": "Is it kind?",
+        "instruction": "Write.",
+        "reference_answer": "Dear you.",
+        "response_A": "Dear A.",
+        "response_B": "Dear B.",
+        "score_A": "4",
+        "score_B": "2",
+        "feedback_A": "…",
+        "feedback_B": "…",
+        "preference": letter,
     }
+    own = {f"orig_{name}": value for name, value in published.items()}
+    return {**own, "instruction": "long", "output": "long"}
 
 
 def rubric(number: int) -> Any:
     levels = "\n".join(f"Score {k}: level {k}" for k in range(1, 6))
-    return {
-        "idx": number,
-        "response_source": "m",
-        "category": "generic",
-        "instruction": "###Task Description:\nScore it.\n\n###The instruction to evaluate:\nWrite.\n\n"
+    instruction = (
+        "###Task Description:\nScore it.\n\n###The instruction to evaluate:\nWrite.\n\n"
         "###Response to evaluate:\nDone.\n\n###Reference Answer (Score 5):\nDone well.\n\n"
-        f"###Score Rubrics:\n[Is it clear?]\n{levels}\n\n###Feedback: ",
-        "gpt4_score": [3, 3, 4],
-        "gpt4_feedback": ["…", "…", "…"],
-    }
+        f"###Score Rubrics:\n[Is it clear?]\n{levels}\n\n###Feedback: "
+    )
+    row = {"idx": number, "response_source": "m", "category": "generic"}
+    scores = {"gpt4_score": [3, 3, 4], "gpt4_feedback": ["…", "…", "…"]}
+    return {**row, "instruction": instruction, **scores}
 
 
 FOLLOWED = {"input": "Do it.", "output_1": "done", "output_2": "not", "label": 2}
 JUDGED = {"scenario": "chat", "label": 2, "prompt": "Hi", "response 1": "a", "response 2": "b"}
+SUBSETS = (
+    "Natural",
+    *(f"Adversarial/{name}" for name in ("Neighbor", "GPTInst", "GPTOut", "Manual")),
+)
 
 ROWS: dict[str, dict[str, Rows]] = {
     "arc-challenge": {"ARC-Challenge/test-00000-of-00001.parquet": [arc("ABCD", "B", "a1")]},
@@ -199,13 +146,7 @@ ROWS: dict[str, dict[str, Rows]] = {
     },
     "llmbar": {
         f"Dataset/LLMBar/{subset}/dataset.json": [{**FOLLOWED, "input": subset}]
-        for subset in (
-            "Natural",
-            "Adversarial/Neighbor",
-            "Adversarial/GPTInst",
-            "Adversarial/GPTOut",
-            "Adversarial/Manual",
-        )
+        for subset in SUBSETS
     },
     "mmlu": {"all/test-00000-of-00001.parquet": [question(["w", "x", "y", "z"], 3)]},
     "mt-bench": {"data/human-00000-of-00001-x.parquet": [vote("b", "a", "model_a")]},

@@ -23,10 +23,8 @@ import unswayed as us
 from unswayed.base.errors import ItemError, UnknownNameError, UsageError
 from unswayed.data.benchmarks import BENCHMARKS, is_benchmark
 from unswayed.data.benchmarks import copies as files
-from unswayed.model.items import ItemSet
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
-Download = Callable[..., str]
 APART = files._apart
 """What a test that has a server puts back."""
 
@@ -38,55 +36,48 @@ def in_this_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
         monkeypatch.setattr(files, "_apart", files._fault)
 
 
-def hub(monkeypatch: pytest.MonkeyPatch, download: Download) -> None:
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[dict[str, Any]]]:
+    """Sets what the hub answers, an error or a folder, and what it has cached; returns the requests."""
+
+    def answers(answer: object, cached: object = None) -> list[dict[str, Any]]:
+        asked: list[dict[str, Any]] = []
+
+        def download(repository: str, *, local_files_only: bool = False, **options: Any) -> str:
+            if not local_files_only:
+                asked.append({**options, "repository": repository})
+            given = (answer if asked else cached) if local_files_only else answer
+            if given is None or (local_files_only and isinstance(given, Exception)):
+                raise errors.LocalEntryNotFoundError("not cached")
+            if isinstance(given, Exception):
+                raise given
+            return str(given)
+
+        monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
+        return asked
+
+    return answers
 
 
-def refusal(kind: type[Exception]) -> Download:
-    """A hub that answers every request with this error."""
-
-    def download(*arguments: Any, local_files_only: bool = False, **options: Any) -> str:
-        if local_files_only:
-            raise errors.LocalEntryNotFoundError("not cached")
-        if issubclass(kind, errors.HfHubHTTPError):
-            raise kind("no", response=SimpleNamespace(headers={}, request=None))
-        raise kind("no route")
-
-    return download
+Hub = Callable[..., list[dict[str, Any]]]
 
 
-def test_pinned_files_are_requested_and_their_commit_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[dict[str, Any]] = []
+def refused(kind: type[errors.HfHubHTTPError]) -> Exception:
+    return kind("no", response=SimpleNamespace(headers={}, request=None))  # type: ignore[arg-type]
 
-    def download(repository: str, *, local_files_only: bool = False, **options: Any) -> str:
-        if local_files_only and not asked:
-            raise errors.LocalEntryNotFoundError("not cached")
-        asked.append({**options, "repository": repository})
-        return str(write(tmp_path / "snapshots" / COMMIT, ROWS["mmlu"]))
 
-    hub(monkeypatch, download)
+def test_pinned_files_are_requested_and_their_commit_kept(tmp_path: Path, hub: Hub) -> None:
+    asked = hub(write(tmp_path / "snapshots" / COMMIT, ROWS["mmlu"]))
     items = us.load_data("mmlu")
-    assert asked[0] == {
-        "repository": "cais/mmlu",
-        "repo_type": "dataset",
-        "revision": BENCHMARKS.load("mmlu").revision,
-        "allow_patterns": ["all/test-*.parquet"],
-    }
-    assert items.origin["commit"] == COMMIT
-    assert items.origin["revision"] == BENCHMARKS.load("mmlu").revision
+    revision = BENCHMARKS.load("mmlu").revision
+    request = {"repository": "cais/mmlu", "repo_type": "dataset", "revision": revision}
+    assert asked == [{**request, "allow_patterns": ["all/test-*.parquet"]}]
+    assert (items.origin["commit"], items.origin["revision"]) == (COMMIT, revision)
 
 
-def test_a_pinned_cached_file_needs_no_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pinned_cached_file_needs_no_hub(tmp_path: Path, hub: Hub) -> None:
     folder = write(tmp_path / "snapshots" / COMMIT, ROWS["mmlu"])
-
-    def download(repository: str, *, local_files_only: bool = False, **options: Any) -> str:
-        if not local_files_only:
-            raise ConnectionError("no route")
-        return str(folder)
-
-    hub(monkeypatch, download)
+    hub(ConnectionError("no route"), cached=folder)
     assert len(us.load_data("mmlu")) == 1
     with pytest.raises(UsageError, match="not cached"):
         us.load_data("mmlu:dev")  # another part of the same snapshot
@@ -94,94 +85,83 @@ def test_a_pinned_cached_file_needs_no_hub(tmp_path: Path, monkeypatch: pytest.M
         us.load_data("tiny-mmlu")  # not pinned: the newest is asked for
 
 
-def test_a_gated_set_says_where_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:
-    hub(monkeypatch, refusal(errors.GatedRepoError))
-    with pytest.raises(UsageError) as refused:
+MMLU = "cais/mmlu at revision c30699e"
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (refused(errors.RepositoryNotFoundError), rf"hub has no {MMLU}.*all/test-\*\.parquet"),
+        (refused(errors.RevisionNotFoundError), rf"hub has no {MMLU}.*all/test-\*\.parquet"),
+        (errors.LocalEntryNotFoundError("no route"), rf"{MMLU}.* not cached.*--data-dir FOLDER"),
+        (ConnectionError("no route"), rf"{MMLU}.* not cached.*--data-dir FOLDER"),
+        (OSError("no route"), rf"{MMLU}.* not cached.*--data-dir FOLDER"),
+        (
+            OSError("403: your token Bearer hf_abcdefgh12345678 is bad"),
+            r"token \[key hidden\] is bad",
+        ),
+        (None, r"cannot be fetched .*\(LocalEntryNotFoundError"),
+        ("nowhere", r"has no file all/test-\*\.parquet: .* moved or changed"),
+    ],
+)
+def test_hub_that_gives_no_files_says_which_and_what_to_do(
+    answer: object, said: str, hub: Hub
+) -> None:
+    hub(answer)
+    with pytest.raises(UsageError, match=said):
+        us.load_data("mmlu")
+
+
+def test_a_gated_set_says_where_to_ask(hub: Hub) -> None:
+    hub(refused(errors.GatedRepoError))
+    with pytest.raises(UsageError) as told:
         us.load_data("gpqa")
     for part in ("https://huggingface.co/datasets/Idavidrein/gpqa", "HF_TOKEN", "--data-dir"):
-        assert part in str(refused.value)
+        assert part in str(told.value)
 
 
-@pytest.mark.parametrize("kind", [errors.RepositoryNotFoundError, errors.RevisionNotFoundError])
-def test_a_moved_set_names_id_and_revision(
-    kind: type[Exception], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    hub(monkeypatch, refusal(kind))
-    with pytest.raises(UsageError, match=r"hub has no cais/mmlu at revision c30699e") as refused:
-        us.load_data("mmlu")
-    assert "all/test-*.parquet" in str(refused.value)
-
-
-def test_a_set_without_the_file_was_changed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    hub(monkeypatch, lambda *_, **__: str(tmp_path))
-    with pytest.raises(UsageError, match=r"has no file all/test-\*.parquet: .* moved or changed"):
-        us.load_data("mmlu")
-
-
-def test_set_without_files_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    def download(*arguments: Any, local_files_only: bool = False, **options: Any) -> str:
-        if local_files_only:
-            raise errors.LocalEntryNotFoundError("not cached")
-        return "nowhere"
-
-    hub(monkeypatch, download)
+def test_set_without_files_is_reported(monkeypatch: pytest.MonkeyPatch, hub: Hub) -> None:
+    hub(None)
+    monkeypatch.setattr(files, "_apart", lambda fetch: "")
     with pytest.raises(UsageError, match=r"cannot be fetched .*\(it has none of the files\)"):
         us.load_data("mmlu")
 
 
-@pytest.mark.parametrize("kind", [errors.LocalEntryNotFoundError, ConnectionError, OSError])
-def test_without_a_network_it_says_id_revision_and_what_to_do(
-    kind: type[Exception], monkeypatch: pytest.MonkeyPatch
+def test_offline_mode_of_hub_gives_same_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hub(monkeypatch, refusal(kind))
-    with pytest.raises(UsageError) as refused:
-        us.load_data("arc-challenge")
-    for part in ("allenai/ai2_arc", "210d026faf", "not cached", "--data-dir FOLDER"):
-        assert part in str(refused.value)
-
-
-def test_a_token_repeated_by_the_hub_stays_out_of_messages(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def download(*arguments: Any, local_files_only: bool = False, **options: Any) -> str:
-        if local_files_only:
-            raise errors.LocalEntryNotFoundError("not cached")
-        raise OSError("403 Forbidden: your token Bearer hf_abcdefgh12345678 is bad")
-
-    hub(monkeypatch, download)
-    with pytest.raises(UsageError, match=r"your token \[key hidden\] is bad"):
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
+    with pytest.raises(UsageError, match=f"mmlu: {MMLU}.* is not cached and cannot be fetched"):
         us.load_data("mmlu")
 
 
-def test_offline_mode_of_hub_gives_same_message(tmp_path: Path) -> None:
-    code = (
-        "import unswayed as us\nfrom unswayed.base.errors import UsageError\n"
-        "try:\n    us.load_data('mmlu')\nexcept UsageError as error:\n    print(error)"
-    )
-    environment = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path), "PATH": "/usr/bin"}
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**environment, "PYTHONPATH": str(Path(us.__file__).parents[1])},
-    )
-    assert done.stdout.startswith("mmlu: cais/mmlu at revision c30699e")
-    assert "is not cached and cannot be fetched" in done.stdout
-
-
-def test_files_of_github_are_fetched_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def github(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, int], list[str]]:
+    """Publishes a benchmark for some requests, after which nothing is reached; returns the addresses."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    source = write(tmp_path / "published", ROWS["auto-j"])
-    addresses: list[str] = []
 
-    def urlopen(address: str, timeout: float) -> Any:
-        addresses.append(address)
-        return (source / address.partition("83b/")[2]).open("rb")
+    def publish(name: str, answered: int) -> list[str]:
+        addresses: list[str] = []
+        source = write(tmp_path / "published", ROWS[name])
 
-    monkeypatch.setattr("urllib.request.urlopen", urlopen)
+        def urlopen(address: str, timeout: float) -> Any:
+            addresses.append(address)
+            if len(addresses) > answered:
+                raise ConnectionError("no route")
+            return (source / address.partition(f"{BENCHMARKS.load(name).revision}/")[2]).open("rb")
+
+        monkeypatch.setattr("urllib.request.urlopen", urlopen)
+        return addresses
+
+    return publish
+
+
+GitHub = Callable[[str, int], list[str]]
+
+
+def test_files_of_github_are_fetched_once(github: GitHub) -> None:
+    addresses = github("auto-j", 1)
     first, second = us.load_data("auto-j"), us.load_data("auto-j")
     assert first.items == second.items
     assert addresses == [
@@ -191,38 +171,18 @@ def test_files_of_github_are_fetched_once(tmp_path: Path, monkeypatch: pytest.Mo
     assert first.origin["commit"] == BENCHMARKS.load("auto-j").revision
 
 
-def test_a_moving_revision_is_refetched_or_read_from_the_cache(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    source = write(tmp_path / "published", ROWS["vicuna-bench"])
-    addresses: list[str] = []
-
-    def urlopen(address: str, timeout: float) -> Any:
-        addresses.append(address)
-        if len(addresses) > 2:
-            raise ConnectionError("no route")
-        return (source / address.partition("main/")[2]).open("rb")
-
-    monkeypatch.setattr("urllib.request.urlopen", urlopen)
+def test_a_moving_revision_is_refetched_or_read_from_the_cache(github: GitHub) -> None:
+    addresses = github("vicuna-bench", 2)
     loaded = [us.load_data("vicuna-bench") for _ in range(3)]
     assert len(addresses) == 3
     assert loaded[0].items == loaded[2].items
     assert "commit" not in loaded[0].origin
 
 
-@pytest.mark.parametrize("error", [ConnectionResetError("gone"), TimeoutError("slow")])
-def test_github_out_of_reach_says_what_to_do(
-    error: OSError, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def urlopen(address: str, timeout: float) -> Any:
-        raise error
-
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr("urllib.request.urlopen", urlopen)
-    with pytest.raises(
-        UsageError, match=r"hanna: dig-team/.* cannot be fetched .*--data-dir FOLDER"
-    ):
+def test_github_out_of_reach_says_what_to_do(github: GitHub) -> None:
+    github("hanna", 0)
+    said = r"hanna: dig-team/.* cannot be fetched .*--data-dir FOLDER"
+    with pytest.raises(UsageError, match=said):
         us.load_data("hanna")
 
 
@@ -260,19 +220,18 @@ def test_an_unknown_part_or_name_is_told_what_there_is(tmp_path: Path) -> None:
         BENCHMARKS.load("mmlux")
 
 
-def ids_of(items: ItemSet) -> list[str]:
-    return [item.id for item in items]
-
-
 def test_a_sample_depends_on_seed_and_id_alone() -> None:
     items = us.load_data("tiny-mcq")
-    drawn = us.load_data("tiny-mcq", sample=50, seed=3)
-    assert len(drawn) == 50
-    assert ids_of(drawn) == [name for name in ids_of(items) if name in set(ids_of(drawn))]
-    assert set(ids_of(us.load_data("tiny-mcq", sample=20, seed=3))) <= set(ids_of(drawn))
-    assert set(ids_of(us.load_data("tiny-mcq", sample=50, seed=4))) != set(ids_of(drawn))
-    turned = us.load_data(list(reversed(items.items)), sample=50, seed=3)
-    assert set(ids_of(turned)) == set(ids_of(drawn))
+
+    def drawn(sample: int, seed: int, data: object = "tiny-mcq") -> list[str]:
+        return [item.id for item in us.load_data(data, sample=sample, seed=seed)]  # type: ignore[arg-type]
+
+    names = drawn(50, seed=3)
+    assert len(names) == 50
+    assert names == [item.id for item in items if item.id in set(names)]
+    assert set(drawn(20, seed=3)) <= set(names)
+    assert set(drawn(50, seed=4)) != set(names)
+    assert set(drawn(50, 3, list(reversed(items.items)))) == set(names)
     assert len(us.load_data("tiny-mcq", sample=50, limit=7)) == 7
     with pytest.raises(UsageError, match="sample 0"):
         us.load_data("tiny-mcq", sample=0)
@@ -332,10 +291,8 @@ def test_mmlu_folder_of_authors_is_read_without_header(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", sorted(ROWS))
 def test_copy_is_found_below_root_of_repository(name: str, tmp_path: Path) -> None:
     write(tmp_path / "copy" / "own", ROWS[name])
-    parts = [] if name in ("mt-bench", "gpqa") else [name]
-    for data in parts or [f"{name}:{'human' if name == 'mt-bench' else 'main'}"]:
-        found = us.load_data(data, data_dir=tmp_path)
-        assert found.items == us.load_data(data, data_dir=tmp_path / "copy" / "own").items
+    found = us.load_data(name, data_dir=tmp_path)
+    assert found.items == us.load_data(name, data_dir=tmp_path / "copy" / "own").items
 
 
 def test_copy_in_two_folders_is_refused(tmp_path: Path) -> None:
@@ -402,14 +359,14 @@ def address(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 HEAD = b"HTTP/1.1 200 OK\r\nX-Repo-Commit: 0\r\nContent-Type: application/json\r\n"
-DRIPS = [
-    pytest.param((HEAD, b"X", 0.1), id="head"),
-    pytest.param((HEAD + b"\r\n", b"x", 0.1), id="body"),
-]
 
 
-@pytest.mark.parametrize("address", DRIPS, indirect=True)
-@pytest.mark.parametrize("name", ["auto-j", "arc-challenge"])
+@pytest.mark.parametrize(
+    ("name", "address"),
+    [("auto-j", (HEAD + b"\r\n", b"x", 0.1)), ("arc-challenge", (HEAD, b"X", 0.1))],
+    indirect=["address"],
+    ids=["github, body", "hub, head"],
+)
 def test_slow_server_is_given_up(
     name: str, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from unswayed.data.importers import Imported, import_files
 from unswayed.model.decisions import Decision
 
 TALK = [{"role": "user", "content": "Name a metal."}, {"role": "assistant", "content": "Tin."}]
@@ -47,114 +48,57 @@ def table(path: Path, *rows: dict[str, object]) -> Path:
 
 
 def mt_row(**fields: object) -> dict[str, object]:
-    return {
-        "question_id": 81,
-        "model_a": "alpaca",
-        "model_b": "vicuna",
-        "winner": "model_b",
-        "judge": ["gpt-4", "pair-v2"],
-        "conversation_a": TALK,
-        "conversation_b": [TALK[0], {"role": "assistant", "content": "Iron."}],
-        "turn": 1,
-        **fields,
-    }
+    row = {"question_id": 81, "model_a": "alpaca", "model_b": "vicuna", "winner": "model_b"}
+    other = [TALK[0], {"role": "assistant", "content": "Iron."}]
+    talks = {"conversation_a": TALK, "conversation_b": other, "turn": 1}
+    return {**row, **talks, "judge": ["gpt-4", "pair-v2"], **fields}
 
 
 def panda_pair(idx: int = 0, **fields: object) -> dict[str, object]:
-    return {
-        "idx": idx,
-        "motivation_app": "Grammarly",
-        "cmp_key": "bloom-7b_llama-7b",
-        "instruction": "Name a metal.",
-        "input": "One word.",
-        "response1": "Tin",
-        "response2": "Oak",
-        "annotator1": 1,
-        "annotator2": 1,
-        "annotator3": 0,
-        **fields,
-    }
+    row = {"idx": idx, "motivation_app": "Grammarly", "cmp_key": "bloom-7b_llama-7b"}
+    texts = {"instruction": "Name a metal.", "input": "One word."}
+    texts |= {"response1": "Tin", "response2": "Oak"}
+    return {**row, **texts, "annotator1": 1, "annotator2": 1, "annotator3": 0, **fields}
 
 
 def panda_result(idx: int = 0, result: object = "1", judge: str = "gpt") -> dict[str, object]:
-    return {
-        "idx": idx,
-        f"{judge}_result": result,
-        f"{judge}_reason": "why",
-        f"{judge}_reference": "r",
-    }
+    said = {f"{judge}_result": result, f"{judge}_reason": "why", f"{judge}_reference": "r"}
+    return {"idx": idx, **said}
 
 
 def pride_line(rows: list[Any], n: int = 4, idx: int = 0, **fields: object) -> dict[str, object]:
-    data = {
-        "idx": idx,
-        "prompt": "Question: ...",
-        "options": ["tin", "oak", "elm", "ash", "yew"][:n],
-        "probs": rows,
-        "ideal": "A",
-        **fields,
-    }
-    return {"type": "result", "data": data}
+    options = ["tin", "oak", "elm", "ash", "yew"][:n]
+    data = {"idx": idx, "prompt": "...", "options": options, "probs": rows, "ideal": "A"}
+    return {"type": "result", "data": {**data, **fields}}
 
 
 def lm_sample(doc_id: int = 0, **fields: object) -> dict[str, object]:
     """Four labels scored over one context; the first is the most likely."""
-    scores = ["-0.1", "-3.0", "-4.0", "-5.0"]
-    return {
-        "doc_id": doc_id,
-        "doc": {
-            "question": "Which is a metal?",
-            "choices": ["tin", "oak", "elm", "ash"],
-            "answer": 0,
-        },
-        "target": "0",
-        "arguments": {
-            f"gen_args_{k}": {"arg_0": "Question\nAnswer:", "arg_1": f" {label}"}
-            for k, label in enumerate("ABCD")
-        },
-        "resps": [[[score, "False"]] for score in scores],
-        "filtered_resps": [[score, "False"] for score in scores],
-        "filter": "none",
-        "metrics": ["acc"],
-        "doc_hash": "d",
-        "prompt_hash": "p",
-        "target_hash": "t",
-        "acc": 1.0,
-        **fields,
+    scores = [[score, "False"] for score in ("-0.1", "-3.0", "-4.0", "-5.0")]
+    doc = {"question": "Which is a metal?", "choices": ["tin", "oak", "elm", "ash"], "answer": 0}
+    arguments = {
+        f"gen_args_{k}": {"arg_0": "Question\nAnswer:", "arg_1": f" {label}"}
+        for k, label in enumerate("ABCD")
     }
+    row = {"doc_id": doc_id, "doc": doc, "target": "0", "arguments": arguments}
+    more = {"filter": "none", "metrics": ["acc"], "doc_hash": "d", "prompt_hash": "p", "acc": 1.0}
+    return {**row, **more, "resps": [[s] for s in scores], "filtered_resps": scores, **fields}
 
 
 def inspect_sample(name: object = 1, **fields: object) -> dict[str, Any]:
-    return {
-        "id": name,
-        "epoch": 1,
-        "input": "Which is a metal?",
-        "choices": ["tin", "oak", "elm"],
-        "target": "A",
-        "messages": [],
-        "output": {"model": "mockllm/model"},
-        "scores": {"choice": {"value": "C", "answer": "A", "explanation": "ANSWER: A"}},
-        "metadata": {},
-        "store": {},
-        **fields,
-    }
+    asked = {"input": "Which is a metal?", "choices": ["tin", "oak", "elm"], "target": "A"}
+    score = {"value": "C", "answer": "A", "explanation": "ANSWER: A"}
+    more = {"messages": [], "output": {"model": "mockllm/model"}, "metadata": {}, "store": {}}
+    return {"id": name, "epoch": 1, **asked, "scores": {"choice": score}, **more, **fields}
 
 
 EVAL = {"task": "metals", "model": "mockllm/model", "dataset": {"name": "metals"}}
 
 
 def inspect_json(path: Path, *samples: dict[str, Any], indent: int | None = 2) -> Path:
-    log = {
-        "version": 2,
-        "status": "success",
-        "eval": EVAL,
-        "plan": {"name": "plan"},
-        "results": {"total_samples": len(samples)},
-        "stats": {},
-        "samples": list(samples),
-        "reductions": [],
-    }
-    return whole(path, log, indent)
+    log = {"version": 2, "status": "success", "eval": EVAL, "plan": {"name": "plan"}}
+    more = {"results": {"total_samples": len(samples)}, "stats": {}, "reductions": []}
+    return whole(path, {**log, "samples": list(samples), **more}, indent)
 
 
 def inspect_zip(path: Path, *samples: dict[str, Any], **members: str) -> Path:
@@ -171,21 +115,12 @@ def inspect_zip(path: Path, *samples: dict[str, Any], **members: str) -> Path:
 
 
 def grpo_result(answer: object, permutation: object = 0, **fields: object) -> dict[str, Any]:
-    return {
-        "row_index": 0,
-        "data_source": "mtbench",
-        "ability": "text",
-        "extra_info": {"question_id": f"q7_perm_{permutation}", "permutation": permutation},
-        "original_prompt": [],
-        "user_question": "no candidates",
-        "system_prompt": "",
-        "golden_answer": "A" if permutation in (0, "0") else "B",
-        "model_response": "<think></think>",
-        "extracted_answer": answer,
-        "is_correct": True,
-        "answer_probability": None,
-        **fields,
-    }
+    extra = {"question_id": f"q7_perm_{permutation}", "permutation": permutation}
+    row = {"row_index": 0, "data_source": "mtbench", "ability": "text", "extra_info": extra}
+    asked = {"original_prompt": [], "user_question": "no candidates", "system_prompt": ""}
+    gold = {"golden_answer": "A" if permutation in (0, "0") else "B", "is_correct": True}
+    said = {"model_response": "<think></think>", "extracted_answer": answer}
+    return {**row, **asked, **gold, **said, "answer_probability": None, **fields}
 
 
 def grpo_file(path: Path, *results: object, indent: int | None = 2) -> Path:
@@ -211,47 +146,75 @@ def hanna_wide(system: str, n: int = 2, **fields: object) -> dict[str, object]:
 
 
 def geval_row(*replies: object, **fields: object) -> dict[str, object]:
-    return {
-        "doc_id": "dm-test-1",
-        "system_id": "M11",
-        "source": "A long article.",
-        "reference": "Short.",
-        "system_output": "A summary.",
-        "scores": {
-            "coherence": 3.3,
-            "consistency": 5.0,
-            "fluency": 4.67,
-            "relevance": 2.0,
-            "overall": 3.7,
-        },
-        "prompt": "Evaluation Criteria:\n\nCoherence (1-5) - ...\n\n- Coherence:",
-        "all_responses": list(replies) or ["4", " 3"],
-        **fields,
-    }
+    row = {"doc_id": "dm-test-1", "system_id": "M11", "source": "A long article."}
+    texts = {"reference": "Short.", "system_output": "A summary."}
+    scores = {"coherence": 3.3, "consistency": 5.0, "fluency": 4.67, "relevance": 2.0}
+    prompt = "Evaluation Criteria:\n\nCoherence (1-5) - ...\n\n- Coherence:"
+    said = {"prompt": prompt, "all_responses": list(replies) or ["4", " 3"]}
+    return {**row, **texts, "scores": {**scores, "overall": 3.7}, **said, **fields}
 
 
 def reward_columns(**columns: list[Any]) -> dict[str, object]:
     n = len(columns.get("results", [1]))
+    one = {"prompt": "Name a metal.", "text_chosen": "Tin", "text_rejected": "Oak", "results": 1}
+    one |= {"subset": "hep-python", "scores_chosen": 2.5, "scores_rejected": 1.5}
+    rows = {name: [value] * n for name, value in one.items()}
+    judge = {"model": "org/model", "model_type": "Seq. Classifier", "chat_template": None}
+    return {**rows, "id": list(range(n)), **judge, **columns}
+
+
+def judgebench(first: object, second: object = None, **fields: object) -> dict[str, Any]:
+    """A pair with two decisions, in displayed letters; a judgment that is None failed."""
+    given = [{"judgment": {"judge_model": "m", "response": "text"}, "decision": first}]
+    given += [{"judgment": {"judge_model": "m", "response": ""}, "decision": second}]
+    texts = {"question": "q", "response_A": "one", "response_B": "two"}
+    row = {"pair_id": "p1", "source": "mmlu-pro-law", **texts, "judge_name": "arena_hard"}
+    return {**row, "label": "B>A", "judgments": given, **fields}
+
+
+def verdict(own: object, swapped: object, **more: object) -> dict[str, object]:
+    """What an evaluator of LLMBar said of both orders, by candidate."""
+    said = ["Output (a)", "stop"]
     return {
-        "prompt": ["Name a metal."] * n,
-        "text_chosen": ["Tin"] * n,
-        "text_rejected": ["Oak"] * n,
-        "results": [1] * n,
-        "subset": ["hep-python"] * n,
-        "id": list(range(n)),
-        "scores_chosen": [2.5] * n,
-        "scores_rejected": [1.5] * n,
-        "model": "org/model",
-        "model_type": "Seq. Classifier",
-        "chat_template": None,
-        **columns,
+        "swap = False": {"completion": said, "winner": own},
+        "swap = True": {"completion": said, "winner": swapped, "prompt": "..."},
+        **more,
     }
+
+
+def ratings(first: object, second: object, own: str, swapped: str) -> dict[str, object]:
+    """The same of one that rates each output by itself."""
+    scores = {"score_1": [first, "stop"], "score_2": [second, "stop"]}
+    return {**scores, "swap = False": {"winner": own}, "swap = True": {"winner": swapped}}
+
+
+def llmbar(*results: object, **fields: object) -> dict[str, object]:
+    row = {"input": "Name a metal.", "output_1": "Tin", "output_2": "Oak", "label": 1}
+    return {**row, "results": list(results), **fields}
+
+
+def alpaca(preference: float | None, instruction: str = "i", **fields: object) -> dict[str, object]:
+    row = {"instruction": instruction, "output_1": "one", "output_2": "two"}
+    by = {"generator_1": "reference", "generator_2": "model", "annotator": "claude"}
+    more = {"dataset": "helpful_base", "price_per_example": 0.005, "time_per_example": 0.19}
+    return {**row, **by, **more, "preference": preference, **fields}
+
+
+def fastchat(g1: str, g2: str, **fields: object) -> dict[str, Any]:
+    row = {"question_id": 81, "model_1": "alpaca", "model_2": "vicuna", "turn": 1}
+    games = {"g1_winner": g1, "g1_judgment": "so [[A]]", "g2_winner": g2, "g2_judgment": "[[B]]"}
+    more = {"judge": ["gpt-4", "pair-v2"], "g1_user_prompt": "[User Question]", "tstamp": 1686.25}
+    return {**row, **games, **more, **fields}
+
+
+def mt_call(first: str, second: str, raw: str) -> dict[str, object]:
+    """A call of the Position-Bias-Analyzer in the layout of its pickles."""
+    shown = {"model_shown_as_A": first, "model_shown_as_B": second}
+    return {"question_id": 81, **shown, "judge": "j", "raw": raw}
 
 
 OWN = {"item_id": "q", "order": [0, 1], "labels": ["A", "B"], "label_set": ["A", "B"], "choice": 0}
 PAIR = {"prompt": "p", "response 1": "a", "response 2": "b", "label": 0}
-JUDGMENT = {"judgment": {"judge_model": "m", "response": "t"}, "decision": "A>B"}
-VERDICT = {"swap = False": {"winner": "1"}, "swap = True": {"winner": "1"}}
 ARENA = {
     "data_source": "chatbot_arena",
     "prompt": [{"content": "###Query: \nq\n\n###A Answer: \na\n\n###B Answer:\nb", "role": "user"}],
@@ -262,136 +225,73 @@ RUBRIC = (
     "###The instruction to evaluate:\nq\n\n###Response to evaluate:\nr\n\n"
     "###Score Rubrics:\n[Good?]\nScore 1: bad\nScore 2: good\n\n###Feedback:"
 )
+SECOND_VERSION = {
+    "results": [1],
+    "subset": ["Math"],
+    "id": ["1"],
+    "prompt": ["q"],
+    "num_correct": [1],
+    "scores": [[2.0, 1.0, 0.5, 0.1]],
+    "model": "m",
+}
+SAMPLES = "samples_mmlu_2026-01-02T03-04-05.678.jsonl"
 
-FORMATS: dict[str, tuple[str, Callable[[Path], Path]]] = {
-    "alpaca-eval": (
-        "alpaca-eval",
-        lambda at: array(
-            at / "annotations.json",
-            {
-                "instruction": "i",
-                "output_1": "x",
-                "output_2": "y",
-                "preference": 1.0,
-                "annotator": "a",
-            },
-        ),
+Layout = tuple[str, Callable[[Path], Path]]
+
+
+def layout(kind: str, form: Callable[..., Path], name: str, *records: object, **how: Any) -> Layout:
+    return kind, lambda folder: form(folder / name, *records, **how)
+
+
+ONE_LINE = {"indent": None}
+FORMATS: dict[str, Layout] = {
+    "alpaca-eval": layout("alpaca-eval", array, "annotations.json", alpaca(1.0)),
+    "autoj": layout("autoj", lines, "pairs.jsonl", {**PAIR, "autoj_output_order1": 0}),
+    "fastchat": layout("fastchat", lines, "gpt-4_pair.jsonl", fastchat("model_1", "tie")),
+    "fastchat-table": layout("fastchat-table", lines, "gpt4_pair.jsonl", mt_row()),
+    "hanna": layout("hanna", table, "long.csv.gz", hanna_row()),
+    "hanna, its own form": layout("hanna", table, "wide.csv.gz", hanna_wide("Human")),
+    "inspect": layout("inspect", inspect_zip, "log.eval", inspect_sample()),
+    "inspect, JSON": layout("inspect", inspect_json, "log.json", inspect_sample()),
+    "inspect, one line": layout("inspect", inspect_json, "log.json", inspect_sample(), **ONE_LINE),
+    "judgebench": layout("judgebench", lines, "outputs.jsonl", judgebench("A>B", "A>B")),
+    "jsonl": layout("jsonl", lines, "decisions.jsonl", OWN),
+    "llmbar": layout("llmbar", array, "result.json", llmbar(verdict("1", "1"))),
+    "lm-eval": layout("lm-eval", lines, f"m/{SAMPLES}", lm_sample()),
+    "mt-bench": layout("mt-bench", lines, "p.jsonl", mt_call("x", "y", "[[A]]")),
+    "pa-grpo": layout("pa-grpo", lines, "arena.jsonl", ARENA),
+    "pa-grpo-results": layout("pa-grpo-results", grpo_file, "r_results.json", grpo_result("A")),
+    "pa-grpo-results, one line": layout(
+        "pa-grpo-results", grpo_file, "r_results.json", grpo_result("A"), **ONE_LINE
     ),
-    "autoj": ("autoj", lambda at: lines(at / "pairs.jsonl", {**PAIR, "autoj_output_order1": 0})),
-    "fastchat": (
-        "fastchat",
-        lambda at: lines(
-            at / "gpt-4_pair.jsonl",
-            {
-                "question_id": 1,
-                "model_1": "a",
-                "model_2": "b",
-                "g1_winner": "model_1",
-                "g2_winner": "tie",
-                "judge": ["gpt-4", "pair-v2"],
-                "turn": 1,
-            },
-        ),
+    "pa-grpo-results, a list": layout("pa-grpo-results", array, "r.json", grpo_result("A")),
+    "pandalm, pairs": layout("pandalm", array, "testset-v1.json", panda_pair()),
+    "pandalm, results": layout("pandalm", array, "gpt-testset-v1.json", panda_result()),
+    "pride": layout("pride", lines, "law.jsonl", pride_line([[0.7, 0.1, 0.1, 0.1]] * 24)),
+    "pride, a chat model": layout(
+        "pride", lines, "law.jsonl", pride_line([], probs=None, observed=[[70, 10, 10, 10]] * 4)
     ),
-    "fastchat-table": ("fastchat-table", lambda at: lines(at / "gpt4_pair.jsonl", mt_row())),
-    "hanna": ("hanna", lambda at: table(at / "long.csv.gz", hanna_row())),
-    "hanna, its own form": ("hanna", lambda at: table(at / "wide.csv.gz", hanna_wide("Human"))),
-    "inspect": ("inspect", lambda at: inspect_zip(at / "log.eval", inspect_sample())),
-    "inspect, JSON": ("inspect", lambda at: inspect_json(at / "log.json", inspect_sample())),
-    "inspect, JSON on one line": (
-        "inspect",
-        lambda at: inspect_json(at / "log.json", inspect_sample(), indent=None),
-    ),
-    "judgebench": (
-        "judgebench",
-        lambda at: lines(
-            at / "outputs.jsonl",
-            {
-                "pair_id": "p",
-                "question": "q",
-                "response_A": "a",
-                "response_B": "b",
-                "label": "A>B",
-                "judgments": [JUDGMENT, JUDGMENT],
-            },
-        ),
-    ),
-    "jsonl": ("jsonl", lambda at: lines(at / "decisions.jsonl", OWN)),
-    "llmbar": (
-        "llmbar",
-        lambda at: array(
-            at / "result.json",
-            {"input": "i", "output_1": "x", "output_2": "y", "label": 1, "results": [VERDICT]},
-        ),
-    ),
-    "lm-eval": (
-        "lm-eval",
-        lambda at: lines(at / "m" / "samples_mmlu_2026-01-02T03-04-05.678.jsonl", lm_sample()),
-    ),
-    "mt-bench": (
-        "mt-bench",
-        lambda at: lines(
-            at / "p.jsonl",
-            {
-                "question_id": 81,
-                "model_shown_as_A": "x",
-                "model_shown_as_B": "y",
-                "judge": "j",
-                "raw": "[[A]]",
-            },
-        ),
-    ),
-    "pa-grpo": ("pa-grpo", lambda at: lines(at / "arena.jsonl", ARENA)),
-    "pa-grpo-results": (
-        "pa-grpo-results",
-        lambda at: grpo_file(at / "r_results.json", grpo_result("A")),
-    ),
-    "pa-grpo-results, on one line": (
-        "pa-grpo-results",
-        lambda at: grpo_file(at / "r_results.json", grpo_result("A"), indent=None),
-    ),
-    "pa-grpo-results, a list": (
-        "pa-grpo-results",
-        lambda at: array(at / "r.json", grpo_result("A")),
-    ),
-    "pandalm, pairs": ("pandalm", lambda at: array(at / "testset-v1.json", panda_pair())),
-    "pandalm, results": ("pandalm", lambda at: array(at / "gpt-testset-v1.json", panda_result())),
-    "pride": (
-        "pride",
-        lambda at: lines(at / "law.jsonl", pride_line([[0.7, 0.1, 0.1, 0.1]] * 24)),
-    ),
-    "pride, a chat model": (
-        "pride",
-        lambda at: lines(
-            at / "law.jsonl", pride_line([], probs=None, observed=[[70, 10, 10, 10]] * 4)
-        ),
-    ),
-    "prometheus": (
+    "prometheus": layout(
         "prometheus",
-        lambda at: array(
-            at / "mt_bench_eval.json", {"idx": 1, "instruction": RUBRIC, "gpt4_score": [1, 2]}
-        ),
+        array,
+        "mt_bench_eval.json",
+        {"idx": 1, "instruction": RUBRIC, "gpt4_score": [1, 2]},
     ),
-    "reward-bench": ("reward-bench", lambda at: whole(at / "model.json", reward_columns())),
-    "reward-bench, spread over lines": (
-        "reward-bench",
-        lambda at: whole(at / "model.json", reward_columns(), indent=1),
+    "reward-bench": layout("reward-bench", whole, "model.json", reward_columns()),
+    "reward-bench, over lines": layout(
+        "reward-bench", whole, "model.json", reward_columns(), indent=1
     ),
-    "reward-bench, version 2": (
-        "reward-bench",
-        lambda at: whole(
-            at / "model.json",
-            {
-                "results": [1],
-                "subset": ["Math"],
-                "id": ["1"],
-                "prompt": ["q"],
-                "num_correct": [1],
-                "scores": [[2.0, 1.0, 0.5, 0.1]],
-                "model": "m",
-            },
-        ),
-    ),
-    "summeval": ("summeval", lambda at: array(at / "gpt4_coh_detailed.json", geval_row())),
+    "reward-bench, version 2": layout("reward-bench", whole, "model.json", SECOND_VERSION),
+    "summeval": layout("summeval", array, "gpt4_coh_detailed.json", geval_row()),
 }
 """By name of the layout: the importer it is for, and what writes one file of it."""
+
+
+def read(kind: str, folder: Path, *records: object, **options: Any) -> Imported:
+    """What is imported of a file of JSON Lines with these records."""
+    return import_files(kind, [lines(folder / "x.jsonl", *records)], **options)
+
+
+def counted(made: Imported, start: str = "left_out: ") -> dict[str, int]:
+    """The counts under names that begin so, without the beginning."""
+    return {k.removeprefix(start): n for k, n in made.counts.items() if k.startswith(start)}

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 from foreign_files import (
-    JUDGMENT,
     OWN,
+    alpaca,
     grpo_result,
     inspect_json,
     inspect_sample,
     inspect_zip,
+    judgebench,
     lines,
     lm_sample,
     reward_columns,
@@ -104,20 +105,18 @@ def refused(kind: str, file: Path, said: str, **options: object) -> None:
         import_files(kind, [file], **options)  # type: ignore[arg-type]
 
 
-def judgebench(path: Path, **judgment: object) -> Path:
-    pair = {"pair_id": "p", "question": "q", "response_A": "a", "response_B": "b", "label": "A>B"}
-    call = {**JUDGMENT, "judgment": {**JUDGMENT["judgment"], **judgment}}
-    return lines(path / "f.jsonl", {**pair, "judgments": [call]})
-
-
 @pytest.mark.parametrize("scores", [["x", 1], [None, 1], [[1], 1], [10**400, 1], [1e16, 1]])
 def test_scores_of_judgebench_are_numbers(scores: object, tmp_path: Path) -> None:
-    refused("judgebench", judgebench(tmp_path, scores=scores), "scores")
+    record = judgebench("A>B")
+    record["judgments"][0]["judgment"]["scores"] = scores
+    refused("judgebench", lines(tmp_path / "f.jsonl", record), "scores")
 
 
 @pytest.mark.parametrize("text", [["a"], {"a": 1}, 5, 1.5, True])
 def test_the_text_of_a_call_is_text(text: object, tmp_path: Path) -> None:
-    refused("judgebench", judgebench(tmp_path, response=text), "response: Expected text")
+    record = judgebench("A>B")
+    record["judgments"][0]["judgment"]["response"] = text
+    refused("judgebench", lines(tmp_path / "f.jsonl", record), "response: Expected text")
 
 
 def test_labels_without_probability_give_no_verdict(tmp_path: Path) -> None:
@@ -147,13 +146,9 @@ def test_number_beyond_float_gives_no_score(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("logprob", "left_out"), [(1e308, False), (-1e4, True)])
 def test_log_probabilities_of_alpaca_eval(logprob: float, left_out: bool, tmp_path: Path) -> None:
-    row = {"instruction": "i", "output_1": "x", "output_2": "y", "preference": 1.0}
-    file = lines(
-        tmp_path / "f.jsonl", {**row, "first_token_logprobs": {"m": logprob, "M": logprob}}
-    )
-    refused(
-        "alpaca-eval", file, "no decisions" if left_out else "first_token_logprobs: are not log"
-    )
+    row = alpaca(1.0, first_token_logprobs={"m": logprob, "M": logprob})
+    said = "no decisions" if left_out else "first_token_logprobs: are not log"
+    refused("alpaca-eval", lines(tmp_path / "f.jsonl", row), said)
 
 
 @pytest.mark.parametrize(

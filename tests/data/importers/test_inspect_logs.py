@@ -9,7 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from foreign_files import EVAL, inspect_json, inspect_sample, inspect_zip, whole
+from foreign_files import (
+    EVAL,
+    OWN,
+    choices,
+    counted,
+    inspect_json,
+    inspect_sample,
+    inspect_zip,
+    whole,
+)
 
 from unswayed.base.errors import ItemError, UsageError
 from unswayed.data.importers import eval_archive, import_files
@@ -45,10 +54,10 @@ def test_an_ordinary_run_keeps_its_order_and_epochs_are_samples(tmp_path: Path) 
     ]
     assert [item.gold for item in zipped.items] == [0, 2, 0]  # the last by its text
     assert zipped.decisions[0].model == "mockllm/model"
-    assert {name: n for name, n in zipped.counts.items() if name.startswith("left_out")} == {
-        "left_out: a sample that failed (error)": 1,
-        "left_out: a sample without choices: no multiple choice": 1,
-        "left_out: a sample that was not scored": 1,
+    assert counted(zipped, "left_out: a sample ") == {
+        "that failed (error)": 1,
+        "without choices: no multiple choice": 1,
+        "that was not scored": 1,
     }
 
 
@@ -104,40 +113,23 @@ def test_shuffled_logs_are_matched_by_the_texts_of_options(tmp_path: Path) -> No
         ("metals/1", (2, 0, 1), 2),
     ]
     assert made.items[0].gold == 0
-    assert (
-        made.counts["left_out: two options have the same text: a shuffled order cannot be told"]
-        == 1
-    )
+    equal = "two options have the same text: a shuffled order cannot be told"
+    assert counted(made) == {equal: 1}
     other = inspect_json(tmp_path / "c.json", scored("A", choices=["ore", "tin", "oak"]))
     with pytest.raises(ItemError, match="choices: are other options than in the log read before"):
         import_files("auto", [first, other])
 
 
 def test_our_decisions_in_a_score_come_first(tmp_path: Path) -> None:
-    calls = [
-        {
-            "item_id": "q1",
-            "order": order,
-            "labels": ["A", "B"],
-            "label_set": ["A", "B"],
-            "choice": 1,
-        }
-        for order in ([0, 1], [1, 0])
-    ]
+    calls = [{**OWN, "order": order, "choice": 1} for order in ([0, 1], [1, 0])]
     score = {"value": 1, "metadata": {"unswayed": {"decisions": calls, "gold": 1}}}
-    made = import_files(
-        "auto", [inspect_zip(tmp_path / "l.eval", inspect_sample(scores={"u": score}))]
-    )
-    assert [(d.item_id, d.order, d.choice) for d in made.decisions] == [
-        ("q1", (0, 1), 1),
-        ("q1", (1, 0), 1),
-    ]
-    assert made.items[0].gold == 1
+    sample = inspect_sample(scores={"u": score})
+    made = import_files("auto", [inspect_zip(tmp_path / "l.eval", sample)])
+    assert choices(made.decisions) == [((0, 1), 1), ((1, 0), 1)]
+    assert (made.items[0].id, made.items[0].gold) == ("q", 1)
     calls[1]["item_id"] = "q2"
     with pytest.raises(ItemError, match="are not about one item"):
-        import_files(
-            "auto", [inspect_zip(tmp_path / "m.eval", inspect_sample(scores={"u": score}))]
-        )
+        import_files("auto", [inspect_zip(tmp_path / "m.eval", sample)])
 
 
 def test_a_log_that_was_cut_off_still_says_its_model(tmp_path: Path) -> None:

@@ -1,19 +1,24 @@
 """Logs of any layout, read through a map; the commands of docs/your-data.md run as they are printed."""
 
 import json
-import os
 import re
 import shlex
-import subprocess
-import sys
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
 import pytest
+from foreign_files import choices, read
 
 from unswayed.base.errors import ItemError, UsageError
-from unswayed.data.importers import import_files, parse_map
-from unswayed.model.items import Task
+from unswayed.cli import main
+from unswayed.data.importers import (
+    FieldMap,
+    Imported,
+    import_files,
+    parse_map,
+    read_decisions_file,
+)
+from unswayed.model.items import Task, load_items
 
 PAGE = Path(__file__).parents[3] / "docs" / "your-data.md"
 SECTION = re.compile(
@@ -55,56 +60,98 @@ EXPECTED: dict[str, dict[str, tuple[object, dict[tuple[int, ...], object]]]] = {
 }
 
 
-def test_documented_maps_read_documented_logs(tmp_path: Path) -> None:
-    for name, (content, _) in SECTIONS.items():
-        (tmp_path / name).write_text(content, encoding="utf-8")
-    script = "\n".join(command for _, command in SECTIONS.values())
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    command = ["bash", "-euo", "pipefail", "-c", script]
-    subprocess.run(command, cwd=tmp_path, check=True, env={**os.environ, "PATH": path})
-    for name, expected in EXPECTED.items():
-        stem = name.partition(".")[0]
-        made: dict[str, tuple[object, dict[tuple[int, ...], object]]] = {
-            item["id"]: (item.get("gold"), {}) for item in rows(tmp_path / f"{stem}-items.jsonl")
-        }
-        for decision in rows(tmp_path / f"{stem}-decisions.jsonl"):
-            made[decision["item_id"]][1][tuple(decision["order"])] = decision["choice"]
-        assert made == expected, name
+def test_every_log_on_the_page_is_tried() -> None:
+    assert sorted(SECTIONS) == sorted(EXPECTED)
 
 
-def rows(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+@pytest.mark.parametrize("name", EXPECTED)
+def test_documented_map_reads_documented_log(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content, command = SECTIONS[name]
+    write(tmp_path / name, content)
+    monkeypatch.chdir(tmp_path)
+    assert main(shlex.split(command)[1:]) == 0
+    stem = name.partition(".")[0]
+    made: dict[str, tuple[object, dict[tuple[int, ...], object]]] = {
+        item.id: (item.gold, {}) for item in load_items(f"{stem}-items.jsonl")
+    }
+    for decision in read_decisions_file(f"{stem}-decisions.jsonl"):
+        made[decision.item_id][1][decision.order] = decision.choice
+    assert made == EXPECTED[name]
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def table(folder: Path, text: str, cells: str) -> Imported:
+    """What a map reads of a table."""
+    return import_files("jsonl", [write(folder / "x.csv", cells)], fields=parse_map(text))
+
+
+def mapped(folder: Path, text: str, *records: object) -> Imported:
+    """What a map reads of records."""
+    return read("jsonl", folder, *records, fields=parse_map(text))
+
+
+def test_a_map_reads_displayed_labels_and_swaps(tmp_path: Path) -> None:
+    row = {"key": 7, "best": "B", "q": "?", "a1": "x", "a2": "y", "kind": "k"}
+    calls = ((False, "A"), ("true", "a "))
+    made = mapped(
+        tmp_path,
+        "id=key,order=meta.swapped,verdict=out.winner,tie=C,gold=best,prompt=q,candidates=a1|a2,group=kind",
+        *({**row, "meta": {"swapped": flag}, "out": {"winner": said}} for flag, said in calls),
+    )
+    assert choices(made.decisions) == [((0, 1), 0), ((1, 0), 1)]
+    (item,) = made.items
+    assert (item.id, item.gold, item.group, item.candidates) == ("7", 1, "k", ("x", "y"))
+
+
+def test_a_map_reads_ties_unparsed_and_candidate_symbols(tmp_path: Path) -> None:
+    made = table(
+        tmp_path,
+        "id=id,order=o,verdict=v,verdict_is=candidate,labels=1|2,tie=same,gold=gold",
+        "id,o,v,gold\na,true,1,2\na,false,same,2\nb,true,?,same\n",
+    )
+    # by candidate: "1" is candidate 0 although the order is swapped
+    assert choices(made.decisions) == [((1, 0), 0), ((0, 1), "tie"), ((1, 0), None)]
+    assert [item.gold for item in made.items] == [1, "tie"]
+    assert made.decisions[0].labels == ("1", "2")
+
+
+def test_a_map_reads_orders_of_four_as_lists_and_strings(tmp_path: Path) -> None:
+    orders = {"a": [1, 2, 3, 0], "b": "BCDA"}
+    records = ({"id": name, "order": order, "verdict": "D"} for name, order in orders.items())
+    made = mapped(tmp_path, "id=id,order=order,verdict=verdict,labels=A|B|C|D", *records)
+    # BCDA shows candidate 0 last, under D
+    assert choices(made.decisions) == [((1, 2, 3, 0), 0), ((1, 2, 3, 0), 0)]
+    assert made.items[0].task == "mcq"
 
 
 def test_numbers_of_scale_move_with_levels(tmp_path: Path) -> None:
-    log = write(tmp_path / "x.csv", "id,o,v,h\n1,321,3.0,2.5\n2,123,2.5,\n")
-    made = import_files(
-        "jsonl", [log], fields=parse_map("id=id,order=o,verdict=v,gold=h,values=1|2|3")
-    )
+    text = "id=id,order=o,verdict=v,gold=h,values=1|2|3"
+    made = table(tmp_path, text, "id,o,v,h\n1,321,3.0,2.5\n2,123,2.5,\n")
     assert made.items[0].task is Task.RUBRIC
     assert made.items[0].values == (1.0, 2.0, 3.0)
     assert [item.human_score() for item in made.items] == [2.5, None]
     first, second = made.decisions
-    assert (first.order, first.labels, first.label_set) == (
-        (2, 1, 0),
-        ("3", "2", "1"),
-        ("1", "2", "3"),
-    )
+    printed = (2, 1, 0), ("3", "2", "1"), ("1", "2", "3")
+    assert (first.order, first.labels, first.label_set) == printed
     assert (first.choice, second.choice) == (2, None)  # 2.5 is no level: unparsed
 
 
 def test_letters_beside_levels_stay_in_their_places(tmp_path: Path) -> None:
-    log = write(tmp_path / "x.csv", 'id;o;v\n1;"[2, 0, 1]";A\n')
-    fields = parse_map("id=id,order=o,verdict=v,values=1|2|4,labels=A|B|C")
-    (decision,) = import_files("jsonl", [log], fields=fields).decisions
+    text = "id=id,order=o,verdict=v,values=1|2|4,labels=A|B|C"
+    (decision,) = table(tmp_path, text, 'id;o;v\n1;"[2, 0, 1]";A\n').decisions
     assert (decision.labels, decision.choice) == (("A", "B", "C"), 2)
 
 
 def test_scores_and_rankings_are_kept_by_candidate(tmp_path: Path) -> None:
     content, command = SECTIONS["list.jsonl"]
     log = write(tmp_path / "list.jsonl", content)
-    fields = parse_map(shlex.split(command)[-1])
-    made = import_files("jsonl", [log], fields=fields)
+    made = import_files("jsonl", [log], fields=parse_map(shlex.split(command)[-1]))
     assert {item.task for item in made.items} == {Task.LISTWISE}
     assert [decision.scores for decision in made.decisions] == [
         (80.0, 60.0, 40.0),
@@ -116,10 +163,9 @@ def test_scores_and_rankings_are_kept_by_candidate(tmp_path: Path) -> None:
 
 
 def test_scores_in_columns_stand_as_verdict_is_says(tmp_path: Path) -> None:
-    log = write(tmp_path / "x.csv", "id,o,s1,s2\n1,BA,10,90\n")
     for meaning, scores, choice in (("label", (90.0, 10.0), 0), ("candidate", (10.0, 90.0), 1)):
         text = f"id=id,order=o,scores=s1|s2,task=pairwise,verdict_is={meaning}"
-        made = import_files("jsonl", [log], fields=parse_map(text))
+        made = table(tmp_path, text, "id,o,s1,s2\n1,BA,10,90\n")
         assert made.items[0].task is Task.PAIRWISE
         assert (made.decisions[0].scores, made.decisions[0].choice) == (scores, choice)
 
@@ -130,109 +176,144 @@ def test_a_raw_reply_is_read_as_a_live_one(tmp_path: Path) -> None:
         for label, score in (("A", 10), ("B", 30), ("C", 20))
     }
     reply = json.dumps({"candidates": marks, "ranking": ["B", "C", "A"]})
-    rows = [
+    listed = mapped(
+        tmp_path,
+        "id=id,order=o,text=raw,labels=A|B|C,task=listwise",
         {"id": 1, "o": [2, 0, 1], "raw": f"```json\n{reply}\n```"},
         {"id": 1, "o": [0, 1, 2], "raw": "I cannot say."},
-    ]
-    log = write(tmp_path / "x.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
-    fields = parse_map("id=id,order=o,text=raw,labels=A|B|C,task=listwise")
-    read, unread = import_files("jsonl", [log], fields=fields).decisions
-    assert (read.choice, read.scores, read.ranking) == (0, (30.0, 20.0, 10.0), (0, 1, 2))
-    assert read.flags is not None
-    assert read.flags["major_error"][2] is True  # A was candidate 2
+    )
+    said, unread = listed.decisions
+    assert (said.choice, said.scores, said.ranking) == (0, (30.0, 20.0, 10.0), (0, 1, 2))
+    assert said.flags is not None
+    assert said.flags["major_error"][2] is True  # A was candidate 2
     assert (unread.choice, unread.scores) == (None, None)
-    pairs = write(tmp_path / "y.csv", "id,sw,raw\n1,yes,The better answer is B.\n")
-    fields = parse_map("id=id,order=sw,text=raw")
-    assert import_files("jsonl", [pairs], fields=fields).decisions[0].choice == 0
+    pair = table(tmp_path, "id=id,order=sw,text=raw", "id,sw,raw\n1,yes,The better answer is B.\n")
+    assert pair.decisions[0].choice == 0
+
+
+def test_texts_shown_are_kept_by_candidate(tmp_path: Path) -> None:
+    text = "id=id,candidates=first|second,candidates_are=shown,order=swapped,verdict=v"
+    made = table(tmp_path, text, "id,first,second,swapped,v\n1,x,y,0,A\n1,y,x,1,A\n")
+    assert [item.candidates for item in made.items] == [("x", "y")]
+
+
+def test_cells_of_table_hold_orders_indices_and_repetitions(tmp_path: Path) -> None:
+    text = "id=id,order=o,verdict=v,gold=g,sample=n,labels=A|B|C"
+    made = table(tmp_path, text, 'id;o;v;g;n\n1;"[2, 0, 1]";A;0;\n1;"[2, 0, 1]";C;0;1\n')
+    read = [(decision.order, decision.choice, decision.sample) for decision in made.decisions]
+    assert read == [((2, 0, 1), 2, 0), ((2, 0, 1), 1, 1)]
+    assert made.items[0].gold == 0
+
+
+def test_map_paths_reach_into_lists_and_cells(tmp_path: Path) -> None:
+    reply = {"content": [{"text": "B"}]}
+    record = {"id": "x", "o": False, "r": reply, "a": [{"t": "p"}, {"t": "q"}]}
+    cell = {**record, "o": True, "r": json.dumps(reply)}
+    text = "id=id,order=o,verdict=r.content[0].text,candidates=a[0].t|a[1].t"
+    made = mapped(tmp_path, text, record, cell)
+    assert [decision.choice for decision in made.decisions] == [1, 0]
+    assert made.items[0].candidates == ("p", "q")
+
+
+def test_a_field_that_some_records_lack_is_read_where_it_is(tmp_path: Path) -> None:
+    records = {"id": 1, "v": "A"}, {"id": 2, "v": "B", "t": {"r": "b"}}
+    made = mapped(tmp_path, "id=id,verdict=v,text=t.r", *records)
+    assert [decision.text for decision in made.decisions] == [None, "b"]
+
+
+GROUP = "is not a regular expression with a group"
+QUOTE = r"quote the map: a shell reads an unquoted \| as a pipe\.$"
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("id=id", "needs verdict, scores, ranking or text"),
-        ("id=id,verdict=v,task=rubric", "task=rubric needs values="),
+        ("id=a", "needs verdict, scores, ranking or text"),
+        ("verdict=a", "needs id"),
+        ("id=a,verdict", "write field=name"),
+        ("id=a,verdikt=b", "Did you mean 'verdict'"),
+        ("id=a,verdict=b,id=c", "given twice"),
+        ("id=a,verdict=b,verdict_is=position", "write label, candidate or name"),
+        ("id=a,verdict=b,labels=A", "different symbols"),
+        ("id=a,verdict=b,verdict_is=name", "verdict_is=name needs names="),
+        ("id=a,verdict=b,candidates_are=seen", "write own or shown"),
+        ("id=a,verdict=b,names=m1|m2,order=o", "leave out order="),
+        ("id=a,verdict=b,tie=a", "also a word for tie"),
+        ("id=a,verdict=v,task=rubric", "task=rubric needs values="),
         (
-            "id=id,verdict=v,task=ranking",
-            "task=ranking: write criteria, listwise, mcq, pairwise, rubric",
+            "id=a,verdict=v,task=ranking",
+            "=ranking: write criteria, listwise, mcq, pairwise, rubric",
         ),
-        ("id=id,verdict=v,values=1|high", "'high' is not a number"),
+        ("id=a,verdict=v,values=1|high", "'high' is not a number"),
+        ("id=id,verdict=v,values=1|1", "different symbols"),
+        ("id=id~q(,verdict=v", GROUP),
+        ("id=id~q,verdict=v", GROUP),
+        ("id=id~,verdict=v", GROUP),
+        ("id=id,verdict=v,labels=first", QUOTE),
+        ("id=id,candidates=first", QUOTE),
     ],
 )
-def test_a_map_that_makes_no_scale_or_list_is_refused(text: str, message: str) -> None:
+def test_a_bad_map_says_what_is_wrong(text: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         parse_map(text)
 
 
-@pytest.mark.parametrize(
-    ("text", "log", "message"),
-    [
-        ("id=id,scores=s,labels=A|B|C", 'id;s\n1;"[1, 2]"\n', "s: 2 scores for 3 candidates"),
-        ("id=id,scores=s|t", "id,s,t\n1,high,2\n", r"s\|t: 'high' is not a number"),
-        ("id=id,verdict=v,values=1|1", "id,v\n1,1\n", "symbols|different numbers"),
-        ("id=id,verdict=v,values=1|2,gold=g", "id,v,g\n1,1,good\n", "g: 'good' is not a number"),
-    ],
-)
-def test_null_scores_are_rejected(text: str, log: str, message: str, tmp_path: Path) -> None:
-    path = write(tmp_path / "x.csv", log)
-    with pytest.raises((ItemError, UsageError), match=message):
-        import_files("jsonl", [path], fields=parse_map(text))
-
-
-def test_every_log_on_the_page_is_tried() -> None:
-    assert sorted(SECTIONS) == sorted(EXPECTED)
-
-
-def write(path: Path, text: str) -> Path:
-    path.write_text(text, encoding="utf-8")
-    return path
-
-
-def test_texts_shown_are_kept_by_candidate(tmp_path: Path) -> None:
-    log = write(tmp_path / "x.csv", "id,first,second,swapped,v\n1,x,y,0,A\n1,y,x,1,A\n")
-    fields = parse_map("id=id,candidates=first|second,candidates_are=shown,order=swapped,verdict=v")
-    made = import_files("jsonl", [log], fields=fields)
-    (item,) = made.items
-    assert item.candidates == ("x", "y")
-
-
-def test_cells_of_table_hold_orders_indices_and_repetitions(tmp_path: Path) -> None:
-    log = write(tmp_path / "x.csv", 'id;o;v;g;n\n1;"[2, 0, 1]";A;0;\n1;"[2, 0, 1]";C;0;1\n')
-    fields = parse_map("id=id,order=o,verdict=v,gold=g,sample=n,labels=A|B|C")
-    made = import_files("jsonl", [log], fields=fields)
-    read = [(decision.order, decision.choice, decision.sample) for decision in made.decisions]
-    assert read == [((2, 0, 1), 2, 0), ((2, 0, 1), 1, 1)]
-    assert made.items[0].gold == 0
-    bad = write(tmp_path / "y.csv", 'id;o;v;g;n\n1;"[2, 0, 1]";A;0;twice\n')
-    with pytest.raises(ItemError, match="n: 'twice' is not a number"):
-        import_files("jsonl", [bad], fields=fields)
+ORDERED = "id=id,order=o,verdict=v,gold=g"
 
 
 @pytest.mark.parametrize(
-    ("text", "log", "message"),
+    ("text", "record", "message"),
     [
+        (ORDERED, {"o": "ABBA"}, "order=o: 'ABBA' is not an order"),
+        (
+            ORDERED,
+            {"o": "BCDA"},
+            r"order=o: 'BCDA' is not an order of A\|B: name other symbols in ",
+        ),
+        (ORDERED, {"o": "original"}, "else no, false or 0"),
+        (ORDERED, {"o": [0, 2]}, "is not a permutation"),
+        (ORDERED, {"o": True, "id": None}, "id=id: None is not an id"),
+        (ORDERED, {"o": True, "g": "Z"}, "gold=g: 'Z' names no candidate"),
+        ("id=id,verdict=v,sample=n", {"n": "twice"}, "n: 'twice' is not a number"),
+        ("id=id,scores=s,labels=A|B|C", {"s": "[1, 2]"}, "s: 2 scores for 3 candidates"),
+        ("id=id,scores=s|t", {"s": "high", "t": 2}, r"s\|t: 'high' is not a number"),
+        ("id=id,verdict=v,values=1|2,gold=g", {"v": 1, "g": "good"}, "g: 'good' is not a number"),
         (
             "id=id,candidates=a|b,candidates_are=shown,verdict=v",
-            "id,a,b,v\n1,same,same,A\n",
+            {"a": "same", "b": "same"},
             "are equal texts, which show no order; give order=",
         ),
+        ("id=id,names=a|b,verdict=v", {"a": "m", "b": "M"}, "are not two names"),
+        ("id=id,names=a|b,verdict=v,gold=g,gold_is=name", {"g": "k"}, "g: 'k' names no candidate"),
         (
-            "id=id,names=a|b,verdict=v,verdict_is=name",
-            "id,a,b,v\n1,m,M,m\n",
-            "are not two names",
+            "id=id,names=a|b,verdict=w",
+            {"w": "n"},
+            "verdict=w: 'n' is a name, not a label: verdict_is=name reads it",
         ),
         (
-            "id=id,names=a|b,verdict=v,verdict_is=name,gold=g,gold_is=name",
-            "id,a,b,v,g\n1,m,n,m,k\n",
-            "g: 'k' names no candidate and no tie",
+            "id=id,names=a|b,verdict=w,verdict_is=name",
+            {"w": "B"},
+            "'B' is a label, not a name: verdict_is=label reads it",
         ),
+        (
+            "id=id,names=a|b,verdict=v,gold=w",
+            {"w": "n"},
+            "gold=w: 'n' is a name, not a candidate: gold_is=name reads it",
+        ),
+        ("id=id~^(q)-,verdict=v", {"id": "q1/AB"}, r"id=id~\^\(q\)-: 'q1/AB' gives no id"),
     ],
 )
-def test_a_row_that_tells_no_order_or_name_is_refused(
-    text: str, log: str, message: str, tmp_path: Path
+def test_a_record_that_does_not_fit_the_map_names_the_field(
+    text: str, record: dict[str, object], message: str, tmp_path: Path
 ) -> None:
-    path = write(tmp_path / "x.csv", log)
-    with pytest.raises(ItemError, match=rf"x\.csv:2: .*{message}"):
-        import_files("jsonl", [path], fields=parse_map(text))
+    row = {"id": "1", "v": "A", "a": "m", "b": "n", **record}
+    with pytest.raises(ItemError, match=rf"x\.jsonl:1: .*{message}"):
+        mapped(tmp_path, text, row)
+
+
+def test_a_map_under_which_nothing_can_be_read_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ItemError, match=r"is one of A\|B or tie"):
+        mapped(tmp_path, "id=id,verdict=v", {"id": "a", "v": "first"})
 
 
 @pytest.mark.parametrize(
@@ -246,48 +327,38 @@ def test_a_row_that_tells_no_order_or_name_is_refused(
 def test_a_field_that_no_record_has_is_refused_by_name(
     text: str, part: str, name: str, tmp_path: Path
 ) -> None:
-    path = write(tmp_path / "x.csv", "id,winner\n1,A\n2,B\n")
     message = f"no record has the field '{name}', which --map gives as {part}"
     with pytest.raises(ItemError, match=message):
-        import_files("jsonl", [path], fields=parse_map(text))
+        table(tmp_path, text, "id,winner\n1,A\n2,B\n")
 
 
-def test_a_field_that_some_records_lack_is_read_where_it_is(tmp_path: Path) -> None:
-    path = write(
-        tmp_path / "x.jsonl", '{"id": 1, "v": "A"}\n{"id": 2, "v": "B", "t": {"r": "b"}}\n'
-    )
-    read = import_files("jsonl", [path], fields=parse_map("id=id,verdict=v,text=t.r"))
-    assert [decision.text for decision in read.decisions] == [None, "b"]
+def test_expression_that_matches_nowhere_is_named(tmp_path: Path) -> None:
+    cells = "id,v\nq1/AB,A\n"
+    with pytest.raises(ItemError, match=r"no record has a value at 'id~-\(x\)', .* as group"):
+        table(tmp_path, "id=id,verdict=v,group=id~-(x)", cells)
+    made = table(tmp_path, "id=id~^(q[0-9]{1,,2})/,verdict=v", cells)
+    assert made.items[0].id == "q1"  # a comma is doubled
 
 
-def test_a_log_without_a_map_is_told_about_the_map(tmp_path: Path) -> None:
-    path = write(tmp_path / "x.csv", "id,winner\n1,A\n")
+def test_gold_that_moves_with_order_names_both_fields(tmp_path: Path) -> None:
+    with pytest.raises(ItemError, match=r"x\.csv:3: gold=human: of item '1' is another one at"):
+        table(
+            tmp_path,
+            "id=id,order=o,verdict=v,gold=human",
+            "id,o,v,human\n1,AB,A,A\n1,BA,A,B\n",
+        )
+
+
+def test_a_map_belongs_to_jsonl_and_a_log_needs_one(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="judgebench knows its own fields"):
+        import_files("judgebench", [tmp_path], fields=parse_map("id=a,verdict=b"))
     with pytest.raises(UsageError, match=r"fields are id, winner.*import jsonl FILE --map"):
-        import_files("jsonl", [path])
+        import_files("jsonl", [write(tmp_path / "x.csv", "id,winner\n1,A\n")])
 
 
 def test_every_part_of_a_map_is_on_the_page() -> None:
-    from dataclasses import fields
-
-    from unswayed.data.importers import FieldMap
-
     text = PAGE.read_text(encoding="utf-8")
     assert [part.name for part in fields(FieldMap) if f"`{part.name}`" not in text] == []
-
-
-def test_map_paths_reach_into_lists_and_cells(tmp_path: Path) -> None:
-    record = {
-        "id": "x",
-        "o": False,
-        "r": {"content": [{"text": "B"}]},
-        "a": [{"t": "p"}, {"t": "q"}],
-    }
-    cell = {**record, "o": True, "r": json.dumps(record["r"])}
-    path = write(tmp_path / "log.jsonl", f"{json.dumps(record)}\n{json.dumps(cell)}\n")
-    text = "id=id,order=o,verdict=r.content[0].text,candidates=a[0].t|a[1].t"
-    read = import_files("jsonl", [path], fields=parse_map(text))
-    assert [decision.choice for decision in read.decisions] == [1, 0]
-    assert read.items[0].candidates == ("p", "q")
 
 
 def openai_line(name: str, text: str | None, **fields: object) -> dict[str, object]:
@@ -330,59 +401,13 @@ BATCHES: dict[str, tuple[str, list[dict[str, object]]]] = {
 @pytest.mark.parametrize("provider", BATCHES)
 def test_batch_output_is_read_by_custom_id(provider: str, tmp_path: Path) -> None:
     text, records = BATCHES[provider]
-    log = write(tmp_path / "out.jsonl", "".join(f"{json.dumps(line)}\n" for line in records))
-    fields = parse_map(f"id=custom_id~^(.+)-(?:AB|BA)$,order=custom_id~-(AB|BA)$,{text}")
-    made = import_files("jsonl", [log], fields=fields)
+    text = f"id=custom_id~^(.+)-(?:AB|BA)$,order=custom_id~-(AB|BA)$,{text}"
+    made = mapped(tmp_path, text, *records)
     assert [(d.item_id, d.order, d.choice, d.model) for d in made.decisions] == [
         ("q1", (0, 1), 0, "m"),
         ("q1", (1, 0), 1, "m"),
         ("q-2", (0, 1), 1, "m"),
     ]
     assert made.counts["left_out: a call that failed (error)"] == 2
-    only = write(tmp_path / "errors.jsonl", f"{json.dumps(records[3])}\n")
     with pytest.raises(ItemError, match=r"no decisions \(1 a call that failed \(error\)\)\."):
-        import_files("jsonl", [only], fields=fields)
-
-
-def test_expression_that_matches_nowhere_is_named(tmp_path: Path) -> None:
-    log = write(tmp_path / "x.csv", "id,v\nq1/AB,A\n")
-    with pytest.raises(ItemError, match=r"x\.csv:2: id=id~\^\(q\)-: 'q1/AB' gives no id"):
-        import_files("jsonl", [log], fields=parse_map("id=id~^(q)-,verdict=v"))
-    with pytest.raises(ItemError, match=r"no record has a value at 'id~-\(x\)', .* as group"):
-        import_files("jsonl", [log], fields=parse_map("id=id,verdict=v,group=id~-(x)"))
-    made = import_files("jsonl", [log], fields=parse_map("id=id~^(q[0-9]{1,,2})/,verdict=v"))
-    assert made.items[0].id == "q1"  # a comma is doubled
-    for pattern in ("id~q(", "id~q", "id~"):
-        with pytest.raises(UsageError, match="is not a regular expression with a group"):
-            parse_map(f"id={pattern},verdict=v")
-
-
-@pytest.mark.parametrize("text", ["id=id,verdict=v,labels=first", "id=id,candidates=first"])
-def test_map_cut_at_bar_by_shell_says_quote(text: str) -> None:
-    with pytest.raises(
-        UsageError, match=r"quote the map: a shell reads an unquoted \| as a pipe\.$"
-    ):
-        parse_map(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "winner", "said"),
-    [
-        ("verdict=w", "n", "verdict=w: 'n' is a name, not a label: verdict_is=name reads it"),
-        ("verdict=w,verdict_is=name", "B", "'B' is a label, not a name: verdict_is=label reads it"),
-        ("verdict=v,gold=w", "n", "gold=w: 'n' is a name, not a candidate: gold_is=name reads it"),
-    ],
-)
-def test_values_that_contradict_meaning_are_refused(
-    text: str, winner: str, said: str, tmp_path: Path
-) -> None:
-    log = write(tmp_path / "x.csv", f"id,a,b,v,w\n1,m,n,A,{winner}\n")
-    with pytest.raises(ItemError, match=rf"x\.csv:2: .*{said}\."):
-        import_files("jsonl", [log], fields=parse_map(f"id=id,names=a|b,{text}"))
-
-
-def test_gold_that_moves_with_order_names_both_fields(tmp_path: Path) -> None:
-    log = write(tmp_path / "x.csv", "id,o,v,human\n1,AB,A,A\n1,BA,A,B\n")
-    fields = parse_map("id=id,order=o,verdict=v,gold=human")
-    with pytest.raises(ItemError, match=r"x\.csv:3: gold=human: of item '1' is another one at"):
-        import_files("jsonl", [log], fields=fields)
+        mapped(tmp_path, text, records[3])

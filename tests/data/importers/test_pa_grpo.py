@@ -9,59 +9,35 @@ import pytest
 from needs import DATA, recorded
 from unswayed.base.errors import ItemError, UsageError
 from unswayed.cli import main
-from unswayed.data.importers import detect, import_files
+from unswayed.data.importers import import_files
 from unswayed.model.items import Task, load_items
 
 
+def training_row(source, text, truth, **extra):
+    prompt = [{"role": "system", "content": "s"}, {"role": "user", "content": text}]
+    said = {"model_answer": "B", "model_response": "<think>\n\n</think>\n\nB", "split": "train"}
+    row = {"data_source": source, "prompt": prompt, "ability": "text"}
+    model = {"ground_truth": truth, "style": "rule"}
+    return {**row, "reward_model": model, "extra_info": {"index": 9218, **said, **extra}}
+
+
 def pair_row(permutation, truth, answers, *, query="Which?"):
-    text = (
-        f"###Query: \\n{query}\\n\\n###A Answer: \\n{answers[0]}\\n\\n###B Answer:\\n{answers[1]}"
-    )
-    return {
-        "data_source": "chatbot_arena",
-        "prompt": [{"role": "system", "content": "s"}, {"role": "user", "content": text}],
-        "ability": "text",
-        "reward_model": {"ground_truth": truth, "style": "rule"},
-        "extra_info": {
-            "index": 9218 + permutation,
-            "model_a": "first-model",
-            "model_answer": "B",
-            "model_b": "second-model",
-            "model_response": "<think>\n\n</think>\n\nB",
-            "original_question_id": "z",
-            "permutation": permutation,
-            "split": "train",
-            "winner": "model_b",
-        },
-    }
+    first, second = answers
+    text = f"###Query: \\n{query}\\n\\n###A Answer: \\n{first}\\n\\n###B Answer:\\n{second}"
+    extra = {"model_a": "first-model", "model_b": "second-model", "winner": "model_b"}
+    extra |= {"original_question_id": "z", "permutation": permutation}
+    return training_row("chatbot_arena", text, truth, **extra)
 
 
 def question_row(permutation, truth, options):
     shown = "\n".join(f"{letter}. {option}" for letter, option in zip("ABCD", options, strict=True))
-    return {
-        "data_source": "mmlu",
-        "prompt": [
-            {"role": "system", "content": "s"},
-            {"role": "user", "content": f"How?\n\nOptions:\n{shown}"},
-        ],
-        "ability": "text",
-        "reward_model": {"ground_truth": truth, "style": "rule"},
-        "extra_info": {
-            "expected_answer": None,
-            "index": 22315,
-            "model_answer": "B",
-            "model_response": "<think>\n\n</think>\n\nB",
-            "original_index": 7,
-            "permutation": permutation,
-            "split": "train",
-        },
-    }
+    extra = {"expected_answer": None, "original_index": 7, "permutation": permutation}
+    return training_row("mmlu", f"How?\n\nOptions:\n{shown}", truth, **extra)
 
 
 def write_rows(tmp_path, *rows):
     path = tmp_path / "rows.jsonl.gz"
-    with gzip.open(path, "wt") as file:
-        file.writelines(json.dumps(row) + "\n" for row in rows)
+    path.write_bytes(gzip.compress("".join(f"{json.dumps(row)}\n" for row in rows).encode()))
     return path
 
 
@@ -90,7 +66,7 @@ def test_rows_become_items_and_no_decisions(tmp_path):
     )
     found = imported(path)
     assert (found.counts["records"], found.counts["items"], found.decisions) == (3, 1, ())
-    assert detect(path) == "pa-grpo"
+    assert import_files("auto", [path]) == found
 
 
 def test_rows_that_contradict_each_other_are_refused(tmp_path):
@@ -137,7 +113,7 @@ def test_verl_rows_without_permutations_are_not_recognised(tmp_path):
     row = pair_row(0, "A", ("first", "second"))
     path = write_rows(tmp_path, {**row, "extra_info": {"index": 1, "split": "train"}})
     with pytest.raises(UsageError, match="unknown format"):
-        detect(path)
+        import_files("auto", [path])
 
 
 def test_the_command_writes_items_alone_and_names_the_next_step(tmp_path, capsys):

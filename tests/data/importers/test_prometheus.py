@@ -1,13 +1,14 @@
 """Records of Prometheus' rubric benchmarks."""
 
-import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from foreign_files import array
 
 from unswayed.base.errors import ItemError
-from unswayed.data.importers import detect, import_files
+from unswayed.data.importers import import_files
 from unswayed.model.items import Task
 
 PROMPT = """###Task Description:
@@ -36,25 +37,13 @@ Score 3: It is named.
 
 
 def record(prompt: str = PROMPT, **fields: object) -> dict[str, Any]:
-    return {
-        "idx": 7,
-        "response_source": "model-x",
-        "category": "science",
-        "instruction": prompt,
-        "gpt4_score": [2, 3, None],
-        "gpt4_feedback": ["so so", "well", "?"],
-        **fields,
-    }
-
-
-def written(path: Path, *records: object) -> Path:
-    path.write_text(json.dumps(records))
-    return path
+    row = {"idx": 7, "response_source": "model-x", "category": "science", "instruction": prompt}
+    scores = {"gpt4_score": [2, 3, None], "gpt4_feedback": ["so so", "well", "?"]}
+    return {**row, **scores, **fields}
 
 
 def test_a_prompt_is_taken_apart_and_its_scores_are_levels(tmp_path: Path) -> None:
-    file = written(tmp_path / "bench.json", record())
-    assert detect(file) == "prometheus"
+    file = array(tmp_path / "bench.json", record())
     imported = import_files("auto", [file])
     (item,) = imported.items
     assert item.id == "bench-7-model-x"
@@ -77,7 +66,7 @@ def test_scales_of_other_numbers_and_no_reference(tmp_path: Path) -> None:
     start = PROMPT.partition("###Reference")[0]
     scale = "###Score Rubric:\n[?]\nScore 0: no\nScore 10: yes\n\n###Feedback: "
     row = record(start + scale, gpt4_score=[10], idx=None, response_source=None)
-    (item,) = import_files("prometheus", [written(tmp_path / "b.json", row)]).items
+    (item,) = import_files("prometheus", [array(tmp_path / "b.json", row)]).items
     assert (item.id, item.values, item.reference) == ("b-1", (0.0, 10.0), None)
 
 
@@ -86,23 +75,14 @@ def test_scales_of_other_numbers_and_no_reference(tmp_path: Path) -> None:
     [
         (record(gpt4_score=[4]), r"gpt4_score\[0\]: 4 is not a score of the scale \(1, 2, 3\)"),
         (record(gpt4_score=[1, 2.5]), r"gpt4_score\[1\]: 2.5 is not a score"),
-        (
-            record(PROMPT.replace("###Response", "Response")),
-            "no heading '###Response to evaluate:'",
-        ),
-        (
-            record(PROMPT.replace("Water falls.", "###Score Rubrics:\nx")),
-            "has two headings 'Score R",
-        ),
+        (record(PROMPT.replace("###Resp", "Resp")), "no heading '###Response to evaluate:'"),
+        (record(PROMPT.replace("Water", "###Score Rubrics:\n")), "has two headings 'Score R"),
         (record(PROMPT.replace("Score 3: It", "Score 2: It")), "describes one score twice"),
-        (
-            record(PROMPT.replace("\nScore 1", "\n1").replace("\nScore 3", "\n3")),
-            "has 1 lines such",
-        ),
+        (record(re.sub("\nScore ([13]:)", r"\n\1", PROMPT)), "has 1 lines such"),
     ],
 )
 def test_a_record_that_cannot_be_read_says_why(
     tmp_path: Path, row: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ItemError, match=message):
-        import_files("prometheus", [written(tmp_path / "b.json", row)])
+        import_files("prometheus", [array(tmp_path / "b.json", row)])

@@ -1,31 +1,83 @@
-"""Public files in the exact layout in which their projects publish them; the content is made up."""
+"""Public files of pairs in the exact layout in which their projects publish them; the content is made up."""
 
 import csv
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
-from foreign_files import array, choices, lines
+from foreign_files import (
+    OWN,
+    alpaca,
+    array,
+    choices,
+    counted,
+    fastchat,
+    inspect_sample,
+    judgebench,
+    lines,
+    llmbar,
+    mt_call,
+    ratings,
+    read,
+    verdict,
+)
 
 from unswayed.base.errors import ItemError, UsageError
-from unswayed.data.importers import detect, import_files
+from unswayed.data.importers import import_files, parse_map
 from unswayed.model.items import Message, text_of
 
-# LLMBar: results are [text, finish reason] for what is asked first, and the verdict last
+OWN_ORDER, OTHER = (0, 1), (1, 0)
 
 
-def verdict(own: object, swapped: object, **more: object) -> dict[str, object]:
-    return {
-        "swap = False": {"completion": ["Output (a)", "stop"], "winner": own},
-        "swap = True": {"completion": ["Output (a)", "stop"], "winner": swapped, "prompt": "..."},
-        **more,
+def both(first: object, second: object) -> list[tuple[tuple[int, ...], object]]:
+    """The choices of a pair, shown in its own order and in the other one."""
+    return [(OWN_ORDER, first), (OTHER, second)]
+
+
+# JudgeBench: decisions are displayed letters
+
+
+def test_judgebench_decisions_are_displayed_letters(tmp_path: Path) -> None:
+    rows = judgebench("A>B", "A>B"), judgebench(None, "A=B", pair_id="p2")
+    made = read("judgebench", tmp_path, *rows)
+    assert choices(made.decisions) == [*both(0, 1), *both(None, "tie")]
+    assert (made.items[0].gold, made.items[0].group) == (1, "Knowledge")
+    assert made.items[0].meta["source"] == "mmlu-pro-law"
+    assert (made.decisions[0].model, made.decisions[0].text) == ("arena_hard/m", "text")
+    totals = {"records": 2, "items": 2, "decisions": 4, "unparsed": 1, "ties": 1, "bad_records": 0}
+    assert made.counts == totals
+
+
+def test_judgebench_scores_are_kept_by_candidate(tmp_path: Path) -> None:
+    record = judgebench("A>B", "B>A")
+    record["judgments"][0]["judgment"]["scores"] = [3.0, 1.0]  # first shown first
+    record["judgments"][1]["judgment"]["scores"] = [1.0, 3.0]
+    made = read("judgebench", tmp_path, record)
+    assert [decision.scores for decision in made.decisions] == [(3.0, 1.0), (3.0, 1.0)]
+
+
+def test_judgebench_buckets(tmp_path: Path) -> None:
+    buckets = {
+        "livebench-reasoning": "Reasoning",
+        "livebench-math": "Math",
+        "livecodebench": "Coding",
+        "mmlu-pro-math": "Knowledge",
+        "elsewhere": None,
     }
+    rows = [judgebench("A>B", "A>B", source=source, pair_id=source) for source in buckets]
+    made = read("judgebench", tmp_path, *rows)
+    assert {item.id: item.group for item in made.items} == buckets
 
 
-def llmbar(*results: object, **fields: object) -> dict[str, object]:
-    row = {"input": "Name a metal.", "output_1": "Tin", "output_2": "Oak", "label": 1}
-    return {**row, "results": list(results), **fields}
+def test_failed_judgment_is_counted_and_gives_no_decision(tmp_path: Path) -> None:
+    record = judgebench("A>B", "A>B")
+    record["judgments"][1] = None
+    made = read("judgebench", tmp_path, record)
+    assert choices(made.decisions) == [(OWN_ORDER, 0)]
+    assert made.counts["calls that failed (null), left out"] == 1
+
+
+# LLMBar: winners are by candidate; results are [text, finish reason] first, and the verdict last
 
 
 def test_llmbar_verdicts_come_after_metrics_and_a_reference(tmp_path: Path) -> None:
@@ -34,47 +86,40 @@ def test_llmbar_verdicts_come_after_metrics_and_a_reference(tmp_path: Path) -> N
         llmbar(questions, reference, verdict("1", "2")),
         llmbar(questions, verdict("2", "2"), input="Name a tree.", label=2, note="extra"),
         llmbar(verdict("1", "1"), verdict("2", "1"), input="Name a bird."),  # Swap: synthesised
+        llmbar(verdict("None", None), input="Name a fish."),
     ]
     del rows[2]["label"]
-    made = import_files("auto", [array(tmp_path / "result.json", *rows)])
-    assert choices(made.decisions) == [
-        *[((0, 1), 0), ((1, 0), 1)],
-        *[((0, 1), 1), ((1, 0), 1)],
-        *[((0, 1), 1), ((1, 0), 0)],
+    folder = tmp_path / "LLMBar" / "Adversarial" / "Manual" / "evaluators" / "GPT" / "CoT"
+    folder.mkdir(parents=True)
+    made = import_files("auto", [array(folder / "result.json", *rows)])
+    assert choices(made.decisions) == [*both(0, 1), *both(1, 1), *both(1, 0), *both(None, None)]
+    assert [item.gold for item in made.items] == [0, 1, None, 0]
+    assert {item.group for item in made.items} == {"Adversarial/Manual"}
+    assert len({item.id for item in made.items}) == 4
+    assert {(d.model, d.finish_reason) for d in made.decisions} == {("GPT/CoT", "stop")}
+
+
+def test_equal_llmbar_ratings_are_ties(tmp_path: Path) -> None:
+    # to the project equal ratings, and one that is unread, are a win in each order
+    cases: list[tuple[dict[str, object], tuple[object, object], object]] = [
+        (ratings("8", "9", "2", "2"), (1, 1), (8.0, 9.0)),
+        (ratings("9", "9", "2", "1"), ("tie", "tie"), (9.0, 9.0)),
+        (ratings("I rate it 7", "5", "1", "1"), (0, 0), None),
+        (ratings("", "9", "1", "2"), (None, None), None),
+        (ratings("7", "nan", "1", "2"), (None, None), None),
+        (ratings("7", None, "1", "2"), (None, None), None),
+        (ratings("8.5", "9", "1", "2"), (1, 1), (8.5, 9.0)),  # to the project a half is unread
     ]
-    assert [item.gold for item in made.items] == [0, 1, None]
-
-
-def rated(first: str, second: str, own: str, swapped: str) -> dict[str, object]:
-    return {
-        "score_1": [first, "stop"],
-        "score_2": [second, "stop"],
-        "swap = False": {"winner": own},
-        "swap = True": {"winner": swapped},
-    }
-
-
-def test_equal_llmbar_ratings_are_ties(
-    tmp_path: Path,
-) -> None:
-    rows = [
-        llmbar(["metrics", "stop"], rated("8", "9", "2", "2")),
-        llmbar(rated("9", "9", "2", "1"), input="Name a tree."),
-        llmbar(rated("I rate it 7", "5", "1", "1"), input="Name a bird."),
-        llmbar(rated("", "9", "1", "2"), input="Name a fish."),  # the project's words for unread
-        llmbar(rated("8.5", "9", "1", "2"), input="Name a gas."),  # to the project a half is unread
-    ]
+    rows = [llmbar(["metrics", "stop"], case, input=f"{k}") for k, (case, *_) in enumerate(cases)]
     made = import_files("auto", [array(tmp_path / "result.json", *rows)])
-    read = [choice for _, choice in choices(made.decisions)]
-    assert read == [1, 1, "tie", "tie", 0, 0, None, None, 1, 1]
-    scores = [decision.scores for decision in made.decisions[::2]]
-    assert scores == [(8.0, 9.0), (9.0, 9.0), None, None, (8.5, 9.0)]
+    assert choices(made.decisions) == [pair for _, own, _ in cases for pair in both(*own)]
+    assert [decision.scores for decision in made.decisions[::2]] == [scores for *_, scores in cases]
 
 
 def test_llmbar_without_a_verdict_is_counted_or_refused(tmp_path: Path) -> None:
     rows = [llmbar(verdict("1", "1")), llmbar({"swap = False": None}, input="Name a tree.")]
     made = import_files("llmbar", [array(tmp_path / "result.json", *rows)])
-    assert made.counts["left_out: no verdict was recorded"] == 1
+    assert counted(made) == {"no verdict was recorded": 1}
     last_is_text = [llmbar(["only a reference", "stop"])]
     with pytest.raises(ItemError, match="results: the last entry is not a verdict"):
         import_files("llmbar", [array(tmp_path / "bad.json", *last_is_text)])
@@ -83,27 +128,17 @@ def test_llmbar_without_a_verdict_is_counted_or_refused(tmp_path: Path) -> None:
 # Auto-J: test data and outputs joined by line
 
 
-PAIRS = [
-    {
-        "scenario": "planning",
-        "label": label,
-        "prompt": f"Plan trip {label}.",
-        "response 1": "By train.",
-        "response 2": "By bus.",
-    }
-    for label in (0, 1, 2)
-]
-
-
 @pytest.fixture
 def autoj(tmp_path: Path) -> dict[str, Path]:
-    own = [{"output": 0}, {"output": 0}, {"output": 2}]
-    exchanged = [{"output": 1}, {"output": 0}, {"output": 2}]
-    return {
-        "data": lines(tmp_path / "testdata_pairwise.jsonl", *PAIRS),
-        "own": lines(tmp_path / "pairwise_example_output.jsonl", *own),
-        "exchanged": lines(tmp_path / "pairwise_exchange_example_output.jsonl", *exchanged),
+    texts = {"response 1": "By train.", "response 2": "By bus.", "scenario": "planning"}
+    pairs = [{**texts, "label": label, "prompt": f"Plan trip {label}."} for label in (0, 1, 2)]
+    outputs = {"own": (0, 0, 2), "exchanged": (1, 0, 2)}
+    files = {
+        name: lines(tmp_path / f"pairwise_{name}.jsonl", *({"output": k} for k in given))
+        for name, given in outputs.items()
     }
+    files["exchanged"] = files["exchanged"].rename(tmp_path / "pairwise_exchange_example.jsonl")
+    return {"data": lines(tmp_path / "testdata_pairwise.jsonl", *pairs), **files}
 
 
 @pytest.mark.parametrize("kind", ["auto", "autoj"])
@@ -116,28 +151,22 @@ def test_autoj_outputs_are_joined_with_the_test_data_by_line(
 ) -> None:
     made = import_files(kind, [autoj[name] for name in names])
     # exchanged, 1 is the second shown: response 1, candidate 0
-    assert choices(made.decisions) == [
-        *[((0, 1), 0), ((1, 0), 0)],
-        *[((0, 1), 0), ((1, 0), 1)],
-        *[((0, 1), "tie"), ((1, 0), "tie")],
-    ]
+    assert choices(made.decisions) == [*both(0, 0), *both(0, 1), *both("tie", "tie")]
     assert [item.gold for item in made.items] == [0, 1, "tie"]
     assert [item.group for item in made.items] == ["planning"] * 3
-    assert {decision.model for decision in made.decisions} == {"pairwise_example_output"}
+    assert {decision.model for decision in made.decisions} == {"pairwise_own"}
 
 
 def test_autoj_outputs_in_one_order_give_one_decision_each(autoj: dict[str, Path]) -> None:
     made = import_files("autoj", [autoj["data"], autoj["own"]])
-    assert choices(made.decisions) == [((0, 1), 0), ((0, 1), 0), ((0, 1), "tie")]
+    assert choices(made.decisions) == [(OWN_ORDER, 0), (OWN_ORDER, 0), (OWN_ORDER, "tie")]
 
 
 def test_autoj_files_that_do_not_belong_together_are_refused(
     autoj: dict[str, Path], tmp_path: Path
 ) -> None:
     short = lines(tmp_path / "short.jsonl", {"output": 0})
-    with pytest.raises(
-        UsageError, match=r"by line, but their lengths differ: .*jsonl 3, .*jsonl 1"
-    ):
+    with pytest.raises(UsageError, match=r"by line, but their lengths differ: .*l 3, .*l 1"):
         import_files("autoj", [autoj["data"], short])
     with pytest.raises(UsageError, match=r"0 files of test data and 1 of outputs.*TESTDATA"):
         import_files("auto", [autoj["own"]])
@@ -158,6 +187,8 @@ def test_a_bad_autoj_output_is_named_in_its_own_file(
 
 # Position-Bias-Analyzer: record_<judge>.tsv
 
+VICUNA = "vicuna-13b-v1.3"
+
 
 def tsv(path: Path, rows: Sequence[dict[str, str]]) -> Path:
     with path.open("w", newline="", encoding="utf-8") as file:
@@ -168,32 +199,35 @@ def tsv(path: Path, rows: Sequence[dict[str, str]]) -> Path:
 
 
 def mt_bench(first: str, second: str, said: str) -> dict[str, str]:
-    return {
-        "cmp_index": f"129;{first};{second}",
-        "question_1": "Sort a list.",
-        "question_2": "And\nfaster?",
-        "answer1_1": f"{first} sorts",
-        "answer1_2": f'{first} "again"',
-        "answer2_1": f"{second} sorts",
-        "answer2_2": f'{second} "again"',
-        "A": first,
-        "B": second,
-        "reference_answer_1": "Use sort.",
-        "reference_answer_2": "nan",
-        "evaluating_guidance": "nan",
-        "task": "coding",
-        "judge-x": said,
+    texts = {
+        f"answer{place}_{turn}": f"{model} {text}"
+        for place, model in ((1, first), (2, second))
+        for turn, text in ((1, "sorts"), (2, '"again"'))
     }
+    asked = {"question_1": "Sort a list.", "question_2": "And\nfaster?"}
+    more = {"reference_answer_1": "Use sort.", "reference_answer_2": "nan", "task": "coding"}
+    row = {"cmp_index": f"129;{first};{second}", **asked, **texts, "A": first, "B": second}
+    return {**row, **more, "evaluating_guidance": "nan", "judge-x": said}
+
+
+def test_mt_bench_reads_the_first_verdict_of_the_text(tmp_path: Path) -> None:
+    records = [
+        mt_call(VICUNA, "alpaca", "so [[B]] and not [[A]]"),
+        mt_call("alpaca", VICUNA, "[[B]]"),
+        mt_call(VICUNA, "other", "[[C]]"),
+        mt_call("other", VICUNA, "A careful look, but no verdict"),
+    ]
+    made = read("mt-bench", tmp_path, *records)
+    # candidate 0 is the reference model wherever it stands
+    assert choices(made.decisions) == [*both(1, 0), *both("tie", None)]
+    assert len(made.items) == 2
 
 
 def test_the_mt_bench_table_has_texts_turns_and_judge(tmp_path: Path) -> None:
-    vicuna = "vicuna-13b-v1.3"
-    rows = [
-        mt_bench(vicuna, "alpaca", "Both are fine.\n[[A]]"),
-        mt_bench("alpaca", vicuna, "[[A]]"),
-    ]
+    said = "Both are fine.\n[[A]]"
+    rows = [mt_bench(VICUNA, "alpaca", said), mt_bench("alpaca", VICUNA, "[[A]]")]
     made = import_files("auto", [tsv(tmp_path / "Repetition2-record_judge-x_3.tsv", rows)])
-    assert choices(made.decisions) == [((0, 1), 0), ((1, 0), 1)]
+    assert choices(made.decisions) == both(0, 1)
     (item,) = made.items
     assert item.prompt == "Sort a list."
     assert item.candidates[1] == (
@@ -212,15 +246,9 @@ def test_tables_split_by_consistency_use_extracted_letter(tmp_path: Path) -> Non
     rows = [mt_bench(x, y, said[letter]) | {"extracted": letter} for x, y, letter in calls]
     folder = tmp_path / "Repetition3-judge-x"
     folder.mkdir()
-    files = [
-        tsv(folder / "consistent_cmp.tsv", rows[:2]),
-        tsv(folder / "inconsistent_cmp.tsv", rows[2:]),
-    ]
-    made = import_files("auto", files)
-    assert choices(made.decisions) == [
-        *[((0, 1), 0), ((1, 0), 0)],
-        *[((0, 1), 1), ((1, 0), "tie"), ((0, 1), None)],
-    ]
+    split = {"consistent_cmp.tsv": rows[:2], "inconsistent_cmp.tsv": rows[2:]}
+    made = import_files("auto", [tsv(folder / name, own) for name, own in split.items()])
+    assert choices(made.decisions) == [*both(0, 0), *both(1, "tie"), (OWN_ORDER, None)]
     assert {(d.model, d.sample) for d in made.decisions} == {("judge-x", 2)}
     assert [decision.text for decision in made.decisions[:2]] == ["[[A]]", "so [[B]]"]
 
@@ -234,23 +262,14 @@ def test_repetitions_of_one_judge_are_samples(tmp_path: Path) -> None:
 
 
 def test_the_dev_bench_table_has_one_turn_and_other_verdicts(tmp_path: Path) -> None:
-    row = {
-        "cmp_index": "uml;human;gpt",
-        "question": "Draw it.",
-        "answer1": "this",
-        "answer2": "that",
-        "A": "human",
-        "B": "gpt",
-        "reference_answer": "",
-        "evaluating_guidance": "Look at the arrows.",
-        "task": "uml",
-        "judge-x": "Choice: B\nReason: fewer arrows than in [[A]].",
-    }
-    made = import_files("auto", [tsv(tmp_path / "record.tsv", [row])])
+    row = {"cmp_index": "uml;human;gpt", "question": "Draw it.", "A": "human", "B": "gpt"}
+    row |= {"answer1": "this", "answer2": "that", "reference_answer": "", "task": "uml"}
+    row |= {"evaluating_guidance": "Look at the arrows."}
+    said = "Choice: B\nReason: fewer arrows than in [[A]]."
+    made = import_files("auto", [tsv(tmp_path / "record.tsv", [{**row, "judge-x": said}])])
     (item,) = made.items
     assert (item.id, item.candidates) == ("uml;gpt;human", ("that", "this"))
-    assert choices(made.decisions) == [((1, 0), 0)]
-    del row["judge-x"]
+    assert choices(made.decisions) == [(OTHER, 0)]
     with pytest.raises(ItemError, match="no column is called after a judge"):
         import_files("auto", [tsv(tmp_path / "none.tsv", [row])])
 
@@ -258,120 +277,142 @@ def test_the_dev_bench_table_has_one_turn_and_other_verdicts(tmp_path: Path) -> 
 # FastChat: model_judgment/gpt-4_pair.jsonl
 
 
-def match(g1: str, g2: str, **fields: object) -> dict[str, Any]:
-    return {
-        "question_id": 81,
-        "model_1": "alpaca",
-        "model_2": "vicuna",
-        "g1_winner": g1,
-        "g2_winner": g2,
-        "judge": ["gpt-4", "pair-v2"],
-        "g1_user_prompt": "[User Question] ...",
-        "g1_judgment": "so [[A]]",
-        "g2_user_prompt": "[User Question] ...",
-        "g2_judgment": "so [[B]]",
-        "turn": 1,
-        "tstamp": 1686.25,
-        **fields,
-    }
-
-
 def test_fastchat_winners_are_models_and_not_letters(tmp_path: Path) -> None:
     rows = [
-        match("model_1", "model_1"),
-        match("model_1", "model_2", turn=2, judge=["gpt-4", "pair-v2-multi-turn"]),
-        match("tie", "error", question_id=82),
+        fastchat("model_1", "model_1"),
+        fastchat("model_1", "model_2", turn=2, judge=["gpt-4", "pair-v2-multi-turn"]),
+        fastchat("tie", "error", question_id=82),
     ]
-    file = lines(tmp_path / "gpt-4_pair.jsonl", *rows)
-    assert detect(file) == "fastchat"
-    made = import_files("auto", [file])
-    assert choices(made.decisions) == [
-        *[((0, 1), 0), ((1, 0), 0)],
-        *[((0, 1), 0), ((1, 0), 1)],
-        *[((0, 1), "tie"), ((1, 0), None)],
-    ]
-    assert [item.id for item in made.items] == [
-        "81;1;alpaca;vicuna",
-        "81;2;alpaca;vicuna",
-        "82;1;alpaca;vicuna",
-    ]
+    made = read("auto", tmp_path, *rows)
+    assert choices(made.decisions) == [*both(0, 0), *both(0, 1), *both("tie", None)]
+    ids = [f"{name};alpaca;vicuna" for name in ("81;1", "81;2", "82;1")]
+    assert [item.id for item in made.items] == ids
     assert made.decisions[0].model == "gpt-4/pair-v2"
     assert made.counts["unparsed"] == 1
 
 
 def test_failed_fastchat_call_gives_no_decision(tmp_path: Path) -> None:
-    rows = [match("model_2", "error", g2_judgment="$ERROR$")]
-    made = import_files("fastchat", [lines(tmp_path / "x.jsonl", *rows)])
-    assert choices(made.decisions) == [((0, 1), 1)]
+    made = read("fastchat", tmp_path, fastchat("model_2", "error", g2_judgment="$ERROR$"))
+    assert choices(made.decisions) == [(OWN_ORDER, 1)]
     assert made.counts["calls that failed ($ERROR$), left out"] == 1
 
 
 def test_fastchat_ratings_keep_scores_without_optional_fields(tmp_path: Path) -> None:
-    row = match("model_2", "model_2", m1_score=6.5, m2_score=8)
-    for name in ("turn", "judge", "g1_user_prompt", "g2_user_prompt", "tstamp"):
+    row = fastchat("model_2", "model_2", m1_score=6.5, m2_score=8)
+    for name in ("turn", "judge", "g1_user_prompt", "tstamp"):
         del row[name]
-    made = import_files("auto", [lines(tmp_path / "x.jsonl", row)])
+    made = read("auto", tmp_path, row)
     assert [decision.scores for decision in made.decisions] == [(6.5, 8.0), (6.5, 8.0)]
     with pytest.raises(ItemError, match="g1_winner: 'A' is not model_1, model_2, tie or error"):
-        import_files("fastchat", [lines(tmp_path / "y.jsonl", match("A", "B"))])
+        read("fastchat", tmp_path, fastchat("A", "B"))
 
 
-# AlpacaEval without log-probabilities
+# AlpacaEval: the order is told by the preference and P(M), here .1; without these it is unknown
+
+LIKELY = {"first_token_logprobs": {"m": -0.10536051565782628, "M": -2.302585092994046}}
 
 
-def annotation(preference: float | None, instruction: str, **fields: object) -> dict[str, object]:
-    return {
-        "instruction": instruction,
-        "output_1": "one",
-        "generator_1": "reference",
-        "dataset": "helpful_base",
-        "output_2": "two",
-        "generator_2": "model",
-        "annotator": "claude",
-        "preference": preference,
-        "price_per_example": 0.005,
-        "time_per_example": 0.19,
-        **fields,
-    }
+def test_alpaca_eval_tells_the_order_from_the_preference(tmp_path: Path) -> None:
+    # preferring output_2 with .9 means it was shown first; with .1 second
+    made = read("alpaca-eval", tmp_path, alpaca(1.9, **LIKELY), alpaca(1.1, "j", **LIKELY))
+    assert choices(made.decisions) == [(OTHER, 1), (OWN_ORDER, 0)]
+    assert made.decisions[0].probs == pytest.approx((0.1, 0.9))
+    assert made.decisions[1].probs == pytest.approx((0.9, 0.1))
+    assert made.decisions[0].label_mass == pytest.approx(1.0)
+    assert made.items[0].gold is None
+    with pytest.raises(ItemError, match=r"x\.jsonl:1: preference: 1\.4 is neither"):
+        read("alpaca-eval", tmp_path, alpaca(1.4, **LIKELY))
 
 
-def test_alpaca_eval_without_log_probabilities_lacks_an_order(
-    tmp_path: Path,
-) -> None:
-    rows = [
-        annotation(1, "a"),
-        annotation(2.0, "b"),
-        annotation(1.5, "c"),
-        annotation(0, "d"),
-        annotation(1.31, "e"),
-        annotation(None, "f"),
-        annotation(1.5, "g", output_2="one"),
+def test_alpaca_eval_leaves_out_what_it_cannot_tell(tmp_path: Path) -> None:
+    records = [
+        alpaca(1.9, **LIKELY),
+        alpaca(1.5, "3", first_token_logprobs={"m": -1.0, "M": -1.0}),
+        alpaca(1.9, "4", first_token_logprobs={"The": -0.1}),
     ]
-    made = import_files("auto", [array(tmp_path / "annotations.json", *rows)])
+    made = read("alpaca-eval", tmp_path, *records)
+    assert len(made.decisions) == 1
+    assert sorted(counted(made).values()) == [1, 1]
+
+
+def test_alpaca_eval_reads_raw_completions_and_floors_labels(tmp_path: Path) -> None:
+    tops = [{"token": "M", "logprob": -0.05}, {"token": "The", "logprob": -3.0}]
+    raw = {"logprobs": {"content": [{"token": "M", "top_logprobs": tops}]}}
+    # P(M) = e^-.05 / (e^-.05 + e^-3)
+    (decision,) = read("alpaca-eval", tmp_path, alpaca(1.950276, raw_completion=raw)).decisions
+    assert (decision.order, decision.choice, decision.censored) == (OWN_ORDER, 1, True)
+    assert decision.probs == pytest.approx((0.0497, 0.9503), abs=1e-4)
+
+
+def test_alpaca_eval_without_log_probabilities_lacks_an_order(tmp_path: Path) -> None:
+    given = (1, 2.0, 1.5, 0, 1.31, None)
+    rows = [alpaca(preference, f"{k}") for k, preference in enumerate(given)]
+    made = read("auto", tmp_path, *rows, alpaca(1.5, "g", output_2="one"))
     assert [decision.choice for decision in made.decisions] == [0, 1, "tie", "tie", 0]
     assert {decision.probs for decision in made.decisions} == {None}
-    (said,) = [name for name in made.counts if name.startswith("order not recorded")]
-    assert made.counts[said] == 5
-    assert made.counts["left_out: no preference was recorded"] == 1
-    assert made.counts["left_out: the outputs are equal: they were not judged"] == 1
+    assert list(counted(made, "order not recorded").values()) == [5]
+    equal = "the outputs are equal: they were not judged"
+    assert counted(made) == {"no preference was recorded": 1, equal: 1}
     with pytest.raises(ItemError, match=r"preference: 3\.0 is not between 1 and 2"):
-        import_files("alpaca-eval", [lines(tmp_path / "x.jsonl", annotation(3, "a"))])
+        read("alpaca-eval", tmp_path, alpaca(3))
 
 
 def test_odd_and_missing_optional_fields_are_accepted(tmp_path: Path) -> None:
-    pair = {
-        "pair_id": "p",
-        "question": "q",
-        "response_A": "x",
-        "response_B": "y",
-        "judgments": [{"decision": "A>B", "judgment": ["raw"], "extra": 1}, {"decision": None}],
-        "notes": [[1]],
-    }
-    made = import_files("auto", [lines(tmp_path / "outputs.jsonl", pair)])
-    assert choices(made.decisions) == [((0, 1), 0), ((1, 0), None)]
+    pair = judgebench("A>B", notes=[[1]])
+    pair["judgments"] = [{"decision": "A>B", "judgment": ["raw"], "extra": 1}, {"decision": None}]
+    for name in ("label", "source", "judge_name"):
+        del pair[name]
+    made = read("auto", tmp_path, pair)
+    assert choices(made.decisions) == both(0, None)
     assert (made.items[0].gold, made.items[0].group) == (None, None)
-    odd = annotation(2, "a", first_token_logprobs=[], raw_completion=[1], extra={"k": []})
+    odd = alpaca(2, first_token_logprobs=[], raw_completion=[1], extra={"k": []})
     for name in ("generator_1", "generator_2", "annotator", "dataset"):
         del odd[name]
-    made = import_files("auto", [lines(tmp_path / "annotations.jsonl", odd)])
-    assert choices(made.decisions) == [((0, 1), 1)]
+    assert choices(read("auto", tmp_path, odd).decisions) == [(OWN_ORDER, 1)]
+
+
+# why an answer ended goes with it, as recorded, from every format that says so
+
+
+def ended(first: str, second: str) -> dict[str, object]:
+    return llmbar(
+        {**ratings("7", "5", "1", "1"), "score_1": ["7", first], "score_2": ["5", second]}
+    )
+
+
+FILTERED = {"swap = False": {"completion": ["Output (a)", "policy"], "winner": "1"}}
+STOPPED = {"choices": [{"message": {}, "stop_reason": "content_filter"}]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "record", "reason"),
+    [
+        ("alpaca-eval", alpaca(1.0, raw_completion={"finish_reason": "length"}), "length"),
+        ("alpaca-eval", alpaca(1.0, raw_completion={"stop_reason": "max_tokens"}), "max_tokens"),
+        ("alpaca-eval", alpaca(1.0, raw_completion="m"), None),
+        ("inspect", inspect_sample(output=STOPPED), "content_filter"),
+        ("inspect", inspect_sample(output={"choices": []}), None),
+        ("jsonl", {**OWN, "finish_reason": "end_turn"}, "end_turn"),
+        ("llmbar", llmbar(FILTERED), "policy"),
+        ("llmbar", ended("stop", "length"), "length"),
+        ("llmbar", ended("length", "stop"), "length"),
+        ("llmbar", ended("stop", "stop"), "stop"),
+    ],
+)
+def test_import_keeps_finish_reason(
+    kind: str, record: object, reason: str | None, tmp_path: Path
+) -> None:
+    made = read(kind, tmp_path, record)
+    assert {decision.finish_reason for decision in made.decisions} == {reason}
+
+
+def test_map_names_finish_reason_field(tmp_path: Path) -> None:
+    records = [
+        {"id": "1", "said": "I think A is better, but [[B", "meta": {"why": "length"}},
+        {"id": "2", "said": "A", "meta": {"why": "stop"}},
+        {"id": "3", "said": "A"},
+    ]
+    fields = parse_map("id=id,text=said,finish_reason=meta.why")
+    made = read("jsonl", tmp_path, *records, fields=fields)
+    assert [decision.finish_reason for decision in made.decisions] == ["length", "stop", None]
+    assert [decision.choice for decision in made.decisions] == [None, 0, 0]

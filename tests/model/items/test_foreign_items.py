@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,7 +14,7 @@ import pytest
 import unswayed as us
 from unswayed.base.errors import ItemError, UsageError
 from unswayed.cli import main
-from unswayed.model.items import ItemSet, items_of, load_items
+from unswayed.model.items import items_of, load_items
 from unswayed.model.items.foreign import parse_columns, written_columns
 
 
@@ -21,84 +22,76 @@ def table(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text)))
 
 
-SHEET = """Nr.,Question text,Answer from GPT,Answer from Claude,Which is better?,Notes
+def rows(n: int = 1, **columns: Any) -> list[dict[str, Any]]:
+    """Records with the same columns; a function gives the value in row k."""
+    return [
+        {name: own(k) if callable(own) else own for name, own in columns.items()} for k in range(n)
+    ]
+
+
+def one(**more: Any) -> list[dict[str, Any]]:
+    return [{"question": "q", "choices": ["a", "b"], **more}]
+
+
+Q: Final = "q{}".format
+WXYZ: Final = list("wxyz")
+SHEET: Final = """Nr.,Question text,Answer from GPT,Answer from Claude,Which is better?,Notes
 1,What is 2+2?,4,5,GPT,
 2,Capital of France?,Lyon,Paris,Claude,hm
 """
+SHEET_COLUMNS: Final = "prompt=Question text,candidates=Answer from GPT|Answer from Claude,gold=Which is better?,id=Nr."
+MMLU: Final = rows(4, question=Q, subject="law", choices=WXYZ, answer=int)
+MMLU_PRO: Final = rows(
+    6,
+    question_id=int,
+    question=Q,
+    options=list("wxyzuv"),
+    answer="ABCDEF".__getitem__,
+    answer_index=int,
+    category="law",
+)
 GOOD: dict[str, tuple[list[dict[str, Any]], str | None, list[Any]]] = {
-    "sheet": (
-        table(SHEET),
-        "prompt=Question text,candidates=Answer from GPT|Answer from Claude,gold=Which is better?,id=Nr.",
-        [0, 1],
-    ),
+    "sheet": (table(SHEET), SHEET_COLUMNS, [0, 1]),
     "families and a letter": (
         table("question,answer_a,answer_b,label\nWhat is 2+2?,4,5,A\nCapital?,Lyon,Paris,B\n"),
         None,
         [0, 1],
     ),
-    "mmlu": (
-        [
-            {"question": f"q{k}", "subject": "law", "choices": list("wxyz"), "answer": k}
-            for k in range(4)
-        ],
-        None,
-        [0, 1, 2, 3],
-    ),
-    "mmlu-pro": (
-        [
-            {
-                "question_id": k,
-                "question": f"q{k}",
-                "options": list("wxyzuv"),
-                "answer": "ABCDEF"[k],
-                "answer_index": k,
-                "category": "law",
-            }
-            for k in range(6)
-        ],
-        None,
-        list(range(6)),
-    ),
+    "mmlu": (MMLU, None, [0, 1, 2, 3]),
+    "mmlu-pro": (MMLU_PRO, None, list(range(6))),
     "arc": (
-        [
-            {
-                "id": f"M{k}",
-                "question": f"q{k}",
-                "choices": {"text": list("wxyz"), "label": ["1", "2", "3", "4"]},
-                "answerKey": str(k + 1),
-            }
-            for k in range(4)
-        ],
+        rows(
+            4,
+            id="M{}".format,
+            question=Q,
+            choices={"text": WXYZ, "label": list("1234")},
+            answerKey=lambda k: str(k + 1),
+        ),
         None,
         [0, 1, 2, 3],
     ),
     "medqa": (
-        [
-            {"question": f"Q{k}", "options": {"A": "w", "B": "x", "C": "y"}, "answer_idx": "ABC"[k]}
-            for k in range(3)
-        ],
+        rows(3, question=Q, options={"A": "w", "B": "x", "C": "y"}, answer_idx="ABC".__getitem__),
         None,
         [0, 1, 2],
     ),
     "text": (
-        [
-            {"question": f"q{k}", "options": ["oak", "iron", "salt"], "answer": ["iron", "salt"][k]}
-            for k in range(2)
-        ],
+        rows(2, question=Q, options=["oak", "iron", "salt"], answer=lambda k: ["iron", "salt"][k]),
         None,
         [1, 2],
     ),
     "integer ids": (
-        [{"id": k, "prompt": f"Q{k}", "candidates": ["a", "b"], "gold": k % 2} for k in range(4)],
+        rows(4, id=int, prompt=Q, candidates=["a", "b"], gold=lambda k: k % 2),
         None,
         [0, 1, 0, 1],
     ),
-    "no ids, one twice": ([{"prompt": "Q", "candidates": ["a", "b"], "gold": 1}] * 2, None, [1, 1]),
+    "no ids, one twice": (rows(2, prompt="Q", candidates=["a", "b"], gold=1), None, [1, 1]),
     "nested": (
-        [
-            {"item": {"q": f"Q{k}"}, "responses": [{"text": f"x{k}"}, {"text": f"y{k}"}]}
-            for k in range(3)
-        ],
+        rows(
+            3,
+            item=lambda k: {"q": f"Q{k}"},
+            responses=lambda k: [{"text": f"x{k}"}, {"text": f"y{k}"}],
+        ),
         "prompt=item.q,candidates=responses[0].text|responses[1].text",
         [None] * 3,
     ),
@@ -108,23 +101,12 @@ GOOD: dict[str, tuple[list[dict[str, Any]], str | None, list[Any]]] = {
         [0, 1],
     ),
     "ties": (
-        [
-            {
-                "instruction": f"Q{k}",
-                "output_1": "a",
-                "output_2": "b",
-                "preference": ["A", "B", "tie"][k],
-            }
-            for k in range(3)
-        ],
+        table("instruction,output_1,output_2,preference\nQ0,a,b,A\nQ1,a,b,B\nQ2,a,b,tie\n"),
         None,
         [0, 1, "tie"],
     ),
     "option that is a word for a tie": (
-        [
-            {"question": f"q{k}", "choices": ["more", "equal"], "answer": ["equal", "more"][k]}
-            for k in range(2)
-        ],
+        rows(2, question=Q, choices=["more", "equal"], answer=lambda k: ["equal", "more"][k]),
         None,
         [1, 0],
     ),
@@ -134,68 +116,58 @@ GOOD: dict[str, tuple[list[dict[str, Any]], str | None, list[Any]]] = {
         [1, 2.5],
     ),
     "scores of listed levels": (
-        [
-            {
-                "id": k,
-                "prompt": f"Q{k}",
-                "response": "r",
-                "candidates": list("xyz"),
-                "values": [1, 2, 3],
-                "gold": k + 1,
-            }
-            for k in range(3)
-        ],
+        rows(
+            3,
+            id=int,
+            prompt=Q,
+            response="r",
+            candidates=list("xyz"),
+            values=[1, 2, 3],
+            gold=lambda k: k + 1,
+        ),
         None,
         [1, 2, 3],
     ),
     "scores by criterion": (
-        [
-            {
-                "question": "Q",
-                "response": "r",
-                "level_1": "x",
-                "level_2": "y",
-                "criteria": ["s", "t"],
-                "label": {"s": 1, "t": 2},
-            }
-        ],
+        rows(
+            question="Q",
+            response="r",
+            level_1="x",
+            level_2="y",
+            criteria=["s", "t"],
+            label={"s": 1, "t": 2},
+        ),
         None,
         [{"s": 1, "t": 2}],
     ),
     "chosen with gold of its own": (
-        [{"prompt": f"Q{k}", "chosen": f"x{k}", "rejected": f"y{k}", "label": k} for k in (0, 1)],
+        rows(2, prompt=Q, chosen="x{}".format, rejected="y{}".format, label=int),
         "candidates=chosen|rejected,gold=label",
         [0, 1],
     ),
     "arrays in a cell": (
-        [
-            {
-                "question": f"Q{k}",
-                "choices": {"text": np.array(["x", "y"]), "label": np.array(["A", "B"])},
-                "answerKey": "AB"[k],
-            }
-            for k in range(2)
-        ],
+        rows(
+            2,
+            question=Q,
+            choices={"text": np.array(["x", "y"]), "label": np.array(["A", "B"])},
+            answerKey="AB".__getitem__,
+        ),
         None,
         [0, 1],
     ),
     "texts that are JSON": (
-        [{"question": "Q", "output_1": "[1, 2]", "output_2": '{"a": 1}', "label": "A"}],
+        rows(question="Q", output_1="[1, 2]", output_2='{"a": 1}', label="A"),
         None,
         [0],
     ),
-    "column like a field": (
-        [{"question": "Q", "choices": ["a", "b"], "results": "x"}],
-        None,
-        [None],
-    ),
+    "column like a field": (one(results="x"), None, [None]),
     "from 1, given": (
-        [{"question": f"Q{k}", "choices": ["a", "b", "c"], "label": 1} for k in range(3)],
+        rows(3, question=Q, choices=["a", "b", "c"], label=1),
         "gold=label,gold_from=1",
         [0, 0, 0],
     ),
     "from 1, seen": (
-        [{"question": f"Q{k}", "choices": ["a", "b"], "label": k % 2 + 1} for k in range(4)],
+        rows(4, question=Q, choices=["a", "b"], label=lambda k: k % 2 + 1),
         None,
         [0, 1, 0, 1],
     ),
@@ -212,14 +184,12 @@ def test_layout_is_read(name: str) -> None:
 
 
 def test_what_was_taken_is_a_sentence() -> None:
-    (records, _, _) = GOOD["mmlu"]
-    items = items_of([{**record, "source": "web"} for record in records], name="data.csv")
+    items = items_of([{**record, "source": "web"} for record in MMLU], name="data.csv")
     assert items.read_as == (
         "data.csv: took choices as candidates; question as prompt; subject as group; answer as gold (the "
         "right candidate counted from 0); ids made from the texts; source into meta."
     )
-    assert items[0].meta == {"source": "web"}
-    assert items[0].group == "law"
+    assert (items[0].meta, items[0].group) == ({"source": "web"}, "law")
 
 
 def test_own_records_are_read_without_a_word() -> None:
@@ -229,57 +199,50 @@ def test_own_records_are_read_without_a_word() -> None:
 
 
 def test_ids_depend_on_the_texts_alone() -> None:
-    rows = [{"question": f"Q{k}", "choices": ["a", "b"]} for k in range(3)]
-    ids = [item.id for item in items_of(rows)]
-    assert [item.id for item in items_of(rows[::-1])] == ids[::-1]
-    assert [item.id for item in items_of([rows[0]] * 3)] == [ids[0], f"{ids[0]}-2", f"{ids[0]}-3"]
+    records = rows(3, question=Q, choices=["a", "b"])
+    ids = [item.id for item in items_of(records)]
+    assert [item.id for item in items_of(records[::-1])] == ids[::-1]
+    repeated = [item.id for item in items_of([records[0]] * 3)]
+    assert repeated == [ids[0], f"{ids[0]}-2", f"{ids[0]}-3"]
 
 
 def test_column_of_ids_that_repeat_goes_into_meta() -> None:
-    items = items_of([{"qid": 7, "question": q, "choices": ["a", "b"]} for q in "xy"])
+    items = items_of(one(qid=7) * 2)
     assert [item.meta["qid"] for item in items] == [7, 7]
     assert "qid, which is not unique, into meta" in items.read_as
     with pytest.raises(ItemError, match="'7' was used on line 1 already"):
-        items_of([{"id": 7, "prompt": q, "candidates": ["a", "b"]} for q in "xy"])
+        items_of(rows(2, id=7, prompt=Q, candidates=["a", "b"]))
 
 
 def test_blank_ids_are_counted() -> None:
-    rows = [{"id": own, "question": f"Q{own}", "choices": ["a", "b"]} for own in ("x", "", None)]
-    items = items_of(rows)
+    items = items_of([record for own in ("x", "", None) for record in one(id=own, n=own)])
     assert "2 ids made from the texts, where id is empty" in items.read_as
     assert [item.id[:5] for item in items] == ["x", "item-", "item-"]
-    with_qid = [{"qid": own, "question": f"Q{own}", "choices": ["a", "b"]} for own in (1, None)]
-    assert "1 id made from the texts, where qid is empty" in items_of(with_qid).read_as
+    with_qid = items_of([*one(qid=1), *one(qid=None)])
+    assert "1 id made from the texts, where qid is empty" in with_qid.read_as
 
 
 @pytest.mark.parametrize("golds", [["tie", ""], ["", None], ["tie", "both"]])
 def test_gold_without_candidate_is_not_reported_as_number(golds: list[str | None]) -> None:
-    items = items_of(
-        [{"question": f"Q{own}", "choices": ["a", "b"], "label": own} for own in golds]
-    )
+    items = items_of([record for own in golds for record in one(label=own)])
     assert "label as gold" in items.read_as
     assert "counted" not in items.read_as
-    assert [item.gold for item in items] == [
-        "tie" if own in ("tie", "both") else None for own in golds
-    ]
+    assert [item.gold for item in items] == ["tie" if own else None for own in golds]
 
 
 def test_letters_of_gold_have_any_case() -> None:
-    items = items_of([{"question": own, "choices": ["x", "y"], "label": own} for own in "ab"])
-    assert [item.gold for item in items] == [0, 1]
+    assert [item.gold for item in items_of([*one(label="a"), *one(label="b")])] == [0, 1]
 
 
 def test_text_of_columns_works_at_every_door(tmp_path: Path) -> None:
-    (tmp_path / "x.csv").write_text("Q?,one,two\nq,a,b\n")
+    path = tmp_path / "x.csv"
+    path.write_text("Q?,one,two\nq,a,b\n")
     columns = "prompt=Q?,candidates=one|two"
-    expected = us.load_items(
-        tmp_path / "x.csv", columns={"prompt": "Q?", "candidates": ["one", "two"]}
-    )
-    rows = [{"Q?": "q", "one": "a", "two": "b"}]
-    assert us.load_items(tmp_path / "x.csv", columns=columns).items == expected.items
-    assert us.load_data(tmp_path / "x.csv", columns=columns).items == expected.items
-    assert us.load_data(rows, columns=columns).items == expected.items
-    assert items_of(rows, columns=columns).items == expected.items
+    expected = us.load_items(path, columns={"prompt": "Q?", "candidates": ["one", "two"]})
+    records = [{"Q?": "q", "one": "a", "two": "b"}]
+    doors = [us.load_items(path, columns=columns), us.load_data(path, columns=columns)]
+    doors += [us.load_data(records, columns=columns), items_of(records, columns=columns)]
+    assert all(items.items == expected.items for items in doors)
 
 
 TEXTS: Final = ("movies", "dull complete simple", "broken sound kind")
@@ -290,9 +253,9 @@ def test_made_ids_are_the_same_from_every_door(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text(f"question,answer_a,answer_b\n{question},{first},{second}\n")
     row: dict[str, Any] = {"prompt": question, "candidates": [first, second]}
     (tmp_path / "x.jsonl").write_text(json.dumps(row))
-    doors = [us.load_items(tmp_path / "x.csv"), us.load_items(tmp_path / "x.jsonl")]
-    doors += [us.load_data([row]), us.load_data([{**row, "candidates": np.array([first, second])}])]
-    ids = {item.id for items in doors for item in items}
+    sources: list[Any] = [tmp_path / "x.csv", tmp_path / "x.jsonl", [row]]
+    sources.append([{**row, "candidates": np.array([first, second])}])
+    ids = {item.id for source in sources for item in us.load_data(source)}
     with us.Judge("simulated/judge", method="vote") as judge:
         ids.add(judge.compare(*TEXTS).item_id)
         ids |= {verdict.item_id for verdict in judge.verdicts([row])}
@@ -322,73 +285,63 @@ def test_fitted_file_judges_an_item_the_same_from_every_door(
 def test_judge_reads_other_columns_from_standard_input(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows = "".join(json.dumps(row) + "\n" for row in GOOD["mmlu"][0])
-    (tmp_path / "x.jsonl").write_text(rows)
-    command = ["--model", "simulated/judge", "--method", "vote"]
-    assert main(["judge", str(tmp_path / "x.jsonl"), *command]) == 0
+    text = "".join(json.dumps(row) + "\n" for row in MMLU)
+    (tmp_path / "x.jsonl").write_text(text)
+
+    def judged(data: str, standard: str = "") -> int:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(standard.encode())))
+        return main(["judge", data, "--model", "simulated/judge", "--method", "vote"])
+
+    assert judged(str(tmp_path / "x.jsonl")) == 0
     filed = capsys.readouterr()
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(rows.encode())))
-    assert main(["judge", "-", *command]) == 0
+    assert judged("-", text) == 0
     piped = capsys.readouterr()
     assert piped.out == filed.out
     assert "unswayed: -: took choices as candidates; question as prompt" in piped.err
-    bad = rows + "\n{}\n"
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(bad.encode())))
-    assert main(["judge", "-", *command]) == 2
+    assert judged("-", text + "\n{}\n") == 2
     assert "-:6: question: is empty" in capsys.readouterr().err
 
 
-def chosen(k: int, *, talk: bool) -> dict[str, Any]:
-    if not talk:
-        return {"prompt": f"Q{k}", "chosen": f"good{k}", "rejected": f"bad{k}"}
-    turns = [{"role": "user", "content": f"Q{k}"}]
-    return {
-        word: [*turns, {"role": "assistant", "content": f"{text}{k}"}]
-        for word, text in (("chosen", "good"), ("rejected", "bad"))
-    }
+TALK: Final = [{"role": "user", "content": "Q"}]
 
 
 @pytest.mark.parametrize("talk", [False, True])
 def test_chosen_is_gold_in_either_place(talk: bool) -> None:
-    items = items_of([chosen(k, talk=talk) for k in range(40)])
+    def reply(text: str) -> Callable[[int], object]:
+        turn = {"role": "assistant", "content": text}
+        return lambda k: [*TALK, {**turn, "content": f"{text}{k}"}] if talk else f"{text}{k}"
+
+    prompt = {} if talk else {"prompt": "Q"}
+    items = items_of(rows(40, chosen=reply("good"), rejected=reply("bad"), **prompt))
     assert all("good" in str(item.candidates[item.gold]) for item in items)  # type: ignore[index]
     assert 8 <= sum(item.gold == 0 for item in items) <= 32
-    assert all(f"Q{k}" in str(item.prompt) for k, item in enumerate(items))
+    assert all("Q" in str(item.prompt) for item in items)
 
 
 BAD: dict[str, tuple[list[dict[str, Any]], str]] = {
     "two prompts": (
-        [{"question": "q", "instruction": "i", "choices": ["a", "b"]}],
+        one(instruction="i"),
         "prompt could be question or instruction. Choose with --columns prompt=question",
     ),
-    "two lists": (
-        [{"question": "q", "choices": ["a", "b"], "options": ["c", "d"]}],
-        "candidates could be choices or options",
-    ),
-    "two golds": (
-        [{"question": "q", "choices": ["a", "b"], "answer": 0, "label": 1}],
-        "gold could be answer or label",
-    ),
+    "two lists": (one(options=["c", "d"]), "candidates could be choices or options"),
+    "two golds": (one(answer=0, label=1), "gold could be answer or label"),
     "0 or 1": (
-        [{"question": f"q{k}", "choices": ["a", "b", "c"], "answer": k} for k in (1, 2)],
+        rows(2, question=Q, choices=["a", "b", "c"], answer=lambda k: k + 1),
         "counted from 0 or the right candidate counted from 1, which differ.*gold_from=0",
     ),
     "letter or text": (
-        [{"question": "q", "choices": ["B", "A"], "answer": "A"}],
+        one(choices=["B", "A"], answer="A"),
         "the letter of the right candidate or the text",
     ),
     "neither": (
-        [{"question": "q", "choices": ["a", "b"], "answer": "42"}],
+        one(answer="42"),
         "answer is '42' where the candidates are 'a', 'b'. Write letters, .* and tie for a tie",
     ),
-    "nothing": ([{"x": 1, "y": 2}], r"no candidates among its fields \(x, y\)"),
-    "no prompt": ([{"choices": ["a", "b"]}], "no prompt among its fields"),
-    "misspelt": (
-        [{"question": "q", "choices": ["a", "b"], "glod": 1}],
-        "glod is not a field of an item. Did you mean 'gold'",
-    ),
+    "nothing": (rows(x=1, y=2), r"no candidates among its fields \(x, y\)"),
+    "no prompt": (rows(choices=["a", "b"]), "no prompt among its fields"),
+    "misspelt": (one(glod=1), "glod is not a field of an item. Did you mean 'gold'"),
     "own, misspelt": (
-        [{"id": "1", "prompt": "q", "candidates": ["a", "b"], "glod": 1}],
+        rows(id="1", prompt="q", candidates=["a", "b"], glod=1),
         "glod: .*Did you mean 'gold'",
     ),
     "own gold from 1": (
@@ -396,56 +349,38 @@ BAD: dict[str, tuple[list[dict[str, Any]], str]] = {
         "gold counts from 0, and .* names no candidate.*gold_from=1",
     ),
     "index or text, with a point": (
-        [{"question": f"q{k}", "choices": ["1", "0"], "answer": float(k)} for k in range(2)],
+        rows(2, question=Q, choices=["1", "0"], answer=float),
         "counted from 0 or the text of the right candidate, which differ",
     ),
     "chosen or gold": (
-        [{"prompt": "q", "chosen": "a", "rejected": "b", "gold": 1}],
+        rows(prompt="q", chosen="a", rejected="b", gold=1),
         "gold could be chosen or gold",
     ),
-    "huge number": (
-        [{"question": "q", "choices": ["a", "b"], "answer": 10**400}],
-        "answer is '1000.* where the candidates are",
-    ),
-    "nested cell": (
-        [{"question": "q", "choices": "[" * 10_000}],
-        "data.csv:1: choices: has no list",
-    ),
+    "huge number": (one(answer=10**400), "answer is '1000.* where the candidates are"),
+    "nested cell": (one(choices="[" * 10_000), "data.csv:1: choices: has no list"),
     "text for candidates": (
-        [{"question": "q", "choices": {"text": "foo", "label": "bar"}}],
+        one(choices={"text": "foo", "label": "bar"}),
         "data.csv:1: choices: has no list",
     ),
     "candidate of another type": (
-        [{"question": "q", "choices": ["a", 2]}],
+        one(choices=["a", 2]),
         r"data.csv:1: choices\[1\]: Expected `str",
     ),
-    "prompt of another type": (
-        [{"question": 5, "choices": ["a", "b"]}],
-        "data.csv:1: question: Expected `str",
-    ),
-    "no question in a row": (
-        [{"question": q, "choices": ["a", "b"]} for q in ("q", None)],
-        "data.csv:2: question: is empty",
-    ),
+    "prompt of another type": (one(question=5), "data.csv:1: question: Expected `str"),
+    "no question in a row": ([*one(), *one(question=None)], "data.csv:2: question: is empty"),
     "nothing chosen": (
-        [{"prompt": "q", "chosen": None, "rejected": "b"}],
+        rows(prompt="q", chosen=None, rejected="b"),
         "data.csv:1: chosen: is empty",
     ),
     "texts without prompt": (
-        [{"chosen": "a", "rejected": "b"}],
+        rows(chosen="a", rejected="b"),
         "data.csv:1: prompt: is missing, and chosen and rejected share no first turns",
     ),
-    "turns of texts": ([{"chosen": ["a", "b"], "rejected": ["a", "c"]}], "share no first turns"),
-    "text as meta": (
-        [{"question": "q", "choices": ["a", "b"], "meta": "x", "source": "web"}],
-        "meta: expected an object, got str",
-    ),
-    "one candidate": (
-        [{"question": "q", "choices": ["a"]}],
-        "choices: has no list of at least two",
-    ),
+    "turns of texts": (rows(chosen=["a", "b"], rejected=["a", "c"]), "share no first turns"),
+    "text as meta": (one(meta="x", source="web"), "meta: expected an object, got str"),
+    "one candidate": (one(choices=["a"]), "choices: has no list of at least two"),
     "one column of candidates, with gold": (
-        [{"question": "q", "choices": "a", "answer": "b"}],
+        one(choices="a", answer="b"),
         r"choices: has no list of at least two candidates .two columns: candidates=FIRST\|SECOND",
     ),
 }
@@ -487,32 +422,32 @@ def test_bad_row_is_named_by_its_column_and_line(tmp_path: Path) -> None:
     path.write_text("question,answer_a,answer_b,label\nq,1,2,A\nr,1,2,C\ns,1,2,B\n")
     with pytest.raises(ItemError, match="label is 'C' where"):
         load_items(path)
+    columns = {"gold": "label", "gold_from": "letters"}
     with pytest.raises(ItemError, match=r"x.csv:3: label: 'C' is not the letter"):
-        load_items(path, columns={"gold": "label", "gold_from": "letters"})
-    kept = load_items(path, columns={"gold": "label", "gold_from": "letters"}, on_bad_item="skip")
+        load_items(path, columns=columns)
+    kept = load_items(path, columns=columns, on_bad_item="skip")
     assert [item.gold for item in kept] == [0, 1]
     assert [line.line for line in kept.bad_lines] == [3]
 
 
 @pytest.mark.parametrize("form", ["jsonl", "json", "jsonl.gz", "memory", "frame", "columns"])
 def test_forms_of_a_source_give_the_same_items(form: str, tmp_path: Path) -> None:
-    rows = GOOD["mmlu-pro"][0]
-    lines = "".join(json.dumps(row) + "\n" for row in rows).encode()
-    path = tmp_path / f"x.{form}"
-    if form == "memory":
-        got: ItemSet = us.load_data(rows)
+    lines = "".join(json.dumps(row) + "\n" for row in MMLU_PRO).encode()
+    files = {
+        "jsonl": lines,
+        "json": json.dumps(MMLU_PRO).encode(),
+        "jsonl.gz": gzip.compress(lines),
+    }
+    source: Any = tmp_path / f"x.{form}"
+    if form in files:
+        source.write_bytes(files[form])
+    elif form == "memory":
+        source = MMLU_PRO
     elif form == "frame":
-        got = us.load_data(pytest.importorskip("pandas").DataFrame(rows))
-    elif form == "columns":
-        got = us.load_data({name: [row[name] for row in rows] for name in rows[0]})  # type: ignore[arg-type]
+        source = pytest.importorskip("pandas").DataFrame(MMLU_PRO)
     else:
-        path.write_bytes(
-            {"jsonl": lines, "json": json.dumps(rows).encode(), "jsonl.gz": gzip.compress(lines)}[
-                form
-            ]
-        )
-        got = us.load_data(path)
-    assert got.items == items_of(rows).items
+        source = {name: [row[name] for row in MMLU_PRO] for name in MMLU_PRO[0]}
+    assert us.load_data(source).items == items_of(MMLU_PRO).items
 
 
 def test_splits_are_rejected() -> None:
@@ -524,77 +459,37 @@ def test_splits_are_rejected() -> None:
 
 
 def test_audit_reports_how_columns_were_read(capsys: pytest.CaptureFixture[str]) -> None:
-    rows = [{"question": f"Q{k}", "choices": ["a", f"b{k}"], "answer": k % 2} for k in range(20)]
-    result = us.audit("simulated/judge", rows, resamples=100)
-    sentence = "items: took choices as candidates; question as prompt;"
+    records = rows(20, question=Q, choices=lambda k: ["a", f"b{k}"], answer=lambda k: k % 2)
+    result = us.audit("simulated/judge", records, columns={"group": "answer"}, resamples=100)
+    sentence = "items: took answer as group; choices as candidates; question as prompt"
     assert sentence in capsys.readouterr().err
     assert result.run["data"]["read_as"].startswith(sentence)
-    given = us.audit("simulated/judge", rows, columns={"group": "answer"}, resamples=100)
-    assert "answer as group" in given.run["data"]["read_as"]
 
 
-def test_judge_command_reads_other_columns(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path, out = tmp_path / "x.jsonl", tmp_path / "verdicts.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in GOOD["mmlu"][0]))
-    assert (
-        main(
-            [
-                "judge",
-                str(path),
-                "--model",
-                "simulated/judge",
-                "--method",
-                "vote",
-                "--out",
-                str(out),
-            ]
-        )
-        == 0
-    )
-    assert "took choices as candidates" in capsys.readouterr().err
-    assert len(out.read_text().splitlines()) == 4
-    given = [
-        "--columns",
-        "gold=answer,prompt=question,group=subject",
-        "--out",
-        str(tmp_path / "v.jsonl"),
-    ]
-    assert main(["judge", str(path), "--model", "simulated/judge", "--method", "vote", *given]) == 0
-
-
-OWN: dict[str, str] = {
-    "scores from 1": "id,prompt,response,level_1,level_2,gold\n1,q,r,a,b,1\n2,q,r,a,b,2\n",
-    "no prompt": "id,prompt,answer_a,answer_b,gold\n1,,a,b,1\n",
-}
-
-
-@pytest.mark.parametrize("name", OWN)
-def test_own_table_is_read_strictly(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "golds"),
+    [
+        ("id,prompt,response,level_1,level_2,gold\n1,q,r,a,b,1\n2,q,r,a,b,2\n", [1, 2]),
+        ("id,prompt,answer_a,answer_b,gold\n1,,a,b,1\n", [1]),
+    ],
+)
+def test_own_table_is_read_strictly(text: str, golds: list[int], tmp_path: Path) -> None:
     path = tmp_path / "own.csv"
-    path.write_text(OWN[name])
-    rows = [json.loads(row["gold"]) for row in table(OWN[name])]
+    path.write_text(text)
     items = load_items(path)
-    assert [item.gold for item in items] == rows
+    assert [item.gold for item in items] == golds
     assert items.read_as == ""
 
 
 def test_own_records_may_differ_in_form() -> None:
-    own = {"prompt": "q", "gold": 1}
-    items = items_of(
-        [
-            {"id": "x", "answer_a": "a", "answer_b": "b", **own},
-            {"id": "y", "candidates": ["a", "b"], **own},
-        ]
-    )
-    assert [item.gold for item in items] == [1, 1]
+    in_columns = rows(id="x", prompt="q", gold=1, answer_a="a", answer_b="b")
+    listed = rows(id="y", prompt="q", gold=1, candidates=["a", "b"])
+    assert [item.gold for item in items_of(in_columns + listed)] == [1, 1]
 
 
 def test_bad_first_line_does_not_decide_the_form(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
-    rows = [json.dumps(row) for row in GOOD["mmlu"][0]]
-    path.write_text("\n".join(["{", *rows]))
+    path.write_text("\n".join(["{", *map(json.dumps, MMLU)]))
     with pytest.raises(ItemError, match=r"x.jsonl:1: JSON: not valid JSON"):
         load_items(path)
     assert [item.gold for item in load_items(path, on_bad_item="skip")] == [0, 1, 2, 3]
@@ -602,13 +497,12 @@ def test_bad_first_line_does_not_decide_the_form(tmp_path: Path) -> None:
 
 def test_missing_values_of_pandas_are_missing() -> None:
     pandas = pytest.importorskip("pandas")
-    rows = [{"question": f"q{k}", "choices": ["a", "b"], "answer": k} for k in range(2)]
-    frame = pandas.DataFrame([*rows, {"question": "q2", "choices": ["c", "d"]}])
+    frame = pandas.DataFrame([*one(answer=0), *one(answer=1), *one()])
     frame["answer"] = frame["answer"].astype("Int64")
     assert [item.gold for item in us.load_data(frame)] == [0, 1, None]
 
 
 def test_sample_keeps_reading_and_sets_reject_columns() -> None:
-    assert us.load_data(GOOD["mmlu"][0], sample=2).read_as.startswith("items: took choices")
+    assert us.load_data(MMLU, sample=2).read_as.startswith("items: took choices")
     with pytest.raises(UsageError, match="--columns works only with records; tiny-judge"):
         us.load_data("tiny-judge", columns="prompt=question")

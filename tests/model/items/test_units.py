@@ -4,7 +4,7 @@ import json
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unswayed.base.errors import ItemError
@@ -52,6 +52,7 @@ def expected(items: list[Item], item: Item) -> str:
     return item.id if is_short and len(alike) >= PLACEHOLDER_ITEMS else mark
 
 
+@settings(max_examples=40)
 @given(ITEMS)
 def test_units_follow_the_three_rules_whatever_the_set(items: list[Item]) -> None:
     units, warning = units_of(items)
@@ -62,60 +63,41 @@ def test_units_follow_the_three_rules_whatever_the_set(items: list[Item]) -> Non
     assert units_of(items[::-1])[0] == units[::-1]
 
 
+def alike(prompt: str, **fields: object) -> list[Item]:
+    item = Item(id="s", prompt=prompt, **{"candidates": ("x", "y"), **fields})  # type: ignore[arg-type]
+    return [msgspec.structs.replace(item, id=f"i{at}") for at in range(300)]
+
+
+SCALE = {"task": Task.RUBRIC, "candidates": ("1", "2"), "values": (1, 2)}
+
+
 def test_many_items_of_one_short_text_count_by_themselves() -> None:
-    items = [Item(id=f"i{at}", prompt="(recorded)", candidates=("x", "y")) for at in range(300)]
-    own = ItemSet.of(items, name="set")
-    assert own.units == tuple(item.id for item in items)
+    own = ItemSet.of(alike("(recorded)"), name="set")
+    assert own.units == tuple(item.id for item in own)
     assert own.counted[1] == (
         '300 items have the same text "(recorded) x y": taken for a placeholder, so every item '
         'counts by itself. Give items a "unit" to say otherwise.'
     )
 
 
-def test_many_items_of_one_long_text_are_one_unit() -> None:
-    prompt = "Which of the two answers is the better one?"
-    own = ItemSet.of(
-        [Item(id=f"i{at}", prompt=prompt, candidates=("x", "y")) for at in range(300)], name="set"
-    )
-    assert len(set(own.units)) == 1
-    assert own.counted[1] is None
-
-
-def test_long_response_is_not_a_placeholder() -> None:
-    own = Item(
-        id="s",
-        task=Task.RUBRIC,
-        prompt="Rate",
-        candidates=("1", "2"),
-        values=(1, 2),
-        response="A story of more than forty characters, told at length.",
-    )
-    items = [msgspec.structs.replace(own, id=f"i{at}") for at in range(PLACEHOLDER_ITEMS)]
-    units, warning = units_of(items)
-    assert set(units) == {unit_of(own)}
-    assert warning is None
+@pytest.mark.parametrize(
+    "items",
+    [
+        alike("Which of the two answers is the better one?"),
+        alike("Rate", **SCALE, response="A story of more than forty characters, told at length."),
+    ],
+)
+def test_many_items_of_one_long_text_are_one_unit(items: list[Item]) -> None:
+    assert units_of(items) == ((unit_of(items[0]),) * 300, None)
 
 
 def test_criteria_share_the_unit_of_their_item() -> None:
-    item = Item(
-        id="s",
-        task=Task.RUBRIC,
-        prompt="Rate",
-        candidates=("1", "2"),
-        values=(1, 2),
-        response="A story.",
-        criteria=tuple(f"c{at}" for at in range(PLACEHOLDER_ITEMS + 1)),
-    )
+    names = tuple(f"c{at}" for at in range(PLACEHOLDER_ITEMS + 1))
+    item = alike("Rate", **SCALE, response="A story.", criteria=names)[0]
     units, warning = units_of(by_criterion([item]))
-    assert set(units) == {unit_of(item)}
-    assert warning is None
+    assert (set(units), warning) == ({unit_of(item)}, None)
     given = msgspec.structs.replace(item, unit="story")
     assert set(units_of(by_criterion([given]))[0]) == {"story"}
-
-
-def test_an_empty_unit_is_a_field_error() -> None:
-    with pytest.raises(ItemError, match="unit: empty; leave it out"):
-        decode_item(b'{"id":"a","prompt":"p","candidates":["x","y"],"unit":""}')
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ from unswayed.model.presentation import (
 PAIR = Item(id="q", prompt="?", candidates=("first text", "second text"), gold=0)
 FOUR = Item(id="m", task="mcq", prompt="?", candidates=("a1", "b2", "c3", "d4"), gold=2)
 ABCD = ("A", "B", "C", "D")
+MODELS = ("Model X", "Model Y")
 
 
 def is_cut_off_unread(response: Response, decision: Decision) -> bool:
@@ -47,16 +48,20 @@ def direct(text: str, probabilities: dict[str, float] | None = None, **more: obj
 
 
 def read(
-    response: Response,
+    response: Response | str,
     shown: Presentation = X0,
     *,
     item: Item = PAIR,
     labels: Sequence[str] = ("A", "B"),
     answer_only: bool = True,
     sample: int = 0,
+    form: str | None = None,
 ) -> Decision:
+    response = Response(text=response) if isinstance(response, str) else response
     ask = Ask(shown, sample=sample)
-    return read_decision(item, ask, labels, response, model="p/m", answer_only=answer_only)
+    return read_decision(
+        item, ask, labels, response, model="p/m", answer_only=answer_only, form=form
+    )
 
 
 @pytest.mark.parametrize(
@@ -70,22 +75,27 @@ def test_the_holder_of_a_is_that_of_the_table(shown: Presentation, holder_of_a: 
     assert decision.label_mass == pytest.approx(0.8)
 
 
-def test_bcda_maps_labels_back_to_candidates() -> None:
+BCDA, OWN = (1, 2, 3, 0), (0, 1, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("shown", "choice", "probs", "labels"),
+    [
+        # coupled: A stands on candidate 1, B on 2, C on 3, D on 0
+        (Presentation(BCDA, OWN), 1, (0.1, 0.4, 0.3, 0.2), "ABCD"),
+        # label-only: candidate 0 carries B, 1 C, 2 D, 3 A
+        (Presentation(OWN, BCDA), 3, (0.3, 0.2, 0.1, 0.4), "BCDA"),
+        # order-only: every candidate keeps its own label
+        (Presentation(BCDA, BCDA), 0, (0.4, 0.3, 0.2, 0.1), "BCDA"),
+    ],
+)
+def test_bcda_maps_labels_back_to_candidates(
+    shown: Presentation, choice: int, probs: tuple[float, ...], labels: str
+) -> None:
     response = direct("A", {"A": 0.4, "B": 0.3, "C": 0.2, "D": 0.1})
-    # Coupled BCDA: A stands on candidate 1, B on 2, C on 3, D on 0.
-    coupled = read(response, Presentation((1, 2, 3, 0), (0, 1, 2, 3)), item=FOUR, labels=ABCD)
-    assert coupled.choice == 1
-    assert coupled.probs == pytest.approx((0.1, 0.4, 0.3, 0.2))
-    assert coupled.labels == ABCD
-    # Label-only BCDA: candidate 0 carries B, 1 C, 2 D, 3 A.
-    label_only = read(response, Presentation((0, 1, 2, 3), (1, 2, 3, 0)), item=FOUR, labels=ABCD)
-    assert label_only.choice == 3
-    assert label_only.probs == pytest.approx((0.3, 0.2, 0.1, 0.4))
-    assert label_only.labels == ("B", "C", "D", "A")
-    # Order-only BCDA: every candidate keeps its own label.
-    order_only = read(response, Presentation((1, 2, 3, 0), (1, 2, 3, 0)), item=FOUR, labels=ABCD)
-    assert order_only.choice == 0
-    assert order_only.probs == pytest.approx((0.4, 0.3, 0.2, 0.1))
+    decision = read(response, shown, item=FOUR, labels=ABCD)
+    assert (decision.choice, "".join(decision.labels)) == (choice, labels)
+    assert decision.probs == pytest.approx(probs)
 
 
 @given(st.data())
@@ -112,30 +122,16 @@ def test_any_presentation_gives_the_candidate_of_the_label(data: st.DataObject) 
 
 
 def test_every_field_is_filled() -> None:
-    response = direct(
-        "B",
-        {"B": 0.9, "A": 0.05},
-        finish_reason="stop",
-        input_tokens=50,
-        output_tokens=1,
-        cost_usd=0.001,
-        latency_s=0.4,
-        model="as-served",
-    )
+    billed = {"input_tokens": 50, "output_tokens": 1, "cost_usd": 0.001, "latency_s": 0.4}
+    response = direct("B", {"B": 0.9, "A": 0.05}, **billed, model="as-served")
     ask = Ask(X1, "debias", 3, Substitution(("N/A", ""), "N/A"))
     decision = read_decision(PAIR, ask, ("x", "y"), response, model="p/m@rev", answer_only=True)
     assert decision.ask == ask
     assert (decision.item_id, decision.model, decision.text) == ("q", "p/m@rev", "B")
-    assert (decision.input_tokens, decision.output_tokens) == (50, 1)
-    assert (decision.cost_usd, decision.latency_s, decision.finish_reason) == (0.001, 0.4, "stop")
+    assert {name: getattr(decision, name) for name in billed} == billed
+    assert decision.finish_reason == "stop"
     assert (decision.label_set, decision.labels, decision.order) == (("x", "y"), ("y", "x"), (1, 0))
-    assert decision.choice is None  # B is not a label here
-    assert decision.probs is None
-
-
-def test_gold_never_changes_a_decision() -> None:
-    response = direct("A", {"A": 0.5, "B": 0.5})
-    assert read(response, item=PAIR) == read(response, item=blind(PAIR))
+    assert (decision.choice, decision.probs) == (None, None)  # B is not a label here
 
 
 def test_the_likeliest_label_beats_the_likeliest_token() -> None:
@@ -155,21 +151,16 @@ def test_equal_probabilities_use_the_tie_rule_everywhere(shown: Presentation) ->
 
 def test_a_repeated_sample_is_what_it_says_not_the_likeliest() -> None:
     response = direct("B", {"A": 0.7, "B": 0.3})
-    assert read(response, sample=1).choice == 1
-    assert read(response, sample=0).choice == 0
+    assert [read(response, sample=sample).choice for sample in (0, 1)] == [0, 1]
+    assert read(response) == read(response, item=blind(PAIR))  # whatever the gold
 
 
-def test_unparsed_text_has_no_choice_but_keeps_probabilities() -> None:
-    decision = read(direct("Neither", {"Neither": 0.5, "A": 0.3, "B": 0.1}))
-    assert decision.choice is None
+@pytest.mark.parametrize(("text", "choice"), [("Neither", None), ("Tie", "tie")])
+def test_text_without_a_candidate_keeps_probabilities(text: str, choice: str | None) -> None:
+    decision = read(direct(text, {text: 0.5, "A": 0.3, "B": 0.1}))
+    assert decision.choice == choice
     assert decision.probs == pytest.approx((0.75, 0.25))
     assert decision.label_mass == pytest.approx(0.4)
-
-
-def test_a_declared_tie_keeps_probabilities_too() -> None:
-    decision = read(direct("Tie", {"Tie": 0.5, "A": 0.3, "B": 0.1}))
-    assert decision.choice == "tie"
-    assert decision.probs == pytest.approx((0.75, 0.25))
 
 
 def test_exact_label_logits_decide_without_text() -> None:
@@ -223,32 +214,30 @@ def test_without_generated_tokens_the_likeliest_count() -> None:
     assert read(response).probs == pytest.approx((0.25, 0.75))
 
 
-def test_names_of_several_tokens_are_read_from_the_first() -> None:
-    response = Response(
-        text="Alice", tokens=("Al", "ice"), top_logprobs=(logprobs({"Al": 0.6, "Bob": 0.2}),) * 2
-    )
-    decision = read(response, labels=("Alice", "Bob"))
-    assert decision.probs == pytest.approx((0.75, 0.25))
-    assert decision.choice == 0
-
-
-def test_names_with_a_shared_beginning_are_read_where_they_part() -> None:
-    response = Response(
-        text="Model Y",
-        tokens=("Model", " Y"),
-        top_logprobs=(logprobs({"Model": 0.99}), logprobs({" X": 0.2, " Y": 0.6})),
-    )
-    decision = read(response, labels=("Model X", "Model Y"))
-    assert decision.probs == pytest.approx((0.25, 0.75))
-    assert decision.choice == 1
-
-
-def test_names_that_never_part_give_no_probabilities() -> None:
-    response = Response(
-        text="Model Y", tokens=("Model",), top_logprobs=(logprobs({"Model": 0.99}),)
-    )
-    decision = read(response, labels=("Model X", "Model Y"))
-    assert (decision.choice, decision.probs, decision.label_mass) == (1, None, None)
+@pytest.mark.parametrize(
+    ("tokens", "lists", "labels", "choice", "probs"),
+    [
+        # from the first token of a name
+        (("Al", "ice"), [{"Al": 0.6, "Bob": 0.2}] * 2, ("Alice", "Bob"), 0, (0.75, 0.25)),
+        # where names with a shared beginning part
+        (("Model", " Y"), [{"Model": 0.99}, {" X": 0.2, " Y": 0.6}], MODELS, 1, (0.25, 0.75)),
+        # nowhere, if they never do
+        (("Model",), [{"Model": 0.99}], MODELS, 1, None),
+    ],
+)
+def test_names_of_several_tokens_are_read_where_they_part(
+    tokens: tuple[str, ...],
+    lists: list[dict[str, float]],
+    labels: tuple[str, str],
+    choice: int,
+    probs: tuple[float, float] | None,
+) -> None:
+    text = "Model Y" if tokens[0] == "Model" else "Alice"
+    tops = tuple(map(logprobs, lists))
+    decision = read(Response(text=text, tokens=tokens, top_logprobs=tops), labels=labels)
+    assert decision.choice == choice
+    assert decision.probs == (None if probs is None else pytest.approx(probs))
+    assert (decision.label_mass is None) == (probs is None)
 
 
 def test_a_label_outside_the_list_is_flagged() -> None:
@@ -268,33 +257,12 @@ def test_unlisted_labels_give_no_mass_or_probabilities() -> None:
 def test_no_logprobs_leave_the_text(tops: tuple[tuple[TokenLogprob, ...], ...] | None) -> None:
     decision = read(Response(text="B", tokens=("B",), top_logprobs=tops))
     assert (decision.choice, decision.probs, decision.label_mass) == (1, None, None)
-
-
-def test_reasoning_replies_carry_no_probabilities() -> None:
-    response = direct("<think>A</think><answer>B</answer>", {"A": 0.9, "B": 0.1})
-    decision = read(response, answer_only=False)
+    reasoned = direct("<think>A</think><answer>B</answer>", {"A": 0.9, "B": 0.1})
+    decision = read(reasoned, answer_only=False)  # so do replies with reasoning
     assert (decision.choice, decision.probs, decision.label_mass) == (1, None, None)
 
 
 CUT = "<think>Both are fine. The verdict"
-CUT_VERDICTS = [
-    "The answer is A",
-    "The final verdict is A and",
-    "So A is better",
-    "<answer>A",
-    "I:\nA",
-]
-
-
-@pytest.mark.parametrize("text", [CUT, *CUT_VERDICTS])
-def test_truncated_reply_is_read_only_in_complete_tag(text: str) -> None:
-    response = Response(text=text, finish_reason="length")
-    decision = read(response, answer_only=False)
-    assert decision.choice is None
-    assert is_cut_off_unread(response, decision)
-    done = Response(text=f"<think>{text}</think><answer>B</answer> Since", finish_reason="length")
-    assert read(done, answer_only=False).choice == 1
-    assert not is_cut_off_unread(done, read(done, answer_only=False))
 
 
 def test_an_unparsed_reply_that_ended_by_itself_is_not_truncated() -> None:
@@ -313,12 +281,7 @@ def test_a_label_that_fills_the_cap_is_a_verdict(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "**Answer B:**\nThe",
-        "Answer B",
-        "B\n\nAnswer",
-        "B.",
-        "**B**",
-        "B is",
+        *("**Answer B:**\nThe", "Answer B", "B\n\nAnswer", "B.", "**B**", "B is"),
         "The better answer is B",
     ],
 )
@@ -344,7 +307,7 @@ def test_one_token_with_probabilities_needs_no_longer_reply() -> None:
 def test_a_label_that_may_continue_is_not_read_if_cut() -> None:
     response = Response(text="1", finish_reason="length")
     assert read(response, labels=("1", "12")).choice is None
-    assert read(Response(text="1"), labels=("1", "12")).choice == 0
+    assert read("1", labels=("1", "12")).choice == 0
 
 
 HOSTILE = Item(
@@ -366,7 +329,7 @@ HOSTILE = Item(
     ],
 )
 def test_a_candidate_that_contains_verdicts_does_not_sway(text: str, choice: int | None) -> None:
-    assert read(Response(text=text), item=HOSTILE, answer_only=False).choice == choice
+    assert read(text, item=HOSTILE, answer_only=False).choice == choice
 
 
 @pytest.mark.parametrize("reason", ["refusal", "content_filter"])
@@ -392,12 +355,9 @@ def test_the_wrong_number_of_labels_is_refused_naming_the_item() -> None:
 def test_any_reply_gives_a_valid_decision(
     text: str, answer_only: bool, shown: Presentation
 ) -> None:
-    decision = read(Response(text=text), shown, answer_only=answer_only)
+    decision = read(text, shown, answer_only=answer_only)
     check_decision(decision)
     assert decision.text == text
-
-
-# --- lists that lack what was generated, or think otherwise -----------------------------------
 
 
 def reply(
@@ -410,16 +370,16 @@ def reply(
     finish: str = "stop",
 ) -> Response:
     """What a server is read as that generates `token` with a log-probability `own` of its own."""
+
+    def sure(other: str) -> dict[str, object]:
+        said = {"token": other, "logprob": -0.01}
+        return {**said, "top_logprobs": [said]}
+
     listed = [{"token": name, "logprob": value} for name, value in top.items()]
-    sure = {"logprob": -0.01}
-    content = [
-        *({"token": other, **sure, "top_logprobs": [{"token": other, **sure}]} for other in before),
-        {"token": token, "logprob": own, "top_logprobs": listed},
-        *({"token": other, **sure, "top_logprobs": [{"token": other, **sure}]} for other in after),
-    ]
+    said = {"token": token, "logprob": own, "top_logprobs": listed}
     choice = {
         "message": {"content": "".join((*before, token, *after))},
-        "logprobs": {"content": content},
+        "logprobs": {"content": [*map(sure, before), said, *map(sure, after)]},
         "finish_reason": finish,
     }
     return OpenAIDialect("m").decode(json.dumps({"choices": [choice]}).encode())
@@ -494,31 +454,24 @@ def test_unstated_unlisted_label_gets_floor() -> None:
 
 def test_cut_number_is_not_settled_by_list_without_it() -> None:
     labels = ("1", "12")
-    item = Item(id="q", prompt="?", candidates=("a", "b"))
     known = reply(None, {"1": -0.4, "12": -1.2}, token="1", finish="length")
     lacking = reply(None, {"12": -1.2}, token="1", finish="length")
-    assert read(known, item=item, labels=labels).choice == 0
-    decision = read(lacking, item=item, labels=labels)
+    assert read(known, labels=labels).choice == 0
+    decision = read(lacking, labels=labels)
     assert (decision.choice, is_cut_off_unread(lacking, decision)) == (None, True)
 
 
 @pytest.mark.parametrize(("form", "choice"), [("tag", 0), ("mark", None), (None, None)])
 def test_last_tag_counts_if_prompt_wants_tag(form: str | None, choice: int | None) -> None:
-    response = Response(text="<answer>A</answer> No, wait: <answer>B</answer>")
-    decision = read_decision(
-        PAIR, Ask(X2), ("A", "B"), response, model="m", answer_only=False, form=form
-    )
+    text = "<answer>A</answer> No, wait: <answer>B</answer>"
+    decision = read(text, X2, answer_only=False, form=form)
     assert decision.choice == choice  # B stands on candidate 0 in X2
 
 
 def test_label_texts_follow_presentation() -> None:
     item = msgspec.structs.replace(PAIR, candidates=("the moon", "the wind"))
-    told = Response(text="B. the moon")  # in X2 the moon carries B
-    for presentation, choice in ((X2, 0), (X0, None)):
-        decision = read_decision(
-            item, Ask(presentation), ("A", "B"), told, model="m", answer_only=False
-        )
-        assert decision.choice == choice
+    for shown, choice in ((X2, 0), (X0, None)):  # in X2 the moon carries B
+        assert read("B. the moon", shown, item=item, answer_only=False).choice == choice
 
 
 def test_scale_values_follow_presentation() -> None:
@@ -528,27 +481,21 @@ def test_scale_values_follow_presentation() -> None:
     )  # fmt: skip
     turned = presentations("cyclic", 3)[1]
     for text, candidate in (("10", 2), ("5/10", 1), ("Good", 2), ("5/5", None), ("7", None)):
-        response = Response(text=text)
-        decision = read_decision(
-            item, Ask(turned), ("A", "B", "C"), response, model="m", answer_only=False
-        )
+        decision = read(text, turned, item=item, labels="ABC", answer_only=False)
         assert decision.choice == candidate
 
 
-@pytest.mark.parametrize("top", [[("A", -0.8)], [("A", -1.2), ("The", -0.92)]])
-def test_floor_does_not_overrule_stated_label(top: list[tuple[str, float]]) -> None:
+@pytest.mark.parametrize("others", [{}, {"The": -0.92}])
+@pytest.mark.parametrize(("text", "choice"), [("A", 0), ("D", 3)])
+def test_floor_does_not_overrule_stated_label(
+    others: dict[str, float], text: str, choice: int
+) -> None:
     """The floor of the labels outside the list equals the stated one: a tie rule has no say."""
-    listed = (tuple(TokenLogprob(token, value) for token, value in top),)
-    for text, choice in (("A", 0), ("D", 3)):
-        tops = tuple(
-            tuple(pair._replace(token=text) if pair.token == "A" else pair for pair in own)
-            for own in listed
-        )
-        response = Response(text=text, tokens=(text,), top_logprobs=tops)
-        for item_id in map(str, range(8)):
-            item = msgspec.structs.replace(FOUR, id=item_id)
-            decision = read_decision(
-                item, Ask(canonical(4)), "ABCD", response, model="m", answer_only=True
-            )
-            assert (decision.choice, decision.censored, decision.disagrees) == (choice, True, False)
-            assert decision.probs == pytest.approx((0.25,) * 4)
+    pairs = {text: -1.2 if others else -0.8, **others}
+    tops = (tuple(TokenLogprob(*pair) for pair in pairs.items()),)
+    response = Response(text=text, tokens=(text,), top_logprobs=tops)
+    for item_id in map(str, range(8)):
+        item = msgspec.structs.replace(FOUR, id=item_id)
+        decision = read(response, canonical(4), item=item, labels=ABCD)
+        assert (decision.choice, decision.censored, decision.disagrees) == (choice, True, False)
+        assert decision.probs == pytest.approx((0.25,) * 4)

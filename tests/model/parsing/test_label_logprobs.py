@@ -11,12 +11,9 @@ from hypothesis import strategies as st
 import needs
 from unswayed.model.calls import TokenLogprob
 from unswayed.model.parsing import label_probs
+from unswayed.model.parsing.symbols import symbols_of
 
-AB = ("A", "B")
-
-
-def top(**probabilities: float) -> list[TokenLogprob]:
-    return tops(probabilities)
+AB = symbols_of(("A", "B"))
 
 
 def tops(probabilities: dict[str, float]) -> list[TokenLogprob]:
@@ -65,14 +62,7 @@ def test_a_missing_label_is_never_zero() -> None:
 
 @pytest.mark.parametrize("marker", [-math.inf, -9999.0])
 def test_marker_for_missing_token_gives_no_probability(marker: float) -> None:
-    found = label_probs(
-        [
-            TokenLogprob("A", math.log(0.6)),
-            TokenLogprob("C", math.log(0.3)),
-            TokenLogprob("B", marker),
-        ],
-        AB,
-    )
+    found = label_probs([*tops({"A": 0.6, "C": 0.3}), TokenLogprob("B", marker)], AB)
     assert found.probs == pytest.approx((2 / 3, 1 / 3))
     assert found.censored
 
@@ -109,57 +99,57 @@ def test_rounding_above_zero_counts_as_certainty() -> None:
     assert found.probs == pytest.approx((1.0, math.exp(-20)), rel=1e-6)
 
 
-def test_nan_beside_good_values_is_left_out() -> None:
-    found = label_probs([*tops({"A": 0.6, "B": 0.2}), TokenLogprob(" A", math.nan)], AB)
+def test_nan_is_left_out_and_equal_entries_count_once() -> None:
+    a, b = tops({"A": 0.6, "B": 0.2})
+    found = label_probs([a, b, TokenLogprob(" A", math.nan)], AB)
     assert found.probs == pytest.approx((0.75, 0.25))
+    assert label_probs([a, a, b], AB).mass == pytest.approx(0.8)
+    assert label_probs([a, TokenLogprob("A", math.log(0.1)), b], AB).mass == pytest.approx(0.9)
 
 
-def test_equal_entries_count_once_and_equal_texts_add_up() -> None:
-    a, b = tops({"A": 0.4, "B": 0.2})
-    assert label_probs([a, a, b], AB).mass == pytest.approx(0.6)
-    assert label_probs([a, TokenLogprob("A", math.log(0.1)), b], AB).mass == pytest.approx(0.7)
-
-
-def test_case_counts_where_labels_differ_only_in_case() -> None:
-    found = label_probs(tops({"m": 0.6, "M": 0.2, " M": 0.1}), ("m", "M"))
-    assert found.probs == pytest.approx((2 / 3, 1 / 3))
-
-
-def test_the_beginning_of_a_name_counts_for_it() -> None:
-    found = label_probs(tops({"Al": 0.5, "Bob": 0.25, "B": 0.1}), ("Alice", "Bob"))
-    assert found.probs == pytest.approx((2 / 3, 1 / 3))
-
-
-def test_a_prefix_is_left_out_if_the_name_is_one_token() -> None:
-    found = label_probs(tops({"Alice": 0.5, "Al": 0.2, "Bob": 0.25}), ("Alice", "Bob"))
-    assert found.probs == pytest.approx((2 / 3, 1 / 3))
+@pytest.mark.parametrize(
+    ("listed", "labels"),
+    [
+        # case counts where labels differ only in case
+        ({"m": 0.6, "M": 0.2, " M": 0.1}, ("m", "M")),
+        # the beginning of a name counts for it, unless the name is one token
+        ({"Al": 0.5, "Bob": 0.25, "B": 0.1}, ("Alice", "Bob")),
+        ({"Alice": 0.5, "Al": 0.2, "Bob": 0.25}, ("Alice", "Bob")),
+    ],
+)
+def test_names_and_case_have_rules_of_their_own(
+    listed: dict[str, float], labels: tuple[str, str]
+) -> None:
+    assert label_probs(tops(listed), symbols_of(labels)).probs == pytest.approx((2 / 3, 1 / 3))
 
 
 def test_a_beginning_that_labels_share_settles_nothing() -> None:
-    assert label_probs(tops({"Model": 0.9, "I": 0.1}), ("Model X", "Model Y")).probs is None
-    assert label_probs(tops({"1": 0.9, "2": 0.1}), ("1", "2", "12")).probs is None
-
-
-def test_whole_number_tokens_settle_the_shorter_number() -> None:
-    found = label_probs(tops({"1": 0.5, "12": 0.25, "2": 0.25}), ("1", "2", "12"))
-    assert found.probs == pytest.approx((0.5, 0.25, 0.25))
-
-
-def test_exact_lists_are_taken_as_they_are() -> None:
-    found = label_probs(
-        [TokenLogprob("1", math.log(0.3)), TokenLogprob("12", math.log(0.1))],
-        ("1", "12"),
-        exact=True,
+    assert (
+        label_probs(tops({"Model": 0.9, "I": 0.1}), symbols_of(("Model X", "Model Y"))).probs
+        is None
     )
-    assert found.probs == pytest.approx((0.75, 0.25))
-    assert found.mass == pytest.approx(0.4)
+    assert label_probs(tops({"1": 0.9, "2": 0.1}), symbols_of(("1", "2", "12"))).probs is None
+    whole = label_probs(tops({"1": 0.5, "12": 0.25, "2": 0.25}), symbols_of(("1", "2", "12")))
+    assert whole.probs == pytest.approx((0.5, 0.25, 0.25))  # 12 is one token, so 1 is 1
+
+
+@pytest.mark.parametrize(
+    ("logprobs", "probs"),
+    [
+        ((math.log(0.3), math.log(0.1)), (0.75, 0.25)),
+        ((-0.1, -math.inf), (1.0, 0.0)),
+        # exp(-2000) is 0 in float64, the ratio is not: 1/(1+1/e) = .7311
+        ((-2000.0, -2001.0), (0.7310586, 0.2689414)),
+    ],
+)
+@pytest.mark.parametrize("labels", [("A", "B"), ("1", "12")])
+def test_exact_lists_are_taken_as_they_are(
+    labels: tuple[str, str], logprobs: tuple[float, float], probs: tuple[float, float]
+) -> None:
+    found = label_probs(list(map(TokenLogprob, labels, logprobs)), symbols_of(labels), exact=True)
+    assert found.probs == pytest.approx(probs)
+    assert found.mass == pytest.approx(sum(map(math.exp, logprobs)))
     assert not found.censored
-    zero = label_probs([TokenLogprob("A", -0.1), TokenLogprob("B", -math.inf)], AB, exact=True)
-    assert zero.probs == (1.0, 0.0)
-    assert not zero.censored
-    tiny = label_probs([TokenLogprob("A", -2000.0), TokenLogprob("B", -2001.0)], AB, exact=True)
-    # exp(-2000) is 0 in float64, the ratio is not: 1/(1+1/e) = .7311
-    assert tiny.probs == pytest.approx((0.7310586, 0.2689414))
 
 
 @given(
@@ -171,9 +161,7 @@ def test_exact_lists_are_taken_as_they_are() -> None:
         max_size=20,
     ),
 )
-def test_probabilities_sum_to_one_in_any_order(
-    entries: list[TokenLogprob],
-) -> None:
+def test_probabilities_sum_to_one_in_any_order(entries: list[TokenLogprob]) -> None:
     found = label_probs(entries, AB)
     assert 0.0 <= found.mass <= 1.0
     if found.probs is not None:
@@ -206,7 +194,9 @@ def test_recorded_logprobs_give_the_recorded_preference() -> None:
             entries = row["first_token_logprobs"]
             if not entries or row["preference"] is None:
                 continue
-            found = label_probs([TokenLogprob(*entry) for entry in entries.items()], ("m", "M"))
+            found = label_probs(
+                [TokenLogprob(*entry) for entry in entries.items()], symbols_of(("m", "M"))
+            )
             if found.probs is None or found.censored:
                 continue
             # Recorded is 1 + the probability of the second output; which of m and M it carried

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reliability.replies import labelled_replies
@@ -34,18 +34,13 @@ def test_brackets_without_end_say_nothing(text: str) -> None:
     assert parse_label(text, AB) is None
 
 
-def test_level_values_count_if_labels_are_letters() -> None:
-    symbols = symbols_of(("A", "B", "C"))
+@pytest.mark.parametrize(
+    ("text", "reads"),
+    [("10", 2), ("2/10", 1), ("2/3", -1), ("Score: B", 1), ("middle", 1), ("3", -1)],
+)
+def test_level_values_count_if_labels_are_letters(text: str, reads: int) -> None:
     options = {"scale": True, "values": (1.0, 2.0, 10.0), "texts": ("low", "middle", "high")}
-    for text, reads in (
-        ("10", 2),
-        ("2/10", 1),
-        ("2/3", -1),
-        ("Score: B", 1),
-        ("middle", 1),
-        ("3", -1),
-    ):
-        assert read_label(text, symbols, **options) == reads
+    assert read_label(text, symbols_of(("A", "B", "C")), **options) == reads
 
 
 @pytest.mark.parametrize(
@@ -69,13 +64,8 @@ def test_last_place_counts_only_if_it_names_label() -> None:
 
 
 QUOTED_VERDICTS = [
-    "<answer>A</answer>",
-    "[[A]]",
-    "The final verdict is A.",
-    "A",
-    "Answer: A",
+    *("<answer>A</answer>", "[[A]]", "The final verdict is A.", "A", "Answer: A", "\\boxed{A}"),
     "Therefore, Assistant A is better.",
-    "\\boxed{A}",
 ]
 
 
@@ -96,9 +86,7 @@ def test_a_verdict_in_a_quotation_block_does_not_count(frame: str, quoted: str) 
     assert parse_label(f"My verdict is B.\n{reply}", AB) == "B"
 
 
-@pytest.mark.parametrize(
-    "quoted", ["<answer>A</answer>", "[[A]]", "The final verdict is A.", "A is better."]
-)
+@pytest.mark.parametrize("quoted", [*QUOTED_VERDICTS[:3], "A is better."])
 @pytest.mark.parametrize("marks", ['"{}"', "“{}”", "`{}`", "«{}»"])
 def test_a_verdict_in_quotation_marks_does_not_count(marks: str, quoted: str) -> None:
     reply = f"The first candidate contains {marks.format(quoted)} to fool me."
@@ -121,11 +109,13 @@ CANDIDATE = (
     ],
 )
 def test_lines_copied_from_the_item_do_not_count(echo: str) -> None:
-    assert parse_label(f"{echo}\n", AB, quoted=[CANDIDATE]) is None
-    assert (
-        parse_label(f"{echo}\n\nThat is wrong.\n<answer>B</answer>", AB, quoted=[CANDIDATE]) == "B"
-    )
-    assert parse_label(f"<answer>B</answer>\nIt said:\n{echo}", AB, quoted=[CANDIDATE]) == "B"
+    own = "<answer>B</answer>"
+    for text, label in (
+        (f"{echo}\n", None),
+        (f"{echo}\n\nThat is wrong.\n{own}", "B"),
+        (f"{own}\nIt said:\n{echo}", "B"),
+    ):
+        assert parse_label(text, AB, quoted=[CANDIDATE]) == label
 
 
 def test_an_empty_label_set_is_refused() -> None:
@@ -149,6 +139,7 @@ LABEL_SETS = st.sampled_from(
 )
 
 
+@settings(max_examples=50)
 @given(REPLIES, LABEL_SETS)
 def test_every_text_gives_a_label_a_tie_or_none(text: str, labels: tuple[str, ...]) -> None:
     assert parse_label(text, labels) in {*labels, "tie", None}
@@ -167,11 +158,13 @@ FREE_OF_PLACES = st.one_of(
 ).filter(lambda text: not re.search(r"[<>\[\]{}`~\\◁▷「」“”„«»\"'‘’]|channel", text))  # fmt: skip
 
 
+@settings(max_examples=50)
 @given(FREE_OF_PLACES, st.sampled_from(AB))
 def test_tag_on_own_line_decides_or_nothing_does(text: str, label: str) -> None:
     assert parse_label(f"{text}\n<answer>{label}</answer>", AB) in {label, None}
 
 
+@settings(max_examples=50)
 @given(
     FREE_OF_PLACES, st.sampled_from(["", "neither", "both of them", "see above", "A or B", "not A"])
 )

@@ -55,9 +55,7 @@ def test_few_replies_are_wrong_or_unread(name: str, n: int, wrong: float, unread
 
 def test_no_language_is_left_behind() -> None:
     tallies = tally(REPLIES["plain, by language"])
-    assert {
-        kind: len(counts.unread) for kind, counts in tallies.items() if len(counts.unread) > 2
-    } == {"all": len(tallies["all"].unread)}
+    assert max(len(own.unread) for kind, own in tallies.items() if kind != "all") <= 2
     assert sum(counts.n >= 10 for counts in tallies.values()) >= 12
 
 
@@ -90,8 +88,8 @@ def test_recorded_readings_match_authors_or_are_unread() -> None:
 @needs.recorded
 @pytest.mark.parametrize("form", OPPOSITE_FORMS)
 def test_form_is_not_overruled_by_prose_before_it(form: str) -> None:
-    counts = tally(list(opposite_replies(form))[::4])["all"]
-    assert counts.n > 800
+    counts = tally(list(opposite_replies(form))[::8])["all"]
+    assert counts.n > 400
     assert counts.wrong == []
     assert form == "box" or counts.read > 0.85 * counts.n
 

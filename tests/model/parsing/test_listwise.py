@@ -8,14 +8,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reliability.listwise_replies import ListwiseReply, listwise_replies
 from unswayed.model.parsing.listwise import ListwiseReading, listwise_schema, read_listwise
 from unswayed.model.parsing.listwise_json import EFFORT, JsonList, JsonObject, json_texts
 from unswayed.model.parsing.listwise_objects import FLAGS
-from unswayed.model.parsing.symbols import symbols_of
 
 REPLIES = listwise_replies()
 NOTHING = (None, None)
@@ -61,18 +60,12 @@ def test_json_is_read_as_far_as_it_is_complete(text: str, roots: list[object]) -
 
 
 def test_objects_know_their_place_and_where_they_break() -> None:
-    text = 'ab {"a": {"b": 1}} {"c": {"d": 1}, "e": 2, "f": 3 4}'
-    assert [text[root.start : root.end] for root in json_texts(text)][:2] == [
-        '{"a": {"b": 1}}',
-        '{"c": {"d": 1}, "e": 2',
-    ]
-
-
-def test_brackets_nested_too_deeply_break_an_object_off() -> None:
-    (root, *_) = json_texts('{"a":' * 33 + "1" + "}" * 33)
-    assert not root.is_whole
-    (root,) = json_texts('{"a":' * 32 + "1" + "}" * 32)
-    assert root.is_whole
+    whole, broken = '{"a": {"b": 1}}', '{"c": {"d": 1}, "e": 2'
+    text = f'ab {whole} {broken}, "f": 3 4}}'
+    assert [text[root.start : root.end] for root in json_texts(text)][:2] == [whole, broken]
+    for depth, is_whole in ((32, True), (33, False)):  # brackets nested too deeply break it off
+        (root, *_) = json_texts('{"a":' * depth + "1" + "}" * depth)
+        assert root.is_whole == is_whole
 
 
 @pytest.mark.parametrize(
@@ -104,17 +97,16 @@ def test_hand_written_replies_are_read_as_a_human_reads_them(kind: str) -> None:
     assert wrong == []
 
 
-def test_the_set_is_large_and_nothing_is_in_it_twice() -> None:
+def test_the_set_is_large_and_would_notice_a_wrong_reading() -> None:
     assert len(REPLIES) >= 60
     assert len({(r.text, r.labels, r.quoted, r.cut) for r in REPLIES}) == len(REPLIES)
     assert min(Counter(reply.kind for reply in REPLIES).values()) >= 5
-
-
-def test_a_reply_that_is_read_wrongly_would_be_noticed() -> None:
     text = '{"candidates": {"A": {"score": 73}}}'
-    assert ListwiseReply(kind="x", text=text, scores=[73, None], ranking=None).is_right()
-    assert not ListwiseReply(kind="x", text=text, scores=[72, None], ranking=None).is_right()
-    assert not ListwiseReply(kind="x", text=text, scores=[73, None], ranking=["A", "B"]).is_right()
+    readings = [([73, None], None), ([72, None], None), ([73, None], ["A", "B"])]
+    right = [
+        ListwiseReply(kind="x", text=text, scores=s, ranking=r).is_right() for s, r in readings
+    ]
+    assert right == [True, False, False]
 
 
 def test_a_reading_is_by_label_without_what_cannot_be_read() -> None:
@@ -122,13 +114,8 @@ def test_a_reading_is_by_label_without_what_cannot_be_read() -> None:
         '{"candidates": {"B": {"score": 88, "major_error": "maybe"}, "A": {"score": 120},'
         ' "D": {"score": 1}}, "ranking": ["B"]}'
     )
-    missing = (None, None)
-    assert read_listwise(text, ("A", "B")) == ListwiseReading(
-        scores=(None, 88.0),
-        flags=dict.fromkeys(FLAGS, missing),
-        ranking=None,
-    )
-    assert read_listwise(text, symbols_of("AB")) == read_listwise(text, ("A", "B"))
+    expected = ListwiseReading((None, 88.0), dict.fromkeys(FLAGS, NOTHING), ranking=None)
+    assert read_listwise(text, ("A", "B")) == expected
 
 
 @pytest.mark.parametrize(
@@ -144,42 +131,28 @@ def test_a_score_is_a_number_from_0_to_100_or_missing(score: str, reading: float
     assert read_listwise(text, "AB").scores == (reading, 5.0)
 
 
-RANKED = {
-    '["C", "A", "B"]': (2, 0, 1),
-    '"C > A > B"': (2, 0, 1),
-    '"C>>A>B"': (2, 0, 1),
-    '"C, A, B"': (2, 0, 1),
-    '["Answer C", "(a)", "**b**"]': (2, 0, 1),
-    '[{"label": "C", "score": 3}, {"candidate": "A"}, {"label": "B"}]': (2, 0, 1),
-    '[{"label": "C", "rank": 1}, {"label": "A", "rank": "2"}, {"label": "B", "rank": 3}]': (
-        2,
-        0,
-        1,
-    ),
-    '[{"label": "C", "rank": 3}, {"label": "A", "rank": 2}, {"label": "B", "rank": 1}]': None,
-    '["C", "A"]': None,
-    '["C", "A", "A"]': None,
-    '["C", "A", "B", "B"]': None,
-    '["C", "A", "D"]': None,
-    '["C", ["A", "B"]]': None,
-    '[["C"], ["A"], ["B"]]': None,
-    '"C > A = B"': None,
-    '"C < A < B"': None,
-    '"C A B"': None,
-    '"A is best"': None,
-    '{"C": 1, "A": 2, "B": 3}': None,
-    "[3, 1, 2]": None,
-    "null": None,
-    "true": None,
-    "[]": None,
-    '""': None,
-}
+RANKED = [
+    '["C", "A", "B"]',
+    '"C > A > B"',
+    '"C>>A>B"',
+    '"C, A, B"',
+    '["Answer C", "(a)", "**b**"]',
+    '[{"label": "C", "score": 3}, {"candidate": "A"}, {"label": "B"}]',
+    '[{"label": "C", "rank": 1}, {"label": "A", "rank": "2"}, {"label": "B", "rank": 3}]',
+]
+UNRANKED = [
+    '[{"label": "C", "rank": 3}, {"label": "A", "rank": 2}, {"label": "B", "rank": 1}]',
+    *('["C", "A"]', '["C", "A", "A"]', '["C", "A", "B", "B"]', '["C", "A", "D"]'),
+    *('["C", ["A", "B"]]', '[["C"], ["A"], ["B"]]', '{"C": 1, "A": 2, "B": 3}'),
+    *('"C > A = B"', '"C < A < B"', '"C A B"', '"A is best"'),
+    *("[3, 1, 2]", "null", "true", "[]", '""'),
+]
 
 
-@pytest.mark.parametrize("ranking", RANKED)
+@pytest.mark.parametrize("ranking", [*RANKED, *UNRANKED])
 def test_a_ranking_names_every_label_once_or_is_missing(ranking: str) -> None:
     text = f'{{"candidates": {{"A": {{"score": 5}}}}, "ranking": {ranking}}}'
-    assert read_listwise(text, "ABC").ranking == RANKED[ranking]
+    assert read_listwise(text, "ABC").ranking == ((2, 0, 1) if ranking in RANKED else None)
 
 
 @pytest.mark.parametrize(
@@ -195,15 +168,17 @@ def test_a_key_names_a_label_by_the_rules_of_labels(
     assert read_listwise(text, labels).scores == tuple(5.0 if k == place else None for k in (0, 1))
 
 
+AWARDED = '{"candidates": {"A": {"score": 100}, "B": {"score": 0}}, "ranking": ["A", "B"]}'
+
+
 @pytest.mark.parametrize(
     "before",
     ["Candidate B ends with: ", "Response A says:\n", "The text of answer A contains ", "It reads: ", "For example: ",
      "Answer B:\n", "**Candidate A**: ", "System: ", "> ", "~~", 'A wrote: "'],
 )  # fmt: skip
 def test_an_object_that_is_somebody_elses_is_not_the_verdict(before: str) -> None:
-    text = '{"candidates": {"A": {"score": 100}, "B": {"score": 0}}, "ranking": ["A", "B"]}'
     after = {"~~": "~~", 'A wrote: "': '"'}.get(before, "")
-    text = text.replace('"', "'") if after == '"' else text
+    text = AWARDED.replace('"', "'") if after == '"' else AWARDED
     assert read_listwise(f"{before}{text}{after}", "AB").scores == NOTHING
     assert read_listwise(text, "AB").scores == (100.0, 0.0)
 
@@ -214,18 +189,13 @@ def test_an_object_that_is_somebody_elses_is_not_the_verdict(before: str) -> Non
      "I compared the answers; my evaluation includes: ", "The ranking is as follows: ", "Analysis:\n", "```json\n", "JSON: "],
 )  # fmt: skip
 def test_an_object_that_the_judge_announces_is_its_verdict(before: str) -> None:
-    text = '{"candidates": {"A": {"score": 100}, "B": {"score": 0}}, "ranking": ["A", "B"]}'
-    assert read_listwise(before + text, "AB").scores == (100.0, 0.0)
+    assert read_listwise(before + AWARDED, "AB").scores == (100.0, 0.0)
 
 
 def test_space_before_a_reply_changes_nothing() -> None:
     text = '```\ntext\n```\n{"candidates": {"A": {"score": 3}}}'
-    for space in ("\u2028", "\n\n", "\x1c", "<think>Hm.</think>\u2028"):
-        assert (
-            read_listwise(space + text, "AB").scores
-            == read_listwise(text, "AB").scores
-            == (3.0, None)
-        )
+    for space in ("", "\u2028", "\n\n", "\x1c", "<think>Hm.</think>\u2028"):
+        assert read_listwise(space + text, "AB").scores == (3.0, None)
 
 
 def test_an_object_of_the_items_texts_is_never_the_verdict() -> None:
@@ -247,8 +217,11 @@ LABELS = st.sampled_from(
 WORDS = st.text(st.characters(exclude_categories=()), max_size=40)
 
 
+Case = tuple[tuple[str, ...], dict[str, Any]]
+
+
 @st.composite
-def verdicts(draw: st.DrawFn) -> tuple[tuple[str, ...], dict[str, Any]]:
+def verdicts(draw: st.DrawFn) -> Case:
     """A label set and a reply of the contract, in which candidates and ranking may be missing."""
     labels = draw(LABELS)
     said = {
@@ -306,23 +279,20 @@ def test_a_text_that_looks_like_the_mark_of_an_object_hides_none() -> None:
         assert read_listwise(f"{mark}\n{own}\n{mark}", "AB", quoted=[mark]).scores == (3.0, 90.0)
 
 
+@settings(max_examples=40)
 @given(verdicts())
-def test_what_is_written_is_read_in_every_form(
-    case: tuple[tuple[str, ...], dict[str, Any]],
-) -> None:
+def test_what_is_written_is_read_in_every_form(case: Case) -> None:
     labels, reply = case
     for text in forms(reply):
         assert read(text, labels) == right(labels, reply), text
-    python = {
-        **reply,
-        "candidates": {k: {**v, "rationale": ""} for k, v in reply["candidates"].items()},
-    }
-    assert read(repr(python), labels) == right(labels, reply)
+    mute = {k: {**said, "rationale": ""} for k, said in reply["candidates"].items()}
+    assert read(repr({**reply, "candidates": mute}), labels) == right(labels, reply)
 
 
+@settings(max_examples=60)
 @given(verdicts(), st.data())
 def test_a_reply_cut_off_says_a_part_of_what_the_whole_says(
-    case: tuple[tuple[str, ...], dict[str, Any]], data: st.DataObject
+    case: Case, data: st.DataObject
 ) -> None:
     labels, reply = case
     text = json.dumps(reply)
@@ -337,10 +307,9 @@ def test_a_reply_cut_off_says_a_part_of_what_the_whole_says(
         )  # fmt: skip
 
 
+@settings(max_examples=60)
 @given(verdicts(), verdicts())
-def test_two_differing_replies_leave_nothing_in_dispute(
-    first: tuple[tuple[str, ...], dict[str, Any]], second: tuple[tuple[str, ...], dict[str, Any]]
-) -> None:
+def test_two_differing_replies_leave_nothing_in_dispute(first: Case, second: Case) -> None:
     labels = first[0]
     texts = [json.dumps(reply) for _, reply in (first, second)]
     readings = [read_listwise(text, labels) for text in texts]
@@ -358,10 +327,9 @@ def test_two_differing_replies_leave_nothing_in_dispute(
         assert both.ranking is None
 
 
+@settings(max_examples=60)
 @given(verdicts(), st.integers(0, 2**32))
-def test_relabelling_a_reply_relabels_its_reading(
-    case: tuple[tuple[str, ...], dict[str, Any]], seed: int
-) -> None:
+def test_relabelling_a_reply_relabels_its_reading(case: Case, seed: int) -> None:
     labels, reply = case
     order = list(range(len(labels)))
     random.Random(seed).shuffle(order)
@@ -404,20 +372,13 @@ def test_the_schema_is_strict_and_holds_the_labels_as_displayed() -> None:
     assert list(candidates["A"]["properties"]) == ["score", "rationale", *FLAGS]
     assert candidates["A"] == candidates["B"] == candidates["C"]
     ranking = schema["properties"]["ranking"]
-    assert (ranking["minItems"], ranking["maxItems"], ranking["items"]["enum"]) == (
-        3,
-        3,
-        ["C", "A", "B"],
-    )
+    assert (ranking["minItems"], ranking["maxItems"]) == (3, 3)
+    assert ranking["items"]["enum"] == ["C", "A", "B"]
+    ranking["uniqueItems"] = True
+    schema["properties"]["candidates"]["required"] = ["A"]
+    assert strict_faults(schema) == ["required", "uniqueItems"]  # so it would be noticed
 
 
 def test_the_schema_of_the_same_labels_is_the_same_text() -> None:
     assert listwise_schema(["A", "B"]) == listwise_schema(("A", "B")) == listwise_schema("AB")
     assert listwise_schema(("甲", "\ud800")).isascii()
-
-
-def test_what_a_strict_server_refuses_would_be_noticed() -> None:
-    schema = json.loads(listwise_schema("AB"))
-    schema["properties"]["ranking"]["uniqueItems"] = True
-    schema["properties"]["candidates"]["required"] = ["A"]
-    assert strict_faults(schema) == ["required", "uniqueItems"]

@@ -33,15 +33,16 @@ def item_of(**fields: object) -> Item:
 
 
 def test_an_item_becomes_one_for_each_criterion() -> None:
-    first, second, third = by_criterion([item_of()])
-    assert [item.id for item in (first, second, third)] == [f"story-1#{name}" for name in NAMES]
-    assert {item.asked_as for item in (first, second, third)} == {"story-1"}
-    assert {item.task for item in (first, second, third)} == {Task.CRITERIA}
-    assert [item.gold for item in (first, second, third)] == [3, None, 1.5]
-    assert [item.human_score() for item in (first, second, third)] == [3.0, None, 1.5]
-    assert [item.gold_candidates() for item in (first, second, third)] == [(2,), (), ()]
-    assert [item.group for item in (first, second, third)] == list(NAMES)
+    items = list(by_criterion([item_of()]))
+    assert [item.id for item in items] == [f"story-1#{name}" for name in NAMES]
+    assert {(item.asked_as, item.task) for item in items} == {("story-1", Task.CRITERIA)}
+    assert [item.gold for item in items] == [3, None, 1.5]
+    assert [item.human_score() for item in items] == [3.0, None, 1.5]
+    assert [item.gold_candidates() for item in items] == [(2,), (), ()]
+    assert [item.group for item in items] == list(NAMES)
     assert next(by_criterion([item_of(group="dev")])).group == "dev"
+    # each is an item of a file too
+    assert list(items_of([json.loads(msgspec.json.encode(item)) for item in items])) == items
 
 
 def test_separating_twice_equals_separating_once() -> None:
@@ -51,12 +52,6 @@ def test_separating_twice_equals_separating_once() -> None:
     assert expanded(plain) is plain
     apart = expanded(ItemSet.of([item_of()], name="stories"))
     assert (apart.name, len(apart), apart.task) == ("stories", 3, Task.CRITERIA)
-
-
-def test_what_was_taken_apart_is_an_item_of_a_file_too() -> None:
-    for item in by_criterion([item_of()]):
-        (again,) = items_of([json.loads(msgspec.json.encode(item))])
-        assert again == item
 
 
 def test_items_with_and_without_criteria_do_not_mix() -> None:
@@ -89,11 +84,8 @@ def test_one_prompt_asks_all_criteria_in_the_given_order() -> None:
     assert prompts[0] == prompts[1] == prompts[2]
     user = prompts[0].messages[-1].content
     assert user.count("===== Criteria =====\n- relevance\n- coherence\n- fluency\n") == 1
-    assert list(json.loads(prompts[0].schema or "")["properties"]) == [
-        "relevance",
-        "coherence",
-        "fluency",
-    ]
+    properties = json.loads(prompts[0].schema or "")["properties"]
+    assert list(properties) == ["relevance", "coherence", "fluency"]
     own = render(next(by_criterion([item_of()])), Ask(canonical(3)), PromptSettings())
     assert "- coherence\n- fluency\n- relevance\n" in own.messages[-1].content
 
@@ -105,27 +97,19 @@ def test_a_name_cannot_close_the_block_it_stands_in() -> None:
     assert "====== Criteria ======\n- ===== Your reply =====\n- tone\n" in user
 
 
+CANDIDATES = "{% for c in candidates %}{{ c.label }}: {{ c.text }}\n{% endfor %}"
+
+
 def test_a_template_is_given_the_criteria_in_displayed_order(tmp_path) -> None:
     path = tmp_path / "own.txt"
-    path.write_text(
-        "{{ question }} {{ response }} {{ criteria | join(', ') }}\n"
-        "{% for c in candidates %}{{ c.label }}: {{ c.text }}\n{% endfor %}"
-    )
+    path.write_text(f"{{{{ question }}}} {{{{ criteria | join(', ') }}}}\n{CANDIDATES}")
     ask = Ask(canonical(3), criteria=(1, 2, 0))
     first = next(by_criterion([item_of()]))
     (message,) = render(first, ask, PromptSettings(template=str(path))).messages
     assert "fluency, relevance, coherence" in message.content
-
-
-def test_a_template_that_does_not_name_the_criteria_is_refused(tmp_path) -> None:
-    path = tmp_path / "own.txt"
-    path.write_text(
-        "{{ question }} {{ response }}\n"
-        "{% for c in candidates %}{{ c.label }}: {{ c.text }}\n{% endfor %}"
-    )
-    items = list(by_criterion([item_of()]))
+    path.write_text(f"{{{{ question }}}} {{{{ response }}}}\n{CANDIDATES}")
     with pytest.raises(TemplateError, match="story-1#coherence: never names 'coherence'"):
-        check_prompts(items, PromptSettings(template=str(path)))
+        check_prompts([first], PromptSettings(template=str(path)))
 
 
 @pytest.mark.parametrize(
@@ -159,19 +143,16 @@ def test_numeric_labels_and_copies_of_the_item_are_handled() -> None:
 
 
 def test_a_decision_names_its_criterion_and_presentation() -> None:
-    shown = Presentation((2, 0, 1), (0, 1, 2))
-    ask = Ask(shown, criteria=(1, 2, 0))
+    ask = Ask(Presentation((2, 0, 1), (0, 1, 2)), criteria=(1, 2, 0))
     response = Response(text='{"fluency": "A", "relevance": "C"}', input_tokens=9)
+    reply = task_of("criteria").reply
     decisions = [
-        task_of(item.task).reply.read(
-            item, ask, "ABC", response, model="m", answer_only=False
-        )
+        reply.read(item, ask, "ABC", response, model="m", answer_only=False)
         for item in by_criterion([item_of()])
-    ]  # fmt: skip
+    ]
     assert [decision.choice for decision in decisions] == [None, 2, 1]
     assert [decision.criterion for decision in decisions] == list(NAMES)
-    assert {decision.criteria_order for decision in decisions} == {(1, 2, 0)}
-    assert {decision.ask for decision in decisions} == {ask}
+    assert {(decision.criteria_order, decision.ask) for decision in decisions} == {((1, 2, 0), ask)}
 
 
 def test_the_own_order_of_criteria_needs_no_name() -> None:
@@ -221,10 +202,10 @@ def test_the_keys_of_other_tasks_stay() -> None:
 
     settings = RunSettings(prompts=PromptSettings())
     drafter = Drafter("m", True, settings, keyed_by_item=True)
-    draft = drafter.draft(Question(item_of(criteria=None, gold=None), Ask(canonical(3))))
-    assert draft.key == key_of(draft.request)
-    assert draft.request.nonce == "story-1"
-    keys = {
-        drafter.draft(Question(item, Ask(canonical(3)))).key for item in by_criterion([item_of()])
-    }
-    assert len(keys) == 1
+    plain, *apart = (
+        drafter.draft(Question(item, Ask(canonical(3))))
+        for item in (item_of(criteria=None, gold=None), *by_criterion([item_of()]))
+    )
+    assert plain.key == key_of(plain.request)
+    assert plain.request.nonce == "story-1"
+    assert len({draft.key for draft in apart}) == 1

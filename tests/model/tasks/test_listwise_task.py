@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from unswayed.model.calls import Response
@@ -19,13 +20,13 @@ FLAGS = {"major_error": False, "hallucinated_specificity": False, "calibrated_un
 
 
 def read(scores: dict[str, object], ranking: list[str] | None, **fields: object) -> Decision:
-    candidates = {
-        label: {"score": score, "rationale": "r", **FLAGS} for label, score in scores.items()
-    }
-    text = json.dumps({"candidates": candidates, "ranking": ranking})
-    return REPLY.read(
-        ITEM, Ask(SHOWN), LABELS, Response(text=text, **fields), model="m", answer_only=False
-    )
+    marks = {label: {"score": score, "rationale": "r", **FLAGS} for label, score in scores.items()}
+    return read_text(json.dumps({"candidates": marks, "ranking": ranking}), **fields)
+
+
+def read_text(text: str, **fields: object) -> Decision:
+    response = Response(text=text, **fields)
+    return REPLY.read(ITEM, Ask(SHOWN), LABELS, response, model="m", answer_only=False)
 
 
 def test_everything_is_by_candidate() -> None:
@@ -60,13 +61,9 @@ def test_a_refusal_is_not_read() -> None:
 
 
 def test_a_simulated_judge_writes_what_it_thinks() -> None:
-    text = REPLY.written(LABELS, "C", [40.4, 71.2, 71.4], answer_only=True)
-    decision = REPLY.read(
-        ITEM, Ask(SHOWN), LABELS, Response(text=text), model="m", answer_only=False
-    )
+    decision = read_text(REPLY.written(LABELS, "C", [40.4, 71.2, 71.4], answer_only=True))
     assert decision.scores == (71.0, 71.0, 40.0)
-    assert decision.ranking == (1, 0, 2)
-    assert decision.choice == 1
+    assert (decision.ranking, decision.choice) == ((1, 0, 2), 1)
 
 
 def test_more_candidates_get_more_room_and_their_own_schema() -> None:
@@ -81,34 +78,21 @@ def test_more_candidates_get_more_room_and_their_own_schema() -> None:
 
 
 def test_ratings_are_columns_through_any_view() -> None:
-    shapes = presentations("cyclic", 3)
-    decisions = [
-        Decision(
-            item_id="l1",
-            order=shown.order,
-            labels=LABELS,
-            choice=0,
-            scores=(1.0 + column, None, 3.0),
-            ranking=(2, 0, 1),
-            flags={"major_error": (True, None, False)},
-        )
-        for column, shown in enumerate(shapes)
-    ]
+    shapes, nan = presentations("cyclic", 3), float("nan")
+    rated = {"ranking": (2, 0, 1), "flags": {"major_error": (True, None, False)}}
+
+    def decision(column: int, **more: object) -> Decision:
+        return Decision(item_id="l1", order=shapes[column].order, labels=LABELS, choice=0, **more)
+
+    decisions = [decision(k, scores=(1.0 + k, None, 3.0), **rated) for k in range(3)]
     table = DecisionTable.of([ITEM], decisions)
     assert table.ratings["score"][0, :, 0].tolist() == [1.0, 2.0, 3.0]
-    assert table.ratings["score"][0, :, 1].tolist() == pytest.approx(
-        [float("nan")] * 3, nan_ok=True
-    )
+    assert np.isnan(table.ratings["score"][0, :, 1]).all()
     assert table.ratings["rank"][0, 0].tolist() == [2.0, 3.0, 1.0]
-    assert table.ratings["major_error"][0, 1].tolist() == pytest.approx(
-        [1.0, float("nan"), 0.0], nan_ok=True
-    )
-    outer = shapes[1]
-    seen = table.select([Ask(shown) for shown in shapes], through=outer)
+    np.testing.assert_equal(table.ratings["major_error"][0, 1], [1.0, nan, 0.0])
+    seen = table.select([Ask(shown) for shown in shapes], through=shapes[1])
     # the first column of the view is the second of the table, candidates renumbered by (1, 2, 0)
     assert seen.ratings["score"][0, 0, 2] == 2.0
     assert seen.ratings["rank"][0, 0].tolist() == [3.0, 1.0, 2.0]
-    again = DecisionTable.of([ITEM], [*decisions, Decision(
-        item_id="l1", order=shapes[0].order, labels=LABELS, choice=None,
-    )])  # fmt: skip
-    assert again.ratings["score"][0, 0].tolist() == pytest.approx([float("nan")] * 3, nan_ok=True)
+    again = DecisionTable.of([ITEM], [*decisions, decision(0)])
+    assert np.isnan(again.ratings["score"][0, 0]).all()

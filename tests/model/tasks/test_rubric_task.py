@@ -24,15 +24,16 @@ def item_of(**fields: object) -> Item:
     return item
 
 
-def test_the_human_score_names_a_level_where_it_is_one() -> None:
-    assert (item_of().human_score(), item_of().gold_candidates()) == (3.0, (2,))
-    assert (item_of(gold=3.5).human_score(), item_of(gold=3.5).gold_candidates()) == (3.5, ())
-    assert (item_of(gold=None).human_score(), item_of(gold=None).gold_candidates()) == (None, ())
-
-
-def test_gold_of_other_tasks_gives_no_human_score() -> None:
-    item = Item(id="q", task=Task.MCQ, prompt="?", candidates=("a", "b"), gold=1)
-    assert item.human_score() is None
+@pytest.mark.parametrize(
+    ("gold", "score", "levels"), [(3, 3.0, (2,)), (3.5, 3.5, ()), (None, None, ())]
+)
+def test_the_human_score_names_a_level_where_it_is_one(
+    gold: float | None, score: float | None, levels: tuple[int, ...]
+) -> None:
+    item = item_of(gold=gold)
+    assert (item.human_score(), item.gold_candidates()) == (score, levels)
+    other = Item(id="q", task=Task.MCQ, prompt="?", candidates=("a", "b"), gold=1)
+    assert other.human_score() is None
 
 
 @pytest.mark.parametrize(

@@ -240,46 +240,33 @@ def _github(name: str, benchmark: Benchmark[Any], path: str) -> Path:
 
 def rows_of(name: str, benchmark: Benchmark[Any], file: Path) -> Iterator[Record | BadFieldError]:
     """Yield the rows of a file, its columns checked before the first."""
-    fields = msgspec.structs.fields(benchmark.schema)
-    needed = [field.encode_name for field in fields if field.required]
-    republished = benchmark.republished
-    check = partial(_check, name, benchmark, needed, file)
+    republished = benchmark.republished or (lambda row: row)
     if is_parquet(file):
-        rows = _parquet(name, file, [field.encode_name for field in fields], check)
-        yield from rows if republished is None else map(republished, rows)
+        feature = f"{name}, a Parquet file,"
+        with open_parquet(file, extra="benchmarks", feature=feature) as table:
+            there = table.schema_arrow.names
+            _check(name, benchmark, file, there)
+            fields = msgspec.structs.fields(benchmark.schema)
+            columns = [field.encode_name for field in fields if field.encode_name in there]
+            for batch in batches_of(table, file, columns):
+                yield from map(republished, batch.to_pylist())
         return
     given = benchmark.header if is_table(file) else ()
     records: Iterable[tuple[object, Record | BadFieldError]] = (
         read_table(file, given) if given else map(whole, records_of(str(file)))
     )
     for number, (_, record) in enumerate(records):
-        if isinstance(record, BadFieldError):
-            yield record
-            continue
-        row = record if republished is None else republished(record)
-        if number == 0:
-            check(row.keys())
+        row = record if isinstance(record, BadFieldError) else republished(record)
+        if number == 0 and not isinstance(row, BadFieldError):
+            _check(name, benchmark, file, list(row))
         yield row
 
 
-def _check(
-    name: str, benchmark: Benchmark[Any], needed: Sequence[str], file: Path, names: Iterable[str]
-) -> None:
-    there = list(names)
-    missing = [field for field in needed if field not in there]
-    if missing:
-        raise ItemError(
-            f"{name}: {_at(benchmark)} has no field {missing[0]!r} in {file.name}, which has "
-            f"{', '.join(there) or 'none'}. The data set was changed, or this is another one."
-        )
-
-
-def _parquet(
-    name: str, file: Path, columns: Sequence[str], check: Callable[[Iterable[str]], None]
-) -> Iterator[Record]:
-    feature = f"{name}, a Parquet file,"
-    with open_parquet(file, extra="benchmarks", feature=feature) as table:
-        there = table.schema_arrow.names
-        check(there)
-        for batch in batches_of(table, file, [name for name in columns if name in there]):
-            yield from batch.to_pylist()
+def _check(name: str, benchmark: Benchmark[Any], file: Path, there: Sequence[str]) -> None:
+    """Refuse a file that lacks a field which every row needs."""
+    for field in msgspec.structs.fields(benchmark.schema):
+        if field.required and field.encode_name not in there:
+            raise ItemError(
+                f"{name}: {_at(benchmark)} has no field {field.encode_name!r} in {file.name}, which has "
+                f"{', '.join(there) or 'none'}. The data set was changed, or this is another one."
+            )

@@ -9,7 +9,7 @@ from unswayed.data.importers.decisions_file import (
     line_of,
     write_decisions,
 )
-from unswayed.data.importers.driver import Imported, detect, import_files
+from unswayed.data.importers.driver import Imported, import_files
 from unswayed.data.importers.mapping import FieldMap, parse_map
 from unswayed.data.importers.protocol import Importer
 from unswayed.data.importers.recording_file import read_decisions_file, read_recording
@@ -22,7 +22,6 @@ __all__ = [
     "Importer",
     "Listed",
     "as_filed",
-    "detect",
     "import_files",
     "items_from_decisions",
     "line_of",

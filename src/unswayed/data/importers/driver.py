@@ -275,18 +275,6 @@ def _imported(
     return Imported(items, tuple(decisions), counts, tuple(bad), warning)
 
 
-def detect(file: str | Path) -> str:
-    """Return the importer that a file's first record is for."""
-    named = _kind_of_name(str(file))
-    if named is not None:
-        return named
-    for source, record in records_of(str(file)):
-        if isinstance(record, BadFieldError):
-            raise UsageError(f"{source}: {record}.")
-        return _kind_of(record, str(file))
-    raise UsageError(f"{file}: no records.")
-
-
 def _kind_of(record: Record, file: str) -> str:
     for name in IMPORTERS:
         if IMPORTERS.load(name).detects(record):
@@ -294,7 +282,7 @@ def _kind_of(record: Record, file: str) -> str:
     raise UsageError(
         f"{file}: unknown format; the fields are {_names(record)}. "
         f"Name one of {', '.join(IMPORTERS)}; or, {OWN_LOG} Items without a judge's answers are "
-        "none of these: give their file, or a benchmark's name, to audit."
+        f"none of these: audit them first (unswayed audit {file})."
     )
 
 

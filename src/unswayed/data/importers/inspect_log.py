@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from string import ascii_uppercase
 from typing import Any, Final
 
@@ -30,15 +31,16 @@ from unswayed.data.importers.protocol import (
     ReadRecord,
     Record,
     Source,
+    by_candidate,
+    changed,
     decision,
     decoded,
+    elements,
     mark_of,
-    object_of,
-    parts_of,
 )
 from unswayed.model.decisions import Choice, Decision
 from unswayed.model.items import BadFieldError, Gold, Item, Task
-from unswayed.model.permutations import Order, invert
+from unswayed.model.permutations import Order
 
 FAILED: Final = "a sample that failed (error)"
 NO_CHOICES: Final = "a sample without choices: no multiple choice"
@@ -140,7 +142,7 @@ def _choice_of(sample: _Sample, scores: Mapping[str, _Score]) -> ReadRecord:
         id=name if task is None else f"{task}/{name}",
         task=Task.MCQ,
         prompt=_text(sample.input),
-        candidates=tuple(shown[place] for place in invert(order)),
+        candidates=by_candidate(order, shown),
         gold=tuple(right) if len(right) > 1 else right[0] if right else None,
         permutable=True if mark is None else mark.permutable,
     )
@@ -215,32 +217,27 @@ def _text(given: object) -> str:
 
 def _unfold(record: Record, source: Source) -> Iterator[Entry]:
     """Yield the samples of a log in JSON, each with its evaluation; a sample by itself stays."""
-    samples = record.get("samples")
-    if EVALUATION in record or samples is None:
+    if EVALUATION in record or record.get("samples") is None:
         yield source, record
         return
     evaluation = decoded(record.get("eval", {}), "eval")
-    for number, part in enumerate(parts_of(samples, "samples"), start=1):
-        place = Source(source.file, number)
-        sample = object_of(part, "samples")
-        if isinstance(sample, BadFieldError):
-            yield place, sample
-        else:
-            yield place, {**sample, EVALUATION: evaluation}
+    samples = elements(record, "samples", source)
+    yield from changed(samples, lambda sample: {**sample, EVALUATION: evaluation})
 
 
 def _join(files: Sequence[tuple[str, Iterator[Entry]]]) -> Iterator[Entry]:
     """All samples; those of a question that was read before know its own order."""
     own: dict[tuple[str, str], object] = {}
-    for _, entries in files:
-        for source, record in entries:
-            if isinstance(record, BadFieldError) or not isinstance(record.get("choices"), list):
-                yield source, record
-                continue
-            evaluation = record.get(EVALUATION)
-            task = evaluation.get("task") if isinstance(evaluation, Mapping) else None
-            base = own.setdefault((str(task), str(record.get("id"))), record["choices"])
-            yield source, {**record, _BASE: base}
+
+    def with_base(record: Record) -> Record:
+        if not isinstance(record.get("choices"), list):
+            return record
+        evaluation = record.get(EVALUATION)
+        task = evaluation.get("task") if isinstance(evaluation, Mapping) else None
+        base = own.setdefault((str(task), str(record.get("id"))), record["choices"])
+        return {**record, _BASE: base}
+
+    yield from changed(chain.from_iterable(entries for _, entries in files), with_base)
 
 
 def _detects(record: Record) -> bool:

@@ -10,12 +10,12 @@ from typing import Final, Literal
 import msgspec
 
 from unswayed.data.importers.mapping import FieldMap, Meaning, value_at
-from unswayed.data.importers.protocol import ReadRecord, Record, Source, importer
+from unswayed.data.importers.protocol import ReadRecord, Record, Source, by_candidate, importer
 from unswayed.model.calls import Response
 from unswayed.model.decisions import Choice, Decision
 from unswayed.model.items import BadFieldError, Item, Task
 from unswayed.model.items.paths import at, opened
-from unswayed.model.permutations import Order, invert
+from unswayed.model.permutations import Order
 from unswayed.model.tasks import task_of
 from unswayed.model.tasks.listwise import best_candidate
 
@@ -60,7 +60,7 @@ class _MappedRecord:
             raise self._bad("labels", f"{len(fields.labels)} given for {len(order)} candidates")
         own_names = tuple(sorted(names))
         if (names or fields.candidates_are == "shown") and len(written) == len(order):
-            written = tuple(written[position] for position in invert(order))
+            written = by_candidate(order, written)
         item = Item(
             id=";".join((str(name), *own_names)),
             prompt=self._text(fields.prompt) or "",
@@ -106,17 +106,12 @@ class _MappedRecord:
 
     def _answered(self, item: Item, decision: Decision, names: tuple[str, ...]) -> Decision:
         fields, order = self.fields, decision.order
-        if fields.scores or fields.ranking:
+        if fields.verdict or fields.scores or fields.ranking:
             scores, ranking = self._scores(order), self._ranking(order, names)
-            stated = (
-                self._choice("verdict", order, names)
-                if fields.verdict
-                else best_candidate(scores or (None,), ranking)
-            )
+            stated = best_candidate(scores or (None,), ranking)
+            if fields.verdict:
+                stated = self._choice("verdict", order, names)
             return msgspec.structs.replace(decision, choice=stated, scores=scores, ranking=ranking)
-        if fields.verdict:
-            choice = self._choice("verdict", order, names)
-            return msgspec.structs.replace(decision, choice=choice)
         read = task_of(item.task).reply.read(
             item,
             decision.ask,
@@ -158,8 +153,10 @@ class _MappedRecord:
             return None
         if len(cells) != len(order):
             raise self._bad("scores", f"{len(cells)} scores for {len(order)} candidates")
-        scores = [_score(cell, self.fields.pair("scores")) for cell in cells]
-        return tuple(scores[place] for place in self._places(order))
+        scores = tuple(_score(cell, self.fields.pair("scores")) for cell in cells)
+        if self.fields.verdict_is == "candidate" or self.fields.label_is_value:
+            return scores
+        return by_candidate(order, scores)
 
     def _ranking(self, order: Order, names: tuple[str, ...]) -> tuple[int, ...] | None:
         """Candidates, best first; None where the record names not all of them once."""
@@ -171,10 +168,6 @@ class _MappedRecord:
         choices = [self._meant(str(symbol), order, names, meaning) for symbol in symbols]
         ranking = tuple(choice for choice in choices if isinstance(choice, int))
         return ranking if sorted(ranking) == sorted(order) and len(choices) == len(order) else None
-
-    def _places(self, order: Order) -> Order:
-        by_candidate = self.fields.verdict_is == "candidate" or self.fields.label_is_value
-        return tuple(range(len(order))) if by_candidate else invert(order)
 
     def _at(self, path: str | None) -> object:
         return None if path is None else value_at(self.record, path)

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import PurePath
 from string import ascii_uppercase
 from typing import Any, Final
@@ -28,13 +29,17 @@ from unswayed.data.importers.protocol import (
     Importer,
     ReadRecord,
     Source,
+    by_candidate,
+    changed,
     decision,
     has,
     mark_of,
     read_as,
+    readable,
 )
 from unswayed.model.items import BadFieldError, Item, Task
-from unswayed.model.permutations import Order, invert
+from unswayed.model.permutations import Order
+from unswayed.model.tasks.listwise import best_candidate
 
 CLOZE: Final = "options were scored as continuations: they have no order"
 OTHER_FILTER: Final = "another filter of the same answers"
@@ -45,7 +50,7 @@ _FILE: Final = re.compile(r"samples_(.+?)_\d{4}-\d{2}-\d{2}T")
 _SKIPPED: Final = "unswayed_skipped"
 _CLOZE: Final = "unswayed_cloze"
 _ANSWER: Final = re.compile(r"\(?([A-Za-z0-9])\)?[.:]?")
-_FIELDS: Final = (("opa", "opb", "opc", "opd"),)
+_FIELDS: Final = ("opa", "opb", "opc", "opd")
 """Where some tasks keep each option in a field of its own."""
 
 
@@ -80,14 +85,12 @@ def _scored(sample: _Sample, labels: tuple[str, ...], source: Source) -> ReadRec
     item, order = _item(sample, labels, source)
     top = max(scores)
     weights = [math.exp(score - top) for score in scores]
-    by_position = [weight / sum(weights) for weight in weights]
-    best = [candidate for candidate, score in zip(order, scores, strict=True) if score == top]
     call = decision(
         item,
         order,
         labels,
-        choice=best[0] if len(best) == 1 else "tie",
-        probs=tuple(by_position[place] for place in invert(order)),
+        choice=best_candidate(by_candidate(order, scores), None),
+        probs=by_candidate(order, [weight / sum(weights) for weight in weights]),
         label_mass=min(1.0, sum(map(math.exp, scores))),
         model=_model(source),
     )
@@ -147,7 +150,7 @@ def _item(sample: _Sample, labels: tuple[str, ...], source: Source) -> tuple[Ite
         id=f"{task[1]}/{name}" if task else name,
         task=Task.MCQ,
         prompt=question if isinstance(question, str) else "",
-        candidates=tuple(texts[place] for place in invert(order)),
+        candidates=by_candidate(order, texts),
         gold=tuple(gold) if isinstance(gold, list) else gold,
         group=task[1] if task else None,
         permutable=True if mark is None else mark.permutable,
@@ -195,9 +198,8 @@ def _options(doc: Mapping[str, Any]) -> list[str] | None:
     choices = doc.get("choices", doc.get("options"))
     if isinstance(choices, Mapping):
         choices = choices.get("text")
-    if choices is None:
-        fields = next((names for names in _FIELDS if doc.keys() >= set(names)), ())
-        choices = [doc[name] for name in fields]
+    if choices is None and doc.keys() >= set(_FIELDS):
+        choices = [doc[name] for name in _FIELDS]
     if isinstance(choices, list) and len(choices) > 1:
         return [str(choice) for choice in choices]
     return None
@@ -223,17 +225,17 @@ def _gold(target: object, labels: tuple[str, ...], options: list[str]) -> int | 
 
 
 def _join(files: Sequence[tuple[str, Iterator[Entry]]]) -> Iterator[Entry]:
-    """Yield all records, marked if their filter is not the first of their file or their task is cloze."""
-    for _, entries in files:
-        part = list(entries)
-        records = [record for _, record in part if not isinstance(record, BadFieldError)]
-        cloze = any(map(_is_cloze, records))
-        for source, record in part:
-            if isinstance(record, BadFieldError):
-                yield source, record
-                continue
-            skipped = record.get("filter") != records[0].get("filter")
-            yield source, {**record, _SKIPPED: skipped, _CLOZE: cloze}
+    return chain.from_iterable(_of_file(list(entries)) for _, entries in files)
+
+
+def _of_file(entries: Sequence[Entry]) -> Iterator[Entry]:
+    """Yield the records of a file, marked if their filter is not the first or the task is cloze."""
+    cloze = any(map(_is_cloze, readable(entries)))
+    first = next((record.get("filter") for record in readable(entries)), None)
+    return changed(
+        entries,
+        lambda record: {**record, _SKIPPED: record.get("filter") != first, _CLOZE: cloze},
+    )
 
 
 def _is_cloze(record: Mapping[str, object]) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass, fields
 from math import isfinite
 from typing import Any, Final, Literal, get_args
 
@@ -181,7 +181,7 @@ def value_at(record: Mapping[str, Any], path: str) -> Any:
 
 def parse_map(text: str) -> FieldMap:
     """Return the map that is written after `--map`."""
-    parts = {field.name: field for field in fields(FieldMap)}
+    parts = [part.name for part in fields(FieldMap)]
     lists = {"labels", "tie", "candidates", "names", "scores", "values"}
     given: dict[str, str | tuple[str, ...]] = {}
     hint = ""
@@ -195,11 +195,8 @@ def parse_map(text: str) -> FieldMap:
             raise UsageError(f"--map: {name} is given twice.")
         given[name] = tuple(divided(value, "|")) if name in lists else value
         hint = PIPE if name in lists and "|" not in value else ""
-    lacking = [
-        name for name, field in parts.items() if field.default is MISSING and name not in given
-    ]
-    if lacking:
-        raise UsageError(f"--map needs {' and '.join(lacking)}.{hint}")
+    if "id" not in given:
+        raise UsageError(f"--map needs id.{hint}")
     try:
         return FieldMap(**given)  # type: ignore[arg-type]
     except UsageError as error:

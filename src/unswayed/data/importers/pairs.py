@@ -96,7 +96,7 @@ def _judgebench(row: _JudgeBench, source: Source) -> Iterator[Part]:
             shown,
             _A_B,
             candidate_at(shown, named(_BY_POSITION, judgment.decision, field, _DISPLAYED)),
-            scores=by_candidate(shown, scores) if len(scores) == 2 else None,
+            scores=by_candidate(shown.order, scores) if len(scores) == 2 else None,
             text=recorded.response or None,
             model="/".join(names) or None,
         )

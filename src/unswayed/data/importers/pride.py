@@ -27,13 +27,15 @@ from unswayed.data.importers.protocol import (
     ReadRecord,
     Record,
     Source,
+    by_candidate,
     decision,
     read_as,
     short_name,
 )
 from unswayed.model.decisions import Decision
 from unswayed.model.items import BadFieldError, Item, Task
-from unswayed.model.permutations import Order, invert
+from unswayed.model.permutations import Order
+from unswayed.model.tasks.listwise import best_candidate
 
 _LETTERS: Final = "ABCDEFGHIJ"
 _RUN: Final = re.compile(r"\d+s_(.+)")
@@ -150,9 +152,8 @@ def _decision(
 ) -> Decision:
     if by_position is None:
         return decision(item, order, labels, model=model)
-    probs = tuple(by_position[place] for place in invert(order))
-    best = [candidate for candidate in order if probs[candidate] == max(probs)]
-    choice = best[0] if len(best) == 1 else "tie"
+    probs = by_candidate(order, by_position)
+    choice = best_candidate(probs, None)
     return decision(item, order, labels, choice=choice, probs=probs, model=model)
 
 

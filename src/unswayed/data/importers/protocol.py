@@ -18,7 +18,7 @@ import msgspec
 from unswayed.base.errors import field_and_reason
 from unswayed.model.decisions import Choice, Decision
 from unswayed.model.items import BadFieldError, Item
-from unswayed.model.permutations import Order
+from unswayed.model.permutations import Order, invert
 from unswayed.model.presentation import Presentation
 
 Record = Mapping[str, object]
@@ -201,6 +201,23 @@ def object_of(part: object, field: str) -> Record | BadFieldError:
     return BadFieldError(field, f"expected an object, got {type(value).__name__}")
 
 
+def elements(record: Record, field: str, source: Source) -> Iterator[Entry]:
+    """Yield the objects of an array that a record holds, with their places."""
+    for number, part in enumerate(parts_of(record[field], field), start=1):
+        yield Source(source.file, number), object_of(part, field)
+
+
+def changed(entries: Iterable[Entry], change: Callable[[Record], Record]) -> Iterator[Entry]:
+    """Yield entries with their records changed; what could not be read stays."""
+    for source, record in entries:
+        yield source, record if isinstance(record, BadFieldError) else change(record)
+
+
+def readable(entries: Iterable[Entry]) -> Iterator[Record]:
+    """Yield the records that could be read."""
+    return (record for _, record in entries if not isinstance(record, BadFieldError))
+
+
 MARK: Final = "unswayed"
 
 
@@ -240,9 +257,9 @@ def named(names: Mapping[Any, Choice], value: object, field: str, allowed: str) 
     return names[value]
 
 
-def by_candidate(shown: Presentation, by_position: Sequence[float]) -> tuple[float, float]:
-    """Two numbers by position, by candidate."""
-    return by_position[shown.order.index(0)], by_position[shown.order.index(1)]
+def by_candidate(order: Order, by_position: Sequence[T]) -> tuple[T, ...]:
+    """Return by candidate what is given by position."""
+    return tuple(by_position[place] for place in invert(order))
 
 
 def decision(item: Item, order: Order, labels: tuple[str, ...], **more: Any) -> Decision:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from statistics import fmean
 from typing import Any, Final
 
@@ -15,6 +17,7 @@ from unswayed.data.importers.protocol import (
     Part,
     Record,
     Source,
+    changed,
     decision,
     importer,
     short_name,
@@ -85,14 +88,11 @@ def _prometheus(row: _Prometheus, source: Source) -> Iterator[Part]:
 
 
 def _parts(instruction: str) -> dict[str, str]:
-    headings = list(_HEADING.finditer(instruction))
-    ends = [*(heading.start() for heading in headings[1:]), len(instruction)]
-    parts: dict[str, str] = {}
-    for heading, end in zip(headings, ends, strict=False):  # without headings an end is left
-        name = heading[1]
-        if name in parts:
-            raise BadFieldError("instruction", f"has two headings {name!r}: the texts are unclear")
-        parts[name] = instruction[heading.end() : end].strip()
+    _, sections = _sections(_HEADING, instruction)
+    parts = dict(sections)
+    if len(parts) < len(sections):
+        ((name, _),) = Counter(name for name, _ in sections).most_common(1)
+        raise BadFieldError("instruction", f"has two headings {name!r}: the texts are unclear")
     lacking = [name for name in (_QUESTION, _RESPONSE, _SCALE) if name not in parts]
     if lacking:
         raise BadFieldError("instruction", f"has no heading '###{lacking[0]}:'")
@@ -100,16 +100,19 @@ def _parts(instruction: str) -> dict[str, str]:
 
 
 def _scale(text: str) -> tuple[str, dict[str, str]]:
-    starts = list(_SCORED_LINE.finditer(text))
-    if len(starts) < 2:
-        raise BadFieldError("instruction", f"its scale has {len(starts)} lines such as 'Score 1:'")
-    ends = [*(start.start() for start in starts[1:]), len(text)]
-    levels = {
-        start[1]: text[start.end() : end].strip() for start, end in zip(starts, ends, strict=True)
-    }
-    if len(levels) < len(starts):
+    criterion, lines = _sections(_SCORED_LINE, text)
+    if len(lines) < 2:
+        raise BadFieldError("instruction", f"its scale has {len(lines)} lines such as 'Score 1:'")
+    levels = dict(lines)
+    if len(levels) < len(lines):
         raise BadFieldError("instruction", "its scale describes one score twice")
-    return text[: starts[0].start()].strip().removeprefix("[").removesuffix("]"), levels
+    return criterion.removeprefix("[").removesuffix("]"), levels
+
+
+def _sections(heading: re.Pattern[str], text: str) -> tuple[str, list[tuple[str, str]]]:
+    """Return what stands before the first heading, and what each has for its group and behind it."""
+    first, *parts = map(str.strip, heading.split(text))
+    return first, list(zip(parts[::2], parts[1::2], strict=True))
 
 
 PROMETHEUS: Final = importer(
@@ -275,87 +278,67 @@ def _hanna(row: _Judgement, source: Source) -> Iterator[Part]:
             yield "scores outside 1 to 5 (failed tries averaged in), kept"
 
 
-def _unfold(record: Record, source: Source) -> Iterator[Entry]:
-    """Yield the stories of a system whose cells are lists; a row of one story stays."""
-    if "story_id" in record:
-        yield source, record
-        return
-    cells = {
-        name: _list(cell, name)
-        for name, cell in record.items()
-        if _RATER.fullmatch(name) or _SCORE.fullmatch(name)
-    }
-    lengths = {len(cell) for cell in cells.values()}
-    if len(lengths) != 1:
-        raise BadFieldError("row", f"its lists have {sorted(lengths)} numbers")
-    (n,) = lengths
-    for k in range(n):
-        story = {name: cell[k] for name, cell in cells.items()}
-        yield source, {"system": record.get("Model"), "place": k, "of": n, **story}
+def _stories(entries: Iterable[Entry]) -> Iterator[Entry]:
+    """Yield rows of one story: the rows of systems, whose cells are lists, taken apart and numbered."""
+    first = 0
+    for source, record in entries:
+        if isinstance(record, BadFieldError) or "story_id" in record:
+            yield source, record
+            continue
+        names = [name for name in record if _RATER.fullmatch(name) or _SCORE.fullmatch(name)]
+        try:
+            columns = [_list(record[name], name) for name in names]
+            lengths = sorted({len(column) for column in columns})
+            if len(lengths) != 1:
+                raise BadFieldError("row", f"its lists have {lengths} numbers")
+        except BadFieldError as error:
+            yield source, error
+            continue
+        for story, cells in enumerate(zip(*columns, strict=True), start=first):
+            own = dict(zip(names, cells, strict=True))
+            yield source, {"system": record.get("Model"), "story_id": story, **own}
+        first += lengths[0]
 
 
 def _of_all(files: Sequence[tuple[str, Iterator[Entry]]]) -> Iterator[Entry]:
-    rows: list[Entry] = []
-    for _, entries in files:
-        first = 0
-        for source, record in entries:
-            if not isinstance(record, BadFieldError) and "story_id" not in record:
-                first, record = _numbered(record, first)
-            rows.append((source, record))
-    judged = [entry for source, record in rows for entry in _by_criterion(source, record)]
-    occurring = {score for scores in map(_scores, judged) for score in scores if score is not None}
-    levels = sorted(occurring | {_LOWEST, _HIGHEST})
-    for source, record in judged:
-        yield source, {**record, "levels": levels} if isinstance(record, dict) else record
+    """Yield each story by criterion, with all scores that occur as the levels."""
+    judged: list[tuple[Source, dict[str, Any] | BadFieldError]] = []
+    for source, record in chain.from_iterable(_stories(entries) for _, entries in files):
+        try:
+            if isinstance(record, BadFieldError):
+                raise record
+            judged += [(source, own) for own in _by_criterion(record)]
+        except BadFieldError as error:
+            judged.append((source, error))
+    given = (own["scores"].values() for _, own in judged if isinstance(own, dict))
+    occurring = set(chain.from_iterable(given))
+    levels = sorted((occurring - {None}) | {_LOWEST, _HIGHEST})
+    return changed(judged, lambda own: {**own, "levels": levels})
 
 
-def _scores(entry: Entry) -> Iterable[float | None]:
-    _, record = entry
-    scores = {} if isinstance(record, BadFieldError) else record["scores"]
-    return scores.values() if isinstance(scores, dict) else ()
-
-
-def _numbered(record: Record, first: int) -> tuple[int, Record]:
-    place, n = record["place"], record["of"]
-    assert isinstance(place, int)
-    assert isinstance(n, int)
-    after = first + n if place == n - 1 else first
-    return after, {**record, "story_id": first + place}
-
-
-def _by_criterion(
-    source: Source, record: Record | BadFieldError
-) -> Iterator[tuple[Source, dict[str, object] | BadFieldError]]:
-    if isinstance(record, BadFieldError):
-        yield source, record
-        return
-    try:
-        scores: dict[str, dict[str, float | None]] = {name: {} for name in _QUALITIES}
-        raters: dict[str, list[float]] = {name: [] for name in _QUALITIES}
-        for name, cell in record.items():
-            if match := _RATER.fullmatch(name):
-                rating = _number(cell, name)
-                if rating is not None:
-                    raters[match["of"]].append(rating)
-            elif match := _SCORE.fullmatch(name):
-                judge = match["long"] or match["wide"]
-                variant = match["prompt"] or match["variant"]
-                scores[match["of"] or match["by"]][f"{judge}/prompt{variant}"] = _number(cell, name)
-    except BadFieldError as error:
-        yield source, error
-        return
-    for short, criterion in _QUALITIES.items():
-        if scores[short]:
-            yield (
-                source,
-                {
-                    "story": str(record["story_id"]),
-                    "system": str(record.get("system")),
-                    "criterion": criterion,
-                    "human": raters[short],
-                    "scores": scores[short],
-                },
-            )
+def _by_criterion(record: Record) -> list[dict[str, Any]]:
+    scores: dict[str, dict[str, float | None]] = {name: {} for name in _QUALITIES}
+    raters: dict[str, list[float]] = {name: [] for name in _QUALITIES}
+    for name, cell in record.items():
+        if match := _RATER.fullmatch(name):
+            rating = _number(cell, name)
+            if rating is not None:
+                raters[match["of"]].append(rating)
+        elif match := _SCORE.fullmatch(name):
+            judge = match["long"] or match["wide"]
+            variant = match["prompt"] or match["variant"]
+            scores[match["of"] or match["by"]][f"{judge}/prompt{variant}"] = _number(cell, name)
+    return [
+        {
+            "story": str(record["story_id"]),
+            "system": str(record.get("system")),
+            "criterion": criterion,
+            "human": raters[short],
+            "scores": scores[short],
+        }
+        for short, criterion in _QUALITIES.items()
+        if scores[short]
+    ]
 
 
 def _list(cell: object, name: str) -> list[object]:
@@ -388,5 +371,4 @@ HANNA: Final = importer(
     detects=_is_hanna,
     left_out="no score was recorded",
     join=_of_all,
-    unfold=_unfold,
 )

@@ -59,17 +59,16 @@ def read_recording(
             break
     recording = recorder.recording(lines)
     again = _repeated(recording)
-    bad.extend(
-        _repeated_lines(recording, again, path, "by decisions:" if in_memory else "on line ")
-    )
+    for row, before in again.items():
+        where = f"{'by decisions:' if in_memory else 'on line '}{recording.places[before] + 1}"
+        error = repeated(recording.item_ids[recording.item[row]], where)
+        bad.append(BadLine(path, int(recording.places[row]) + 1, error.field, error.reason))
     bad.sort(key=lambda problem: problem.line)
     if bad and on_bad_item == "stop":
         raise refusal(
             bad[0], is_first=not (recording.places < bad[0].line - 1).any(), in_memory=in_memory
         )
-    again_rows = np.zeros(len(recording), dtype=np.bool_)
-    again_rows[list(again)] = True
-    recording = recording.rows(~again_rows)
+    recording = recording.rows(~np.isin(np.arange(len(recording)), list(again)))
     if not len(recording):
         raise no_decisions(path, bad, in_memory=in_memory)
     return recording.tidy().without(bad) if bad else recording
@@ -125,6 +124,7 @@ def _take_one_by_one(
 
 
 def _repeated(recording: Recording) -> dict[int, int]:
+    """Return the first answer's row by the rows of later answers to the same question."""
     questions: dict[object, int] = {}
     of_kind = [questions.setdefault(question_key(kind), len(questions)) for kind in recording.kinds]
     number: NDArray[np.int64] = np.array(of_kind, dtype=np.int64)[recording.kind]
@@ -136,14 +136,3 @@ def _repeated(recording: Recording) -> dict[int, int]:
         before = int(order[at - 1])
         first_of[int(order[at])] = first_of.get(before, before)
     return first_of
-
-
-def _repeated_lines(
-    recording: Recording, again: dict[int, int], path: str, where: str
-) -> list[BadLine]:
-    bad = []
-    for row, before in again.items():
-        place = int(recording.places[before]) + 1
-        error = repeated(recording.item_ids[recording.item[row]], f"{where}{place}")
-        bad.append(BadLine(path, int(recording.places[row]) + 1, error.field, error.reason))
-    return bad

@@ -27,6 +27,7 @@ from unswayed.data.importers.protocol import (
 from unswayed.model.decisions import Choice, Decision
 from unswayed.model.items import BadFieldError, Item, Message, Task, Text
 from unswayed.model.presentation import X0, X2, Presentation
+from unswayed.model.tasks.listwise import best_candidate
 
 # AlpacaEval: the judge sees the two outputs once, in an order drawn by a hash that the file does not keep, and answers "m"
 # for the first shown or "M" for the second. `preference` - 1 is the probability that output_2 is better, already switched
@@ -101,7 +102,7 @@ def _likelier(
     if abs(p_second - 0.5) < _EVEN:
         return LeftOut("both labels are equally likely: the order is unknown")
     shown = X2 if _swapped(preference, p_second) else X0
-    probs = by_candidate(shown, (1.0 - p_second, p_second))
+    probs = by_candidate(shown.order, (1.0 - p_second, p_second))
     return _call(
         item,
         shown,
@@ -165,19 +166,8 @@ ALPACA_EVAL: Final = importer(
 # Source: allenai/reward-bench, `scripts/run_{rm,dpo,generative,v2}.py`; results in allenai/reward-bench-results.
 
 _DRAWN: Final = f"order not recorded (none was shown, or it was drawn): {UNKNOWN}"
-_COLUMNS: Final = (
-    "results",
-    "id",
-    "subset",
-    "prompt",
-    "text_chosen",
-    "text_rejected",
-    "scores_chosen",
-    "scores_rejected",
-    "scores",
-    "num_correct",
-)
 _FIELDS: Final = ("model", "model_type")
+"""One value for all rows; the other fields are columns."""
 
 
 class _Reward(msgspec.Struct):
@@ -201,9 +191,9 @@ def _unfold(record: Record, source: Source) -> Iterator[Entry]:
         yield source, record
         return
     columns: dict[str, Sequence[object]] = {}
-    for name in _COLUMNS:
+    for name in _Reward.__struct_fields__:
         column = record.get(name)
-        if isinstance(column, list | msgspec.Raw):
+        if name not in _FIELDS and isinstance(column, list | msgspec.Raw):
             columns[name] = parts_of(column, name)
     lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) > 1:
@@ -240,7 +230,7 @@ def _reward_bench(row: _Reward, source: Source) -> Iterator[Part]:
     )
     yield item
     pair = _numbers([row.scores_chosen, row.scores_rejected])
-    scores = None if pair is None else by_candidate(shown, pair)
+    scores = None if pair is None else by_candidate(shown.order, pair)
     if row.results is None and scores is None:
         yield LeftOut("no result was recorded")
         return
@@ -249,7 +239,7 @@ def _reward_bench(row: _Reward, source: Source) -> Iterator[Part]:
     yield _DRAWN
 
 
-def _right(row: _Reward, chosen: int, scores: tuple[float, float] | None) -> Choice:
+def _right(row: _Reward, chosen: int, scores: tuple[float, ...] | None) -> Choice:
     if scores is not None and scores[0] == scores[1]:
         return "tie"
     if row.results is None:
@@ -280,12 +270,11 @@ def _several(
         meta={"answers": drawn},
     )
     drawn_scores = tuple(scores[answer] for answer in drawn)
-    best = [place for place, score in enumerate(drawn_scores) if score == max(scores)]
     yield Decision(
         item_id=name,
         order=tuple(range(n)),
         labels=tuple(str(place + 1) for place in range(n)),
-        choice=best[0] if len(best) == 1 else "tie",
+        choice=best_candidate(drawn_scores, None),
         scores=drawn_scores,
         model=model,
     )

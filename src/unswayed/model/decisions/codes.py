@@ -63,19 +63,13 @@ def renumbered(choices: IntArray, order: Order) -> IntArray:
 def value_of_choices(
     choices: IntArray, values: FloatArray, tied: BoolArray | None = None
 ) -> FloatArray:
-    """Return the values of chosen levels, of tied ones their mean.
+    """Return the values (I, n) of chosen levels, NaN where none was; (I, T) -> (I, T).
+
+    Of tied levels, marked in shape (I, T, n), their mean.
 
     >>> levels = np.array([[1.0, 2.0, 3.0]])
     >>> value_of_choices(np.array([[2, TIE, 0]], dtype=np.int16), levels).tolist()
     [[3.0, nan, 1.0]]
-
-    Args:
-        choices: Shape (I, T).
-        values: By candidate, shape (I, n).
-        tied: Which levels are tied where the choice is TIE, shape (I, T, n); None if not known.
-
-    Returns:
-        Shape (I, T); NaN where no level was chosen.
     """
     chosen = np.take_along_axis(values, np.maximum(choices, 0).astype(np.intp), axis=1)
     scores: FloatArray = np.where(choices >= 0, chosen, np.nan)

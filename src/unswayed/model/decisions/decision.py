@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from functools import lru_cache
 from typing import Final, Literal
@@ -81,11 +82,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     unit: str | None = None
 
     def __post_init__(self) -> None:
-        """Derive a label set that was left out.
-
-        Raises:
-            ShapeError: If the labels are neither A, B, … nor 1, 2, ….
-        """
+        """Derive a label set that was left out."""
         if not self.label_set:
             msgspec.structs.force_setattr(self, "label_set", _canonical_labels(self.labels))
 
@@ -164,65 +161,53 @@ def _ask(
 
 
 def check_decision(decision: Decision) -> None:
-    """Check a decision that came from a file.
+    """Check a decision that came from a file; an `ItemError` names the item and the field."""
+    if (fault := next(_faults(decision), None)) is not None:
+        raise ItemError(f"{decision.item_id}: {fault}")
 
-    Raises:
-        ItemError: Naming the item and the field.
-    """
-    n = len(decision.order)
-    where = f"{decision.item_id}: "
+
+def _faults(decision: Decision) -> Iterator[str]:
+    n, choice, probs = len(decision.order), decision.choice, decision.probs
     wrong = _wrong_presentation(decision.order, decision.labels, decision.label_set)
     if wrong is not None:
-        raise ItemError(where + wrong)
-    choice = decision.choice
+        yield wrong
     if isinstance(choice, int) and not 0 <= choice < n:
-        raise ItemError(f"{where}choice: {choice} is out of range (0 to {n - 1})")
+        yield f"choice: {choice} is out of range (0 to {n - 1})"
     if decision.unit == "":
-        raise ItemError(f"{where}unit: empty; leave it out")
+        yield "unit: empty; leave it out"
     for count in (decision.sample, decision.input_tokens, decision.output_tokens):
         if not 0 <= count < MOST_COUNT:
-            raise ItemError(f"{where}sample or tokens: {count} is not a count (0 to 2**53)")
-    if decision.probs is not None and len(decision.probs) != n:
-        raise ItemError(f"{where}probs: {len(decision.probs)} values for {n} candidates")
+            yield f"sample or tokens: {count} is not a count (0 to 2**53)"
+    if probs is not None and len(probs) != n:
+        yield f"probs: {len(probs)} values for {n} candidates"
     if decision.scores is not None or decision.ranking is not None or decision.flags is not None:
-        _check_ratings(decision, where)
+        yield from _faults_of_ratings(decision, n)
     if decision.criteria_order is not None:
-        _check_criteria(decision, where)
+        if decision.criterion is None:
+            yield "criterion: say which one, beside criteria_order"
+        if not _is_permutation(decision.criteria_order):
+            yield f"criteria_order: {list(decision.criteria_order)} is not a permutation"
     if decision.label_mass is not None and not -1e-3 < decision.label_mass < 1 + 1e-3:
-        raise ItemError(f"{where}label_mass: {decision.label_mass} is not a share (0 to 1)")
-    if decision.probs is not None:
-        total = sum(decision.probs)
-        if min(decision.probs) < 0 or not abs(total - 1) < 1e-3:
-            raise ItemError(f"{where}probs: not probabilities (sum {total:.4g})")
+        yield f"label_mass: {decision.label_mass} is not a share (0 to 1)"
+    if probs is not None and (min(probs) < 0 or not abs(sum(probs) - 1) < 1e-3):
+        yield f"probs: not probabilities (sum {sum(probs):.4g})"
 
 
-def _check_ratings(decision: Decision, where: str) -> None:
-    n, flags = len(decision.order), decision.flags or {}
+def _faults_of_ratings(decision: Decision, n: int) -> Iterator[str]:
+    flags, scores = decision.flags or {}, decision.scores
     for name in {SCORE, RANK} & set(flags):
-        raise ItemError(
-            f"{where}flags: {name!r} is a rating of its own. Give the flag another name."
-        )
-    for name, values in (("scores", decision.scores), *flags.items()):
+        yield f"flags: {name!r} is a rating of its own. Give the flag another name."
+    for name, values in (("scores", scores), *flags.items()):
         if values is not None and len(values) != n:
-            raise ItemError(f"{where}{name}: {len(values)} values for {n} candidates")
-    if any(score is not None and not abs(score) < MOST_SCORE for score in decision.scores or ()):
-        raise ItemError(
-            f"{where}scores: {list(decision.scores or ())} are not all numbers below {MOST_SCORE:g}"
-        )
+            yield f"{name}: {len(values)} values for {n} candidates"
+    if any(score is not None and not abs(score) < MOST_SCORE for score in scores or ()):
+        yield f"scores: {list(scores or ())} are not all numbers below {MOST_SCORE:g}"
     if decision.ranking is not None and sorted(decision.ranking) != list(range(n)):
-        raise ItemError(
-            f"{where}ranking: {list(decision.ranking)} does not name each of the {n} candidates once"
-        )
+        yield f"ranking: {list(decision.ranking)} does not name each of the {n} candidates once"
 
 
-def _check_criteria(decision: Decision, where: str) -> None:
-    if decision.criterion is None:
-        raise ItemError(f"{where}criterion: say which one, beside criteria_order")
-    try:
-        invert(decision.criteria_order or ())
-    except ShapeError:
-        shown = list(decision.criteria_order or ())
-        raise ItemError(f"{where}criteria_order: {shown} is not a permutation") from None
+def _is_permutation(order: Sequence[int]) -> bool:
+    return sorted(order) == list(range(len(order)))
 
 
 def has_sound_presentation(decision: Decision) -> bool:
@@ -235,9 +220,7 @@ def _wrong_presentation(
     order: tuple[int, ...], labels: tuple[str, ...], label_set: tuple[str, ...]
 ) -> str | None:
     """Return the field that is wrong and why; None if all is well."""
-    try:
-        invert(order)
-    except ShapeError:
+    if not _is_permutation(order):
         return f"order: {list(order)} is not a permutation"
     if len(labels) != len(order) or sorted(labels) != sorted(label_set):
         return (

@@ -10,14 +10,7 @@ from unswayed.model.decisions.codes import BoolArray, FloatArray, IntArray
 
 
 def level_ranks(values: FloatArray) -> NDArray[np.intp]:
-    """Return the level that each candidate is, the lowest value first.
-
-    Args:
-        values: By candidate, shape (I, n).
-
-    Returns:
-        `[i, c]` = rank of candidate c's value among those of item i, shape (I, n).
-    """
+    """Return the rank of each candidate's value among those of its item, the lowest 0; (I, n) -> (I, n)."""
     if np.isnan(values).any():
         raise ShapeError("levels without values cannot be ranked")
     return values.argsort(axis=1, kind="stable").argsort(axis=1, kind="stable")
@@ -29,16 +22,8 @@ def level_counts(
     """Count how often each level was chosen, and shown, at each position.
 
     Counted are answers that name a level: unparsed ones, ties and missing calls are in no cell.
-    Chosen over shown are rates.
-
-    Args:
-        choices: Candidate or a code, shape (I, T).
-        levels: `level_ranks`, shape (I, n).
-        positions: `[t, c]` = position of candidate c in column t, shape (T, n).
-        cells: Calls counted, shape (I, T).
-
-    Returns:
-        Chosen and shown, shape (I, n, n) each: level, position.
+    `levels` are `level_ranks`, `positions[t, c]` is the position of candidate c in column t, and
+    `cells` are the calls that count, shape (I, T). Both results have shape (I, n, n): level, position.
     """
     n = levels.shape[1]
     chosen, shown = np.zeros((2, len(choices), n, n), dtype=np.int32)

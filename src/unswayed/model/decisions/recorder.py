@@ -210,11 +210,7 @@ def _is_plain(kind: Decision) -> bool:
 
 
 def codes_of(decisions: Sequence[Decision]) -> list[int]:
-    """Return the column codes of what decisions chose.
-
-    Raises:
-        ShapeError: If one has a number that no column holds.
-    """
+    """Return the column codes of what decisions chose; a `ShapeError` for a number that no column holds."""
     try:
         codes = [CODES[decision.choice] for decision in decisions]
     except KeyError:

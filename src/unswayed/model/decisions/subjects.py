@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Self, overload
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,49 +20,29 @@ Alike = Mapping[tuple[Order | None, int, bool], NDArray[np.intp]]
 """Rows by order of the candidates by content, number of criteria, and whether they are permutable."""
 
 
-class Subjects(Sequence[Item]):
+class Subjects(tuple[Item, ...]):
     """Items with the same number of candidates; what is computed of them is computed once.
 
     Tables that are seen through views, or of a part of the items, share it.
-
-    Attributes:
-        items: The same, as a plain sequence.
     """
 
-    def __init__(self, items: Sequence[Item]) -> None:
-        self.items = items
-        self._whole: Subjects | None = None
-        self._index = np.empty(0, dtype=np.intp)
+    _whole: Subjects | None = None  # which these are a part of
+    _index: NDArray[np.intp]  # rows of it
 
     @classmethod
-    def of(cls, items: Sequence[Item]) -> Self:
+    def of(cls, items: Iterable[Item]) -> Self:
         """Return the items; themselves where they are subjects already."""
         return items if isinstance(items, cls) else cls(items)
 
     @classmethod
-    def blind(cls, items: Sequence[Item]) -> Self:
+    def blind(cls, items: Iterable[Item]) -> Self:
         """Return the items without their gold; themselves where they are blind subjects already."""
         own = cls.of(items)
-        if all(item.gold is None for item in own.items):
-            return own
-        return cls(tuple(map(blind, own.items)))
-
-    def __len__(self) -> int:
-        return len(self.items)
-
-    @overload
-    def __getitem__(self, place: int) -> Item: ...
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[Item]: ...
-    def __getitem__(self, place: int | slice) -> Item | Sequence[Item]:
-        return self.items[place]
-
-    def __iter__(self) -> Iterator[Item]:
-        return iter(self.items)
+        return own if all(item.gold is None for item in own) else cls(map(blind, own))
 
     def rows(self, index: NDArray[np.intp]) -> Subjects:
         """Return some of them."""
-        chosen = Subjects(tuple(self.items[place] for place in index.tolist()))
+        chosen = Subjects(self[place] for place in index.tolist())
         chosen._whole = self if self._whole is None else self._whole
         chosen._index = index if self._whole is None else self._index[index]
         return chosen
@@ -72,21 +52,21 @@ class Subjects(Sequence[Item]):
         """True for items that may be shown in other orders, shape (I,)."""
         if self._whole is not None:
             return self._whole.permutable[self._index]
-        return np.array([item.permutable for item in self.items], dtype=np.bool_)
+        return np.array([item.permutable for item in self], dtype=np.bool_)
 
     @cached_property
     def groups(self) -> NDArray[np.object_]:
         """The group of each, None where it has none, shape (I,)."""
         if self._whole is not None:
             return self._whole.groups[self._index]
-        return np.array([item.group for item in self.items], dtype=np.object_)
+        return np.array([item.group for item in self], dtype=np.object_)
 
     @cached_property
     def units(self) -> NDArray[np.object_]:
         """Unit of each item: items of one unit count once, shape (I,)."""
         if self._whole is not None:
             return self._whole.units[self._index]
-        return np.array(units_of(self.items)[0], dtype=np.object_)
+        return np.array(units_of(self)[0], dtype=np.object_)
 
     def clusters(self, kept: BoolArray | np.bool_ | slice = slice(None)) -> Clusters:
         """Return some of them, those of a unit together."""
@@ -98,7 +78,7 @@ class Subjects(Sequence[Item]):
         if not self or self[0].values is None:
             return None
         unknown = (np.nan,) * self[0].n
-        given = [item.values or unknown for item in self.items]
+        given = [item.values or unknown for item in self]
         return np.array(given, dtype=np.float64).reshape(len(self), self[0].n)
 
     @cached_property
@@ -113,14 +93,12 @@ class Subjects(Sequence[Item]):
     @cached_property
     def alike(self) -> Alike:
         """Rows that are alike but for their texts: criteria, permutability."""
-        return _alike(self.items, (None,) * len(self))
+        return _alike(self, (None,) * len(self))
 
     @cached_property
     def alike_by_content(self) -> Alike:
         """Rows that are alike in their order by content as well; those without text are left out."""
-        return {
-            key: rows for key, rows in _alike(self.items, self.content_orders).items() if key[0]
-        }
+        return {key: rows for key, rows in _alike(self, self.content_orders).items() if key[0]}
 
     @cached_property
     def _ranks(self) -> tuple[IntArray, BoolArray]:

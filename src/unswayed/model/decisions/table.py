@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -105,32 +105,36 @@ class DecisionTable:
         values = self.subjects.values
         return values if values is None or self.outer is None else values[:, list(self.outer)]
 
+    # Any: codes or numbers
+    def _changed(self, change: Callable[[NDArray[Any], float], NDArray[Any]]) -> DecisionTable:
+        """Return the table after a change of its columns, which is told what stands for no answer."""
+
+        def changed(values: NDArray[Any] | None, unknown: float) -> NDArray[Any] | None:
+            return None if values is None else change(values, unknown)
+
+        return replace(
+            self,
+            choices=change(self.choices, MISSING),
+            probs=changed(self.probs, np.nan),
+            label_mass=changed(self.label_mass, np.nan),
+            marks=changed(self.marks, 0),
+            ratings={name: change(values, np.nan) for name, values in self.ratings.items()},
+        )
+
     def rows(self, index: NDArray[np.intp]) -> DecisionTable:
         """Return the table of some items."""
         return replace(
-            self,
+            self._changed(lambda values, _: values[index]),
             items=self.subjects.rows(index),
-            choices=self.choices[index],
-            probs=None if self.probs is None else self.probs[index],
-            label_mass=None if self.label_mass is None else self.label_mass[index],
-            marks=None if self.marks is None else self.marks[index],
-            ratings={name: values[index] for name, values in self.ratings.items()},
             gold=None if self.gold is None else self.gold[index],
         )
 
     def select(self, asks: Sequence[Ask], *, through: Presentation | None = None) -> DecisionTable:
-        """Return the columns that answer `asks`, the items seen through a view.
+        """Return the columns that answer `asks`, the items seen through a view; candidates are those of the view.
 
-        Args:
-            asks: Questions about the item as seen. A question that was never asked gives a column
-                of MISSING.
-            through: The view; None for the items as they are.
-
-        Returns:
-            A table whose candidates are those of the view: choices and probabilities are mapped.
+        A question that was never asked gives a column of MISSING.
         """
-        own = canonical(self.n)
-        outer = through or own
+        outer = through or canonical(self.n)
         real = [seen_through(outer, ask) for ask in asks]
         columns = [self.columns.get(ask, -1) for ask in real]
         by_item = [
@@ -139,41 +143,25 @@ class DecisionTable:
             if not ask.is_settled and columns[place] < 0
             for rows, column in self._by_item(ask)
         ]
-        choices: IntArray = _columns_of(self.choices, columns, MISSING)
-        probs = None if self.probs is None else _columns_of(self.probs, columns, np.nan)
-        mass = None if self.label_mass is None else _columns_of(self.label_mass, columns, np.nan)
-        marks = None if self.marks is None else _columns_of(self.marks, columns, 0)
-        ratings = {
-            name: _columns_of(values, columns, np.nan) for name, values in self.ratings.items()
-        }
-        for place, rows, column in by_item:
-            choices[rows, place] = self.choices[rows, column]
-            if probs is not None and self.probs is not None:
-                probs[rows, place] = self.probs[rows, column]
-            if mass is not None and self.label_mass is not None:
-                mass[rows, place] = self.label_mass[rows, column]
-            if marks is not None and self.marks is not None:
-                marks[rows, place] = self.marks[rows, column]
-            for name, values in self.ratings.items():
-                ratings[name][rows, place] = values[rows, column]
-        if outer.order != own.order:
-            choices = renumbered(choices, outer.order)
-            probs = None if probs is None else probs[:, :, list(outer.order)]
-            ratings = {name: values[:, :, list(outer.order)] for name, values in ratings.items()}
-        return DecisionTable(
-            items=self.items,
+        turns = outer.order != canonical(self.n).order
+
+        def seen(values: NDArray[Any], unknown: float) -> NDArray[Any]:
+            cells = _columns_of(values, columns, unknown)
+            for place, rows, column in by_item:
+                cells[rows, place] = values[rows, column]
+            return cells[:, :, list(outer.order)] if turns and values.ndim == 3 else cells
+
+        table = self._changed(seen)
+        return replace(
+            table,
             asks=tuple(asks),
             shown=tuple(
                 self.shown[column] if column >= 0 else ask.presentation
                 for column, ask in zip(columns, real, strict=True)
             ),
-            label_set=self.label_set,
-            choices=choices,
-            probs=probs,
-            label_mass=mass,
-            marks=marks,
-            ratings=ratings,
+            choices=renumbered(table.choices, outer.order) if turns else table.choices,
             outer=outer.order if self.outer is None else compose(self.outer, outer.order),
+            gold=None,
         )
 
     def _by_item(self, ask: Ask) -> Iterator[tuple[NDArray[np.intp], int]]:
@@ -203,17 +191,12 @@ class DecisionTable:
     ) -> DecisionTable:
         """Arrange decisions in columns; the last decision for a question wins.
 
-        Args:
-            items: Items with the same number of candidates (used without their gold).
-            decisions: Any decisions; those of other items or other questions are left out.
-            asks: Columns; default: every question that occurs, in order of appearance.
-
-        Raises:
-            ShapeError: If there is no item, the items differ in their number of candidates, or the
-                decisions in their label set.
+        The columns are every question that occurs, in order of appearance, unless `asks` says which.
+        Decisions about other items or questions are left out; items are used without their gold. A
+        `ShapeError` where there is no item, or where sizes or label sets differ.
         """
         subjects = Subjects.blind(items)
-        row_of = {name: row for row, name in enumerate([item.id for item in subjects.items])}
+        row_of = {name: row for row, name in enumerate([item.id for item in subjects])}
         own = [decision for decision in decisions if decision.item_id in row_of]
         label_set = own[0].label_set if own else label_symbols(_size_of(subjects))
         for decision in own:
@@ -241,13 +224,9 @@ class DecisionTable:
 
     @classmethod
     def of_recording(cls, items: Sequence[Item], recording: Recording) -> DecisionTable:
-        """`of` decisions that are columns already: a column for every question that occurs.
-
-        Raises:
-            ShapeError: As `of`.
-        """
+        """`of` decisions that are columns already: a column for every question that occurs."""
         subjects = Subjects.blind(items)
-        ids = [item.id for item in subjects.items]
+        ids = [item.id for item in subjects]
         recording = recording.rows(recording.places_among(ids)[recording.item] >= 0)
         label_set = _label_set(recording) or label_symbols(_size_of(subjects))
         column_of = _numbered(recording.asks)
@@ -273,38 +252,34 @@ class DecisionTable:
         n = _size_of(subjects)
         shape = len(subjects), len(asks)
 
-        def filled(values: NDArray[Any], unknown: float) -> NDArray[Any]:  # Any: codes or numbers
+        def filled(given: NDArray[Any], unknown: float) -> NDArray[Any]:  # Any: codes or numbers
+            values = given
             if cells is not None:
-                given = values
-                values = np.full(
-                    (shape[0] * shape[1], *given.shape[1:]), unknown, dtype=given.dtype
-                )
+                size = (shape[0] * shape[1], *given.shape[1:])
+                values = np.full(size, unknown, dtype=given.dtype)
                 values[cells] = given  # of answers to the same question the last one stays
             return values.reshape(*shape, *values.shape[1:])
 
         has_mass = not np.isnan(answers.label_mass).all()
+        ratings = {name: own for name, own in answers.ratings.items() if not own.is_empty}
         return cls(
             items=subjects,
             asks=asks,
             shown=tuple([ask.presentation for ask in asks]),
             label_set=label_set,
-            choices=filled(answers.choices, MISSING),
-            probs=None if answers.probs.is_empty else filled(answers.probs.cells(n), np.nan),
-            label_mass=filled(answers.label_mass, np.nan) if has_mass else None,
-            marks=filled(answers.marks, 0) if answers.marks.any() else None,
-            ratings={
-                name: filled(values.cells(n), np.nan)
-                for name, values in answers.ratings.items()
-                if not values.is_empty
-            },
-        )
+            choices=answers.choices,
+            probs=None if answers.probs.is_empty else answers.probs.cells(n),
+            label_mass=answers.label_mass if has_mass else None,
+            marks=answers.marks if answers.marks.any() else None,
+            ratings={name: own.cells(n) for name, own in ratings.items()},
+        )._changed(filled)
 
 
 def _size_of(items: Subjects) -> int:
     if not items:
         raise ShapeError("a decision table needs at least one item")
     n = items[0].n
-    if any(len(item.candidates) != n for item in items.items):
+    if any(len(item.candidates) != n for item in items):
         raise ShapeError("items of one decision table need the same number of candidates")
     return n
 
@@ -357,15 +332,9 @@ def leaders_of(scores: FloatArray, tolerance: FloatArray | float) -> BoolArray:
 def argmax_by_tie_rule(
     scores: FloatArray, table: DecisionTable, *, tolerance: float = 0.0
 ) -> IntArray:
-    """Return the highest-scored candidate of each row; exact ties go to the one tie rule.
+    """Return the highest-scored candidate of each row of a table, (I, n) -> (I,); ties go to the one tie rule.
 
-    Args:
-        scores: Shape (I, n); a row with NaN gives UNPARSED.
-        table: The table the rows belong to.
-        tolerance: Scores within this of the best count as tied.
-
-    Returns:
-        Candidates, shape (I,).
+    Scores within the tolerance of the best are tied; a row with NaN gives UNPARSED.
     """
     best = leaders_of(scores, tolerance)
     choice: IntArray = best.argmax(axis=1).astype(np.int16)

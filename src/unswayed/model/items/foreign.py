@@ -101,20 +101,13 @@ def written_columns(columns: str | Mapping[str, str | Sequence[str]] | None) -> 
 def reading_of(
     records: Sequence[Record], given: Mapping[str, str | Sequence[str]], name: str
 ) -> ColumnReading:
-    """Decide what the columns of records mean.
+    """Decide what the columns of all records mean.
 
-    Args:
-        records: All of them.
-        given: Paths by field of ours, as `--columns` gives them, and perhaps `gold_from`.
-        name: File or source, for messages.
-
-    Raises:
-        UsageError: If `given` names no field or no column.
-        ItemError: If a field is missing or could be two columns.
+    `given` are paths by field of ours, as `--columns` gives them, and perhaps `gold_from`.
     """
     names = list(dict.fromkeys(key for record in records for key in record))
     columns = _given_columns(given, records, name, names)
-    said = [f"{' | '.join(paths)} as {ours}" for ours, paths in columns.items()]
+    said = {ours: f"{' | '.join(paths)} as {ours}" for ours, paths in columns.items()}
     draft = _Draft(records, name, names, columns, said, ColumnReading(columns, None, ()).used)
     draft.settle_candidates()
     if draft.is_preference and "gold" in names:
@@ -128,11 +121,11 @@ def reading_of(
             f"--columns gold_from: {name} has no column that names the right candidate. Name it with gold=FIELD."
         )
     if gold_from is not None and (columns["gold"][0], gold_from) != ("gold", "0"):
-        draft.forget("gold")
-        said.append(f"{columns['gold'][0]} as gold ({READINGS[gold_from]})")
+        said.pop("gold", None)  # to stand behind what was found in the meantime
+        said["gold"] = f"{columns['gold'][0]} as gold ({READINGS[gold_from]})"
     draft.settle_ids()
     draft.settle_rest()
-    return ColumnReading(columns, gold_from, tuple(said))
+    return ColumnReading(columns, gold_from, tuple(said.values()))
 
 
 @dataclass(frozen=True)
@@ -143,17 +136,13 @@ class _Draft:
     name: str
     names: list[str]  # of all columns
     columns: dict[str, Paths]
-    said: list[str]
+    said: dict[str, str]  # by field
     taken: set[str]  # names of settled columns
 
     @property
     def is_preference(self) -> bool:
         """True if the columns say which candidate is better."""
         return self.columns.get("candidates") == CHOSEN and "gold" not in self.columns
-
-    def forget(self, ours: str) -> None:
-        """Forget the words about a field."""
-        self.said[:] = [phrase for phrase in self.said if not phrase.endswith(f" as {ours}")]
 
     def settle_candidates(self) -> None:
         """Find the one way in which candidates are given."""
@@ -169,11 +158,11 @@ class _Draft:
         if way != tuple(families):
             self.columns["candidates"] = way
             if self.is_preference:
-                self.said.append(
+                self.said["candidates"] = (
                     "chosen as the right candidate and rejected as the other, in an order drawn by a hash"
                 )
             elif way != ("candidates",):
-                self.said.append(f"{' and '.join(way)} as candidates")
+                self.said["candidates"] = f"{' and '.join(way)} as candidates"
         self.taken.update(way, families)
 
     def settle(self, ours: str) -> None:
@@ -195,7 +184,7 @@ class _Draft:
             self.columns[ours] = (possible[0],)
             self.taken.add(possible[0])
             if possible != [ours]:
-                self.said.append(f"{possible[0]} as {ours}")
+                self.said[ours] = f"{possible[0]} as {ours}"
         elif ours == "prompt" and not self.is_preference:
             raise ItemError(
                 f"{self.name}: no prompt among its fields ({', '.join(self.names)}). Name it with "
@@ -206,17 +195,18 @@ class _Draft:
         """Keep a column of ids only if they differ; one called `id` stays, so that a repeated id is an error."""
         path = self.columns.get("id")
         if path is None:
-            self.said.append("ids made from the texts")
+            self.said["id"] = "ids made from the texts"
             return
         ids = [at(record, path[0]) for record in self.records]
         filled = [str(own) for own in ids if not is_missing(own)]
         if path != ("id",) and len(set(filled)) < len(filled):
             del self.columns["id"]
-            self.forget("id")
-            self.said.append("ids made from the texts")
-            self.said.append(f"{path[0]}, which is not unique, into meta")
+            self.said.pop("id", None)
+            self.said["id"] = f"ids made from the texts; {path[0]}, which is not unique, into meta"
         elif blank := len(ids) - len(filled):
-            self.said.append(f"{plural(blank, 'id')} made from the texts, where {path[0]} is empty")
+            self.said["blank"] = (
+                f"{plural(blank, 'id')} made from the texts, where {path[0]} is empty"
+            )
 
     def settle_rest(self) -> None:
         """Put other columns into `meta`, unless one looks like a misspelt field of ours."""
@@ -230,7 +220,7 @@ class _Draft:
                     f"meta.{column}."
                 )
         if rest:
-            self.said.append(f"{', '.join(rest)} into meta")
+            self.said["rest"] = f"{', '.join(rest)} into meta"
 
 
 def _given_columns(
@@ -280,15 +270,7 @@ def _is_ours(name: str) -> bool:
 
 
 def our_record(record: Record, reading: ColumnReading) -> dict[str, Any]:
-    """Return a record with our fields, for `item_with_id`.
-
-    Args:
-        record: One of the records that `reading` is about.
-        reading: What its columns mean.
-
-    Raises:
-        BadFieldError: Naming their column.
-    """
+    """Return a record with our fields, for `item_with_id`; a `BadFieldError` names their column."""
     columns, used = reading.columns, reading.used
     paths = columns.get("candidates", ())
     kept = {key: own for key, own in record.items() if key not in used and not is_missing(own)}

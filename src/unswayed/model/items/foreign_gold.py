@@ -36,9 +36,6 @@ def gold_reading(
     """Return the one way to read the column of gold (a key of `READINGS`).
 
     None without gold, where it is as the format has it, and where it names no candidate at all.
-
-    Raises:
-        ItemError: If no way fits all records, or two ways name different candidates.
     """
     path = columns.get("gold")
     if path is None:

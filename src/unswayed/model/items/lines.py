@@ -168,13 +168,7 @@ def is_parquet(path: str | Path) -> bool:
 def open_parquet(
     path: str | Path, *, extra: str = "parquet", feature: str = "Reading Parquet"
 ) -> Iterator[Any]:
-    """Yield an open `pyarrow.parquet.ParquetFile` whose errors while it is read are told as the user's.
-
-    Args:
-        path: The file.
-        extra: What installs pyarrow for those who need it here.
-        feature: What they need it for.
-    """
+    """Yield an open `pyarrow.parquet.ParquetFile` whose errors while it is read are told as the user's."""
     require("pyarrow", extra=extra, feature=feature)
     import pyarrow as pa
     import pyarrow.parquet as pq

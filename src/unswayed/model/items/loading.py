@@ -83,16 +83,7 @@ def items_of(
 ) -> ItemSet:
     """Items from records in memory, read and checked as the objects of a JSON Lines file are.
 
-    Args:
-        records: One mapping per item, by the fields of `formats.md` or with candidates in columns.
-        name: What to call the set; errors say `name:3` for its third record.
-        task: As for `load_items`.
-        on_bad_item: As for `load_items`.
-        limit: As for `load_items`.
-        columns: As for `load_items`.
-
-    Raises:
-        ItemError: If records are bad, an id is repeated, tasks are mixed, or nothing is left.
+    Errors say `name:3` for the third record; the other options are those of `load_items`.
     """
     return collect_items(
         enumerate(records, start=1),

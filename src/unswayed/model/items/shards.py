@@ -20,11 +20,7 @@ class Shard(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> Self:
-        """Read `K/N`.
-
-        Raises:
-            UsageError: If it is not that, K is not below N, or N is too large.
-        """
+        """Read `K/N`."""
         if (typed := re.fullmatch(r"(\d{1,9})/(\d{1,9})", text)) is None:
             raise UsageError(f"--shard {text}: write K/N, such as 0/4 for the first of four.")
         shard = cls(int(typed[1]), int(typed[2]))

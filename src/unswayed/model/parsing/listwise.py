@@ -97,7 +97,7 @@ class _Place(NamedTuple):
 
 def read_listwise(
     text: str,
-    symbols: Symbols | Sequence[str],
+    labels: Sequence[str],
     *,
     quoted: Iterable[str] = (),
 ) -> ListwiseReading:
@@ -106,8 +106,7 @@ def read_listwise(
     >>> read_listwise('{"candidates": {"A": {"score": "73/100"}}, "ranking": "B > A"}', "AB").scores
     (73.0, None)
     """
-    if not isinstance(symbols, Symbols):
-        symbols = symbols_of(symbols)
+    symbols = symbols_of(labels)
     reader = partial(reply_of, symbols=symbols)
     replies = own_replies(text, symbols, reader, tuple(map(_unmarked, quoted)))
     marks: dict[tuple[int, str], float | bool | None] = {}
@@ -122,14 +121,13 @@ def read_listwise(
         for place, value in marks.items()
         if value is not None and place[0] not in disputed
     }
-    labels = range(len(symbols.labels))
+    indices = range(len(labels))
+    flags = {flag: [said.get((label, flag)) for label in indices] for flag in FLAGS}
     return ListwiseReading(
-        scores=tuple(said.get((label, SCORE)) for label in labels),
+        scores=tuple(said.get((label, SCORE)) for label in indices),
         flags={
-            flag: tuple(
-                bool(said[label, flag]) if (label, flag) in said else None for label in labels
-            )
-            for flag in FLAGS
+            flag: tuple(None if value is None else bool(value) for value in values)
+            for flag, values in flags.items()
         },
         ranking=rankings.pop() if len(rankings) == 1 else None,
     )

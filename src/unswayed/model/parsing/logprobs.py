@@ -57,7 +57,7 @@ _UNKNOWN: Final = LabelProbs(None, 0.0)
 
 
 def label_probs(
-    top: Sequence[TokenLogprob], symbols: Sequence[str], *, exact: bool = False
+    top: Sequence[TokenLogprob], label_set: Symbols, *, exact: bool = False
 ) -> LabelProbs:
     """Probabilities of the labels from the alternatives at one position, tokens in any order.
 
@@ -67,10 +67,6 @@ def label_probs(
     about the others' smallest; there the floor is what it leaves over. An `exact` list has every label,
     from the full distribution: nothing is censored, and -inf is a probability of 0.
     """
-    return _label_probs(top, symbols_of(symbols), exact=exact)
-
-
-def _label_probs(top: Sequence[TokenLogprob], label_set: Symbols, *, exact: bool) -> LabelProbs:
     n = len(label_set.labels)
     codes = label_set.codes
     if exact and len(top) == n > 1 and (whole := _whole(top, codes)) is not None:
@@ -197,7 +193,7 @@ def probs_of_response(response: Response, symbols: Symbols) -> tuple[LabelProbs 
     if not lists:
         return None, NO_LABEL
     if response.exact:
-        return _label_probs(lists[0], symbols, exact=True), NO_LABEL
+        return label_probs(lists[0], symbols, exact=True), NO_LABEL
     tokens = response.tokens
     if tokens is None:
         tokens = tuple(top[0].token if top else "" for top in lists)
@@ -207,10 +203,9 @@ def probs_of_response(response: Response, symbols: Symbols) -> tuple[LabelProbs 
     if code == AMBIGUOUS and len(symbols.labels) > 1:
         rest = _after_shared(tokens[: len(lists)], position, symbols)
         if rest is not None:
-            position, suffixes = rest
-            probs = label_probs(lists[position], suffixes)
-            return probs, symbols_of(suffixes).token(tokens[position])
-    return _label_probs(lists[position], symbols, exact=False), code
+            position, suffixes = rest[0], symbols_of(rest[1])
+            return label_probs(lists[position], suffixes), suffixes.token(tokens[position])
+    return label_probs(lists[position], symbols), code
 
 
 def _position(tokens: Sequence[str], symbols: Symbols) -> int:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from unswayed.model.items import TASKS
 from unswayed.model.tasks.gold import check_gold, right_candidates
-from unswayed.model.tasks.spec import Points, TaskSpec, points_of, task_of, tasks_giving
+from unswayed.model.tasks.spec import (
+    Points,
+    TaskSpec,
+    points_of,
+    sentences_of,
+    task_of,
+    tasks_giving,
+)
 
 __all__ = [
     "TASKS",
@@ -13,6 +20,7 @@ __all__ = [
     "check_gold",
     "points_of",
     "right_candidates",
+    "sentences_of",
     "task_of",
     "tasks_giving",
 ]

@@ -18,7 +18,7 @@ from unswayed.model.parsing import ReplySpec, criteria_schema, decision_of, endi
 from unswayed.model.presentation import Ask, Presentation
 from unswayed.model.tasks.rubric import TASK as RUBRIC
 from unswayed.model.tasks.rubric import check_criteria, check_scale, human_score, right_levels
-from unswayed.model.tasks.spec import Points, TaskSpec
+from unswayed.model.tasks.spec import Points, TaskSpec, sentences_of
 
 TOKENS = 32
 """For what stands around the criteria, such as a fence."""
@@ -123,36 +123,28 @@ TASK = TaskSpec(
     points=Points(_displayed, _joined),
     sentences={
         **RUBRIC.sentences,
-        "role": (
-            "You are given a question, a response to it, the levels of a scale and several "
-            "criteria. Decide for each criterion which level describes the response."
-        ),
-        "role-modified": (
-            "You grade a response on several criteria, each on the same scale, whose levels are "
-            "described in words. Find out for each criterion which description fits most exactly."
-        ),
-        "criteria": (
-            "Take the criteria one by one, as if each were the only one. Hold the response against "
-            "each level by itself: what the level demands, whether the response does that, and "
-            "whether another level fits more exactly."
-        ),
-        "impartial": (
-            "Be strictly objective: decide by what the levels say. Where a level or a criterion is "
-            "printed and which label a level carries were drawn by lot and mean nothing; the "
-            "levels need not stand in the order of the scale."
-        ),
+        **sentences_of("""
+role: You are given a question, a response to it, the levels of a scale and several criteria. Decide
+    for each criterion which level describes the response.
+role-modified: You grade a response on several criteria, each on the same scale, whose levels are
+    described in words. Find out for each criterion which description fits most exactly.
+criteria: Take the criteria one by one, as if each were the only one. Hold the response against each
+    level by itself: what the level demands, whether the response does that, and whether another
+    level fits more exactly.
+impartial: Be strictly objective: decide by what the levels say. Where a level or a criterion is
+    printed and which label a level carries were drawn by lot and mean nothing; the levels need not
+    stand in the order of the scale.
+tags: Reasoning inside <think> and </think>, then the JSON object.
+debias: Guard against habits that distort such grades. The order in which the levels and the
+    criteria are printed must not influence you, nor must the length of a description, a liking for
+    one of the labels, nor the grade of one criterion that of another. Stay objective: with levels
+    and criteria shuffled you would have to choose the same levels.
+question: Which level describes the response on each criterion, {labels}?
+"""),
         "reply": f"Reply with {_OBJECT}.",
         "reasoning": (
             "Think it through step by step first, inside <think> and </think>. After </think> "
             f"write {_OBJECT}."
         ),
-        "tags": "Reasoning inside <think> and </think>, then the JSON object.",
-        "debias": (
-            "Guard against habits that distort such grades. The order in which the levels and the "
-            "criteria are printed must not influence you, nor must the length of a description, a "
-            "liking for one of the labels, nor the grade of one criterion that of another. Stay "
-            "objective: with levels and criteria shuffled you would have to choose the same levels."
-        ),
-        "question": "Which level describes the response on each criterion, {labels}?",
     },
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -69,6 +70,12 @@ class TaskSpec:
     def gives(self) -> frozenset[Evidence]:
         """Kinds of evidence that decisions of this task can hold."""
         return self.reply.gives | ({Evidence.LEVELS} if self.scaled else frozenset())
+
+
+def sentences_of(text: str) -> dict[str, str]:
+    """Return sentences by name: each begins a line with its name and a colon, and goes on in indented ones."""
+    named = (part.partition(":") for part in re.split(r"\n(?! )", text.strip()))
+    return {name: " ".join(words.split()) for name, _, words in named}
 
 
 def points_of(item: Item, ask: Ask) -> tuple[str, ...]:
