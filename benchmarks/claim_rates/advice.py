@@ -90,7 +90,7 @@ def advised(pool: Pool, kind: Kind, size: int, seed: int) -> Advice:
         msgspec.structs.replace(item, gold=gold)
         for item, gold in zip(items, gold_of(items, kind, rng), strict=True)
     ]
-    return advise(golden, pool.answers, answer_only=True)
+    return advise(golden, pool.answers)
 
 
 def rates(trials: int | None = None) -> Iterator[Rate]:

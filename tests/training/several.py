@@ -90,10 +90,10 @@ def record_answers(*, fails):
 
     answered = []
 
-    def recorded(trainer, plan, prompts, *, greedy):
+    def recorded(trainer, plan, prompts):
         tokenizer, poor = type(trainer.processing_class), fails and os.environ["RANK"] == "1"
         with mock.patch.object(tokenizer, "pad", run_out_of_memory) if poor else nullcontext():
-            answered.append(trl_answers.answers_of(trainer, plan, prompts, greedy=greedy))
+            answered.append(trl_answers.answers_of(trainer, plan, prompts))
         return answered[-1]
 
     trl_engine.answers_of = recorded

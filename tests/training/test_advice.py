@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from scipy.stats import binom, binomtest
 
-from unswayed.base.errors import UsageError
 from unswayed.model.items import Item, Task
 from unswayed.training.advice import CLEAN, FEWEST, advise, surest_contradicted
 from unswayed.training.base_answers import balanced
@@ -90,7 +89,7 @@ WORLDS = {
 @pytest.mark.parametrize("name", WORLDS)
 def test_the_objective_follows_the_gold(name):
     given, objective = WORLDS[name]
-    advice = advise(*given, answer_only=True)
+    advice = advise(*given)
     assert advice.objective == objective
     assert any(reason.startswith(f"{objective}: ") for reason in advice.reasons)
     assert objective in OBJECTIVES
@@ -100,7 +99,7 @@ def test_the_objective_follows_the_gold(name):
 def test_missing_and_tied_gold_do_not_count():
     items, answers = world(400)
     for golds in ([None] * 400, ["tie"] * 400):
-        advice = advise(with_gold(items, golds), answers, answer_only=True)
+        advice = advise(with_gold(items, golds), answers)
         assert (advice.objective, advice.figures["gold"]) == ("distill", 0)
         assert "no item has gold" in advice.reasons[0]
         assert not {"gold_preferred", "wrong_gold"} & advice.figures.keys()
@@ -109,10 +108,10 @@ def test_missing_and_tied_gold_do_not_count():
 def test_items_without_needed_gold_are_dropped_and_counted():
     items, answers = world(800)
     some = [*items[:400], *with_gold(items[400:], ["tie"] * 400)]
-    advice = advise(some, answers, answer_only=True)
+    advice = advise(some, answers)
     assert advice.changes == {"target.invariance": "1", "data.without_gold": "drop"}
     assert (advice.figures["asked"], advice.figures["gold"]) == (800, 400)
-    few = advise([*items[:100], *with_gold(items[100:], [None] * 700)], answers, answer_only=True)
+    few = advise([*items[:100], *with_gold(items[100:], [None] * 700)], answers)
     assert (few.objective, few.changes) == ("distill", {})
     assert "only 100 of 800 questions" in few.reasons[0]
 
@@ -120,7 +119,7 @@ def test_items_without_needed_gold_are_dropped_and_counted():
 def test_several_right_candidates_do_not_measure_wrong_gold():
     items, answers = world(800, n=4)
     both = with_gold(items, [(item.gold, (item.gold + 1) % 4) for item in items])
-    advice = advise(both, answers, answer_only=True)
+    advice = advise(both, answers)
     assert advice.objective == "rl-exact"
     assert "not estimated" in advice.reasons[0]
     assert advice.figures["gold_of_several"] == 800
@@ -136,47 +135,37 @@ def test_levels_of_a_scale_do_not_say_how_much_gold_is_wrong():
         )
         for item in items
     ]
-    advice = advise(scaled, answers, answer_only=True)
+    advice = advise(scaled, answers)
     assert advice.objective == "rl-exact"
     assert "wrong_gold" not in advice.figures
     assert estimated_noise(scaled, answers) == (1.0, 0.0)
 
 
-def test_what_was_not_asked_is_left_out():
-    items, answers = world(400)
-    half = {item.id: answers[item.id] for item in items[:300]}
-    advice = advise(items, half, answer_only=True)
-    assert (advice.figures["items"], advice.figures["asked"]) == (400, 300)
-    for nothing in (None, {}):
-        with pytest.raises(UsageError, match="has answered no item"):
-            advise(items, nothing, answer_only=True)
-
-
 def test_reasoned_answers_are_sampled_or_the_prompt_changes():
     items, _ = world(FEWEST)
-    advice = advise(items, None, answer_only=False)
+    advice = advise(items, None)
     assert (advice.objective, advice.changes) == ("rl", {"reward.consistency": "inv"})
-    some = advise([*items, *items_of([None])], None, answer_only=False)
+    some = advise([*items, *items_of([None])], None)
     assert some.changes == {"reward.consistency": "inv", "data.without_gold": "drop"}
-    few = advise(items[1:], None, answer_only=False)
+    few = advise(items[1:], None)
     assert (few.objective, few.changes) == ("distill", {"prompt.style": "direct"})
     for case in (advice, some, few):
         assert not any("%" in reason for reason in case.reasons)
 
 
 def test_a_prompt_that_is_not_answered_with_a_label_comes_first():
-    advice = advise(*WORLDS["low mass"][0], answer_only=True)
+    advice = advise(*WORLDS["low mass"][0])
     assert advice.reasons[0].startswith("First fix the prompt: ")
     assert "20.0%" in advice.reasons[0]
 
 
 def test_little_to_gain_holds_for_steady_judges_and_not_ties():
     items, answers = WORLDS["steady"][0]
-    assert "little consistency to gain" in advise(items, answers, answer_only=True).reasons[0]
-    swayed = advise(*WORLDS["clean"][0], answer_only=True)
+    assert "little consistency to gain" in advise(items, answers).reasons[0]
+    swayed = advise(*WORLDS["clean"][0])
     assert not any("little" in reason for reason in swayed.reasons)
     flat = {item.id: np.full((2, 2), np.log(0.5)) for item in items}
-    advice = advise(items, flat, answer_only=True)
+    advice = advise(items, flat)
     assert (advice.figures["steady"], advice.figures["gold_preferred"]) == (0.0, 0.0)
     assert advice.objective == "distill"
 
@@ -185,8 +174,8 @@ def test_a_question_asked_twice_counts_once():
     items, answers = world(400)
     again = [msgspec.structs.replace(item, id=f"{item.id}b") for item in items]
     twice = answers | {f"{name}b": rows for name, rows in answers.items()}
-    single = advise(items, answers, answer_only=True).figures
-    double = advise([*items, *again], twice, answer_only=True).figures
+    single = advise(items, answers).figures
+    double = advise([*items, *again], twice).figures
     estimates = ("gold_preferred", "wrong_gold", "steady")
     for name in (f"{name}_{part}" for name in estimates for part in ("low", "high", "of")):
         assert double[name] == single[name]
@@ -196,8 +185,8 @@ def test_a_question_asked_twice_does_not_make_little_gold_enough():
     items, answers = world(FEWEST - 1, spread=6.0)
     again = [msgspec.structs.replace(item, id=f"{item.id}b") for item in items]
     twice = answers | {f"{name}b": rows for name, rows in answers.items()}
-    for given in ((twice, True), (None, False)):
-        advice = advise([*items, *again], given[0], answer_only=given[1])
+    for given in (twice, None):
+        advice = advise([*items, *again], given)
         assert advice.objective == "distill"
         assert f"only {FEWEST - 1} of {FEWEST - 1} questions" in advice.reasons[0]
 
@@ -218,7 +207,7 @@ def test_every_share_and_state_of_a_reason_has_its_figure(seed):
         mass=float(rng.choice([0.3, 1])),
         seed=seed,
     )
-    advice = advise(items, answers, answer_only=True)
+    advice = advise(items, answers)
     figures, text = advice.figures, " ".join(advice.reasons)
     known = {f"{value:.1%}" for value in figures.values()} | {f"{CLEAN:.0%}"}
     assert set(re.findall(r"\d[\d.]*%", text)) <= known
@@ -247,7 +236,7 @@ def test_agreement_and_its_interval_by_hand():
     # 250 items, the average prefers the first; gold names it in 200
     items = items_of([0] * 200 + [1] * 50)
     answers = answers_of(items, [(0.4, 0.0)] * 250)
-    figures = advise(items, answers, answer_only=True).figures
+    figures = advise(items, answers).figures
     interval = binomtest(200, 250).proportion_ci(method="exact")
     assert figures["gold_preferred"] == 0.8
     assert figures["gold_preferred_low"] == pytest.approx(interval.low)
@@ -257,7 +246,7 @@ def test_agreement_and_its_interval_by_hand():
 
 
 def test_an_average_that_is_never_sure_cleans_no_gold():
-    advice = advise(*WORLDS["never sure, wrong in part"][0], answer_only=True)
+    advice = advise(*WORLDS["never sure, wrong in part"][0])
     assert advice.figures["wrong_gold_high"] < CLEAN  # the interval alone would call it clean
     assert advice.figures["surest_contradicted"] >= CLEAN
     assert "160 questions where the model's average is surest" in advice.reasons[0]
@@ -346,9 +335,9 @@ def test_gold_is_compared_once_per_question_of_one_answer():
     untold = msgspec.structs.replace(pairs[3], id="untold", prompt="another", gold="tie")
     items = [*pairs, *fours, again, untold]
     answers = answers_of(items, [np.arange(item.n) + number for number, item in enumerate(items)])
-    against = compared(items, answers)
-    assert list(against.gold) == choices
-    assert against.mean_logits.shape == (ENOUGH_GOLD, 2)
-    np.testing.assert_allclose(against.mean_logits[2], answers["i2"].mean(axis=0))
+    mean_logits, gold = compared(items, answers)
+    assert gold == choices
+    assert mean_logits.shape == (ENOUGH_GOLD, 2)
+    np.testing.assert_allclose(mean_logits[2], answers["i2"].mean(axis=0))
     assert compared([untold], answers) is None
     assert compared(pairs[1:], answers) is None  # one too few

@@ -16,8 +16,7 @@ from unswayed.backends.local_texts import end_ids
 from unswayed.training.held_out import measure_held_out
 from unswayed.training.protocol import AnswerError
 from unswayed.training.table import OBJECTIVES
-from unswayed.training.trl_answers import batches, share
-from unswayed.training.trl_engine import TRL
+from unswayed.training.trl_answers import answers_of, batches, share
 
 SETTINGS = {"data_held_out": "5", "prompt_max_response_tokens": "6", "run_micro_batch": "4"}
 
@@ -46,7 +45,7 @@ def asked(trainer, plan):
     seen = []
 
     def answer(prompts):
-        seen.extend((prompts, TRL.answer(trainer, plan, prompts, greedy=True)))
+        seen.extend((prompts, answers_of(trainer, plan, prompts)))
         return seen[1]
 
     measure_held_out(plan, answer)
@@ -228,16 +227,11 @@ def test_what_vllm_raises_is_told_and_its_settings_are_put_back(by_vllm):
     assert vllm.settings() == usual
 
 
-# --- sampling ---------------------------------------------------------------------------------
-
-
-def test_answers_are_sampled_as_in_training_where_that_is_asked(wavering_model, tmp_path):
+def test_answers_draw_no_random_numbers(wavering_model, tmp_path):
     import torch
 
     trainer, plan = running(wavering_model, tmp_path)
     prompts = [plan.chat.ids(plan.groups.rows[0].messages)] * 12
     state = torch.get_rng_state()
-    assert len(set(TRL.answer(trainer, plan, prompts, greedy=True))) == 1
-    assert torch.equal(torch.get_rng_state(), state)  # greedy answers draw nothing
-    assert len(set(TRL.answer(trainer, plan, prompts, greedy=False))) > 6
-    assert not torch.equal(torch.get_rng_state(), state)
+    assert len(set(answers_of(trainer, plan, prompts))) == 1
+    assert torch.equal(torch.get_rng_state(), state)

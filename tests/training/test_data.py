@@ -279,7 +279,8 @@ def test_the_real_training_files_load_and_group(name, count, gold, presentations
 
 
 def test_impossible_layouts_are_refused_and_the_default_yields():
-    shown = group_presentations(DataTable(orders="graeco-latin"), 4, layouts="all")
-    assert shown == group_presentations(DataTable(orders="graeco-latin", layouts="coupled"), 4)
+    orders = DataTable(orders="graeco-latin")
+    groups = build_groups(colour_items(1, n=4), orders, PromptTable(), layouts="all")
+    assert groups.views[4] == group_presentations(orders, 4)
     with pytest.raises(UsageError, match=r'data\.layouts "all" does not work with.*cyclic'):
         group_presentations(DataTable(orders="graeco-latin", layouts="all"), 4)

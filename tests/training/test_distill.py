@@ -253,7 +253,7 @@ def test_a_given_temperature_serves_the_share_of_wrong_gold():
         answers[item.id] = np.log(np.stack([p, p]))
     against = compared(items, answers)
     free, given = estimated_noise(items, answers), estimated_noise(items, answers, temperature=2.0)
-    assert free == noise_of_gold(against.mean_logits, against.gold)
-    assert given == noise_of_gold(against.mean_logits, against.gold, temperatures=[2.0])
+    assert free == noise_of_gold(*against)
+    assert given == noise_of_gold(*against, temperatures=[2.0])
     assert given.wrong_gold != free.wrong_gold
     assert estimated_noise(items[:5], answers, temperature=2.0) == (2.0, 0.0)

@@ -13,7 +13,7 @@ from unswayed.training.expected import distillation_loss, expected_reward
 from unswayed.training.reward_settings import REWARDS, RewardSettings
 from unswayed.training.rewards import Samples
 from unswayed.training.rewards.blocks import elsewhere
-from unswayed.training.targets import GoldNoise, gold_targets, noise_of_gold, own_average
+from unswayed.training.targets import GoldNoise, gold_target, noise_of_gold, own_average
 
 torch.set_num_threads(1)
 
@@ -182,10 +182,9 @@ def test_the_share_of_wrong_gold_is_recovered(epsilon, n):
 
 
 def test_doubtful_gold_is_weighed_against_the_average():
-    own = np.array([[0.9, 0.1], [0.5, 0.5]])
-    found = gold_targets(np.array([1, 1]), 2, own=own, epsilon=0.2)
-    # 0.1 * 0.8 against 0.9 * 0.2
-    np.testing.assert_allclose(found, [[0.18 / 0.26, 0.08 / 0.26], [0.2, 0.8]])
-    assert gold_targets(np.array([1]), 3).tolist() == [[0.0, 1.0, 0.0]]
-    sure = gold_targets(np.array([1]), 2, own=np.array([[1.0, 0.0]]))
-    assert sure.tolist() == [[0.0, 1.0]]  # gold without noise stands against any average
+    found = gold_target(1, np.array([0.9, 0.1]), epsilon=0.2)
+    np.testing.assert_allclose(found, [0.18 / 0.26, 0.08 / 0.26])  # 0.1 * 0.8 against 0.9 * 0.2
+    found = gold_target(1, np.array([0.5, 0.5]), epsilon=0.2)
+    np.testing.assert_allclose(found, [0.2, 0.8])
+    sure = gold_target(1, np.array([1.0, 0.0]), epsilon=0.0)
+    assert sure.tolist() == [0.0, 1.0]  # gold without noise stands against any average

@@ -164,9 +164,9 @@ def checking(monkeypatch, behaviour):
     """Let something happen in every check, before the model is asked."""
     original = trl_engine.answers_of
 
-    def answers_of(trainer, plan, prompts, *, greedy):
+    def answers_of(trainer, plan, prompts):
         behaviour(trainer)
-        return original(trainer, plan, prompts, greedy=greedy)
+        return original(trainer, plan, prompts)
 
     monkeypatch.setattr(trl_engine, "answers_of", answers_of)
 

@@ -160,13 +160,11 @@ def test_response_without_value_is_refused(file):
 def test_features_of_large_rows_stay_exact(planned, file):
     plan = planned("rl", reward_response=f"{file}:length")
     scorer = GroupScorer.of(plan.groups, plan.settings, plan.recipe)
-    features = scorer.features([10, 11], ["B", "what"])
-    assert features[:, :4].tolist() == [
-        [10, plan.groups.rows[10].shown.candidate_of_label(1), 1, 0],
-        [11, -1, 0, 0],
-    ]
+    (ten, read), (eleven, unread) = scorer.features([10, 11], ["B", "what"])
+    assert (ten, *read[:3]) == (10, plan.groups.rows[10].shown.candidate_of_label(1), 1, 0)
+    assert (eleven, *unread[:3]) == (11, -1, 0, 0)
     number = int(plan.groups.items[5].prompt)
-    assert features[:, 4].tolist() == [number + 0.1, number]
+    assert [read.response, unread.response] == [number + 0.1, number]
 
 
 def test_response_reward_needs_samples_and_no_preset(planned, file):

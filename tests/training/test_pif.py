@@ -62,9 +62,9 @@ def test_the_positive_is_gold_with_the_symbol_it_is_shown_with(word_model):
     tokenizer, groups, found = built(word_model, colour_items(2, n=4), settings)
     for row, example in zip(groups.rows, found, strict=True):
         item = next(item for item in groups.items if item.id == row.item_id)
-        words = tokenizer.convert_ids_to_tokens(example.positive.ids)
-        symbol = [words[at] for at in example.positive.symbol]
-        content = [words[at] for at in example.positive.content]
+        words = tokenizer.convert_ids_to_tokens(example[0].ids)
+        symbol = [words[at] for at in example[0].symbol]
+        content = [words[at] for at in example[0].content]
         assert content == [item.candidates[item.gold]]
         assert symbol == ["ABCD"[row.shown.order.index(item.gold)]]
 
@@ -74,7 +74,7 @@ def test_negatives_pair_a_symbol_with_a_wrong_content(word_model):
     for row, example in zip(groups.rows, found, strict=True):
         item = next(item for item in groups.items if item.id == row.item_id)
         pairs = set()
-        for negative in example.negatives:
+        for negative in example[1:]:
             words = tokenizer.convert_ids_to_tokens(negative.ids)
             pairs.add((words[negative.symbol[0]], words[negative.content[0]]))
         assert len(pairs) == 3
@@ -83,7 +83,7 @@ def test_negatives_pair_a_symbol_with_a_wrong_content(word_model):
 
 def test_two_candidates_have_two_negatives_and_items_keep_theirs(word_model):
     _, _, found = built(word_model, colour_items(3), Pif(negatives=5, separator=" : "))
-    assert [len(example.negatives) for example in found] == [2] * 6
+    assert [len(example[1:]) for example in found] == [2] * 6
     _, _, fewer = built(word_model, colour_items(1), Pif(negatives=5, separator=" : "))
     assert fewer == found[:2]
 
@@ -95,11 +95,11 @@ def test_several_right_candidates_bound_all_negatives(word_model):
     ]
     tokenizer, groups, found = built(word_model, several, Pif(negatives=5, separator=" : "))
     # One wrong candidate x three symbols are all that m0 has.
-    assert {len(example.negatives) for example in found} == {3}
+    assert {len(example[1:]) for example in found} == {3}
     for row, example in zip(groups.rows, found, strict=True):
-        words = [tokenizer.convert_ids_to_tokens(negative.ids) for negative in example.negatives]
+        words = [tokenizer.convert_ids_to_tokens(negative.ids) for negative in example[1:]]
         contents = {
-            ids[negative.content[0]] for ids, negative in zip(words, example.negatives, strict=True)
+            ids[negative.content[0]] for ids, negative in zip(words, example[1:], strict=True)
         }
         assert contents <= ({"blue"} if row.item_id == "m0" else {"red", "green"})
 
@@ -113,7 +113,7 @@ def test_collating_pads_on_the_right(word_model):
     _, _, found = built(word_model, colour_items(2), Pif(separator=" : "))
     batch = collate(found[:3], pad=0)
     assert batch["input_ids"].shape[:2] == (3, 3)
-    assert (batch["attention_mask"].sum(-1) == len(found[0].positive.ids)).all()
+    assert (batch["attention_mask"].sum(-1) == len(found[0][0].ids)).all()
     assert (batch["symbol"].sum(-1) == 1).all()
 
 

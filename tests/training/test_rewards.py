@@ -14,7 +14,7 @@ from unswayed.base.errors import ShapeError, UsageError
 from unswayed.training import rewards
 from unswayed.training.reward_settings import ADVANTAGES, REWARDS, RewardSettings
 from unswayed.training.rewards import SampleKey, Samples
-from unswayed.training.rewards.advantages import standardise
+from unswayed.training.rewards.score import standardise
 from unswayed.training.scoring import Features, as_bits, score_rows
 
 TRAINING = Path(__file__).parent
@@ -312,7 +312,7 @@ def test_any_order_of_the_batch_leaves_every_advantage_unchanged(drawn, chosen, 
                 expected[key] = alone[t, i]
                 rows.append((key, block, t, i))
     shuffler.shuffle(rows)
-    _, at = rewards.block_rows(
+    at = rewards.block_rows(
         [row[0] for row in rows], n_presentations=n_presentations, n_samples=n_samples
     )
     flat = {

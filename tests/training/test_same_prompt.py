@@ -97,7 +97,7 @@ def test_an_answer_that_pif_teaches_holds_no_control_token(chat_model):
     for row, example in zip(plan.groups.rows, made, strict=True):
         prompt = plan.chat.ids(row.messages)
         assert tuple(prompt) in asked
-        for answer in (example.positive, *example.negatives):
+        for answer in example:
             assert list(answer.ids[: len(prompt)]) == prompt
             assert SPECIAL.index("<|end|>") not in answer.ids[len(prompt) :]
 
@@ -115,9 +115,9 @@ def test_held_out_checks_ask_as_audits_do(chat_model, tmp_path, monkeypatch):
 
     asked, answers = set(), trl_engine.answers_of
 
-    def noting(trainer, plan, prompts, *, greedy):
+    def noting(trainer, plan, prompts):
         asked.update(map(tuple, prompts))
-        return answers(trainer, plan, prompts, greedy=greedy)
+        return answers(trainer, plan, prompts)
 
     monkeypatch.setattr(trl_engine, "answers_of", noting)
     model = chat_model("refuses the system role")

@@ -16,7 +16,7 @@ from unswayed.model.items import Task
 from unswayed.training import checks, pa_grpo
 from unswayed.training.policy_loss import PolicyLoss
 from unswayed.training.reward_settings import REWARDS, Reward
-from unswayed.training.sampling import GroupSampler, check_batch
+from unswayed.training.sampling import GroupSampler, check_step
 from unswayed.training.scoring import GroupScorer
 from unswayed.training.trl_engine import TRL
 
@@ -237,7 +237,7 @@ def test_without_shuffling_the_order_is_that_of_the_data():
 
 def test_fewer_items_than_a_step_takes_are_refused():
     with pytest.raises(UsageError, match="1 items do not fill one step of 2"):
-        sampler(n_groups=1)
+        check_step(1, 2)
 
 
 # --- resuming ---------------------------------------------------------------------------------
@@ -273,13 +273,6 @@ def test_a_longer_run_goes_on_from_a_shorter_one(trained, tmp_path):
 
 
 # --- refusals before any weights are loaded ---------------------------------------------------
-
-
-def test_uneven_batch_states_three_numbers():
-    with pytest.raises(UsageError, match=r"batch of 12 responses .* P x N = 2 x 4 = 8"):
-        check_batch(12, 10, 2, 4)
-    with pytest.raises(UsageError, match="11 rows are not a multiple of P = 2"):
-        check_batch(16, 11, 2, 4)
 
 
 def test_a_micro_batch_that_does_not_divide_states_the_numbers():

@@ -16,8 +16,7 @@ from unswayed.cli.output import note, write, write_bytes
 from unswayed.cli.training_options import RecipeOptions, training_command
 from unswayed.sources import DataOptions
 from unswayed.tiny import is_built_in, judge_of
-from unswayed.training.advice import Advice
-from unswayed.training.advising import advise_training
+from unswayed.training.advice import Advice, advise_training
 from unswayed.training.recipe import load_recipe, recipe_names, with_changes
 from unswayed.training.recipe_parts import Recipe
 

@@ -63,7 +63,7 @@ def train(
         list[str] | None,
         typer.Option("--set", help="Set a recipe field, such as reward.lam=0.5; repeatable."),
     ] = None,
-    engine: Annotated[EngineName, typer.Option(help="Training engine.")] = "trl",
+    engine_name: Annotated[EngineName, typer.Option("--engine", help="Training engine.")] = "trl",
     selection: Annotated[DataOptions, "limit", "data_dir", "columns", "on_bad_item"],
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check data and settings without loading weights.")
@@ -89,7 +89,7 @@ def train(
         recipe=chosen,
         consistency=options.reward,
         advantage=options.advantage,
-        engine=engine,
+        engine=engine_name,
         digest=not dry_run,
     )
     fingerprint = plan.record["prompt_fingerprint"]

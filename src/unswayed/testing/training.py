@@ -102,7 +102,7 @@ def check_engine(engine: Engine) -> None:
 
 def divides_a_step_or_refuses(engine: Engine) -> None:
     """Check that a step is divided without a rest, or refused by an error with the numbers."""
-    for name in ("check", "sharding", "checkpoint_defect", "run", "answer"):
+    for name in ("check", "sharding", "checkpoint_defect", "run"):
         assert callable(getattr(engine, name)), name
     for items in (1, 4, 7, 8):
         optimiser = msgspec.structs.replace(RECIPE.optimiser, items_per_step=items)

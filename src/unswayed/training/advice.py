@@ -13,16 +13,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
+import msgspec
 import numpy as np
 
-from unswayed.base.errors import UsageError
 from unswayed.metrics.uncertainty import exact_interval
 from unswayed.model.decisions import Estimate
 from unswayed.model.items import Item
+from unswayed.training.base_answers import ask_base
 from unswayed.training.groups import usable_items
-from unswayed.training.recipe_parts import DataTable, PromptTable
+from unswayed.training.planning import answers_with_label, plan_training
+from unswayed.training.recipe_parts import DataTable, PromptTable, Recipe
 from unswayed.training.rewards import FloatArray
 from unswayed.training.targets import compared, questions, wrong_gold
 
@@ -52,6 +55,10 @@ CLOSE_ITEMS: Final = (
     "Gold that is wrong on close items only looks right here: then scores follow the annotators, not "
     "the truth."
 )
+
+
+Rule = tuple[str, dict[str, str], list[str]]
+"""Objective, changes and reasons of an `Advice`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,49 +96,56 @@ def hardly_wrong(wrong: Estimate, surest: Estimate) -> bool:
     return _below(wrong.high) and _below(surest.value)
 
 
-def advise(
-    items: Sequence[Item], answers: Mapping[str, FloatArray] | None, *, answer_only: bool
-) -> Advice:
+def advise(items: Sequence[Item], answers: Mapping[str, FloatArray] | None) -> Advice:
     """Name the objective for these items and this model.
 
     `answers` are those of the untrained model by item id: log-probabilities of the candidates' labels
-    among all tokens over `balanced(n)`, shape (presentations, n). Items without are left out; None
-    where the prompt asks for reasoning. `UsageError` where it asks for a label and nothing was answered.
+    among all tokens over `balanced(n)`, shape (presentations, n); None where the prompt asks for reasoning.
     """
-    if not answer_only:
-        return _after_reasoning(items)
-    asked = [item for item in items if answers is not None and item.id in answers]
-    if answers is None or not asked:
-        raise UsageError(
-            "the untrained model has answered no item, and advice for prompts that ask for a "
-            "label depends on its answers. Let it answer the items first."
-        )
-    counts, shares, chance = _measured(asked, answers)
-    objective, changes, reasons = _rule(shares, chance)
-    if counts["gold"] < len(asked) and objective != "distill":
-        changes = {**changes, "data.without_gold": "drop"}
-    return Advice(
-        objective=objective,
-        changes=changes,
-        reasons=(*_warnings(counts["mass"], shares["steady"]), *reasons),
-        figures={
+    gold, _ = usable_items(items, DataTable(without_gold="drop"))
+    figures: dict[str, float]
+    if answers is None:
+        figures = {"items": float(len(items)), "gold": float(len(gold))}
+        objective, changes, reasons = _after_reasoning(len(questions(gold)), len(questions(items)))
+    else:
+        counts, shares, chance = _measured(items, gold, answers)
+        objective, changes, reasons = _rule(shares, chance)
+        reasons = [*_warnings(counts["mass"], shares["steady"]), *reasons]
+        figures = {
             "items": len(items),
             **counts,
             **{name: value for share in shares.items() for name, value in _parts(*share)},
-            **({"gold_preferred_by_lot": chance} if counts["gold"] else {}),
-        },
-    )
+            **({"gold_preferred_by_lot": chance} if gold else {}),
+        }
+    if len(gold) < len(items) and objective != "distill":
+        changes = {**changes, "data.without_gold": "drop"}
+    return Advice(objective=objective, changes=changes, reasons=tuple(reasons), figures=figures)
+
+
+def advise_training(items: Sequence[Item], *, model: str, recipe: Recipe, out: Path) -> Advice:
+    """Say which objective to train with, from what the untrained model answers in a balanced set.
+
+    Nothing is asked where the prompt asks for reasoning. The calls are recorded where a training into
+    `out` looks for them, so neither asks twice: after an error or an interrupt the same call asks the rest.
+    """
+    if not answers_with_label(items, model=model, recipe=recipe):
+        return advise(items, None)
+    # the layouts that every other training's prompts are among
+    data = msgspec.structs.replace(recipe.data, layouts=recipe.data.layouts or "coupled")
+    recipe = msgspec.structs.replace(recipe, data=data)
+    # distill needs no gold, and the others ask about no other item
+    plan = plan_training("distill", items, model=model, recipe=recipe)
+    return advise(plan.groups.items, ask_base(plan, out))
 
 
 def _measured(
-    items: Sequence[Item], answers: Mapping[str, FloatArray]
+    items: Sequence[Item], usable: Sequence[Item], answers: Mapping[str, FloatArray]
 ) -> tuple[dict[str, float], dict[str, Estimate], float]:
     """Return counts and shares of the answers and of the gold beside them, and the agreement of gold by lot.
 
     Shares are of questions, each of which counts once. How much gold is wrong is missing where too few can
     be compared.
     """
-    usable = usable_items(items, DataTable(without_gold="drop")).items
     once, asked = questions(items), questions(usable)
     right = [item.gold_candidates() for item in asked]
     hits = sum(
@@ -155,7 +169,7 @@ def _measured(
     return counts, shares, sum(by_lot) / max(len(by_lot), 1)
 
 
-def _rule(shares: Mapping[str, Estimate], chance: float) -> tuple[str, dict[str, str], list[str]]:
+def _rule(shares: Mapping[str, Estimate], chance: float) -> Rule:
     preferred = shares["gold_preferred"]
     distill = ["It makes answers steadier without gold; what the average gets wrong stays wrong."]
     if preferred.n < FEWEST:
@@ -199,32 +213,19 @@ def _rule(shares: Mapping[str, Estimate], chance: float) -> tuple[str, dict[str,
     return "rl-exact", changes, [reason, *reasons]
 
 
-def _after_reasoning(items: Sequence[Item]) -> Advice:
-    gold = usable_items(items, DataTable(without_gold="drop")).items
-    figures = {"items": float(len(items)), "gold": float(len(gold))}
-    if len(questions(gold)) < FEWEST:
-        return Advice(
-            objective="distill",
-            changes={"prompt.style": PromptTable().style},
-            reasons=(
-                _too_little(len(questions(gold)), len(questions(items))),
-                "Answers after reasoning cannot be trained without gold, so the prompt changes to "
-                "one whose answer is the label alone.",
-            ),
-            figures=figures,
-        )
-    missing = {"data.without_gold": "drop"} if len(gold) < len(items) else {}
-    return Advice(
-        objective="rl",
-        changes={"reward.consistency": "inv", **missing},
-        reasons=(
-            "rl with reward inv: the prompt asks for reasoning, so responses have to be sampled.",
-            "How much of the gold is wrong was not estimated: no label's probability is known before "
-            "the reasoning.",
-            CONDITION,
-        ),
-        figures=figures,
-    )
+def _after_reasoning(gold: int, asked: int) -> Rule:
+    if gold < FEWEST:
+        return "distill", {"prompt.style": PromptTable().style}, [
+            _too_little(gold, asked),
+            "Answers after reasoning cannot be trained without gold, so the prompt changes to "
+            "one whose answer is the label alone.",
+        ]  # fmt: skip
+    return "rl", {"reward.consistency": "inv"}, [
+        "rl with reward inv: the prompt asks for reasoning, so responses have to be sampled.",
+        "How much of the gold is wrong was not estimated: no label's probability is known before "
+        "the reasoning.",
+        CONDITION,
+    ]  # fmt: skip
 
 
 def _warnings(mass: float, steady: Estimate) -> Iterator[str]:
@@ -279,9 +280,7 @@ def _share(count: int, total: int) -> Estimate:
 
 def _parts(name: str, estimate: Estimate) -> Iterator[tuple[str, float]]:
     """Yield a share that was estimated, the ends of its interval, and what it is a share of."""
-    if estimate.value is not None:
-        assert estimate.low is not None
-        assert estimate.high is not None
+    if estimate.value is not None and estimate.low is not None and estimate.high is not None:
         yield name, estimate.value
         yield f"{name}_low", estimate.low
         yield f"{name}_high", estimate.high

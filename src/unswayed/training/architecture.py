@@ -96,8 +96,11 @@ def shape_of(model: Any, recipe: Recipe, *, sampled: bool) -> Architecture:
 
     trl, where it samples responses, reads the output layer's own weight, which is then not adapted.
     """
+    import torch
+
     text = model.config.get_text_config()
-    stack = _decoder_layers(model)
+    lists = [list(x) for x in model.modules() if isinstance(x, torch.nn.ModuleList)]
+    stack = max(lists, key=len, default=[model])  # the repeated layers
     heads = text.num_attention_heads
     kv_heads = getattr(text, "num_key_value_heads", None) or heads
     head_dim = getattr(text, "head_dim", None) or text.hidden_size // heads
@@ -124,14 +127,6 @@ def shape_of(model: Any, recipe: Recipe, *, sampled: bool) -> Architecture:
         largest_rank=max((min(x.in_features, x.out_features) for x in adapters), default=0),
         context=getattr(text, "max_position_embeddings", None),
     )
-
-
-def _decoder_layers(model: Any) -> list[Any]:
-    """Return the repeated layers: the longest list of modules."""
-    import torch
-
-    stacks = [list(x) for x in model.modules() if isinstance(x, torch.nn.ModuleList)]
-    return max(stacks, key=len, default=[model])
 
 
 def _adapters(model: Any, recipe: Recipe, *, sampled: bool) -> list[Any]:

@@ -19,8 +19,8 @@ from unswayed.backends.model_folders import locate
 from unswayed.base.errors import BackendError
 from unswayed.base.sync import run_sync
 from unswayed.calls import Question
-from unswayed.model.decisions import Decision, DecisionTable
-from unswayed.model.items import Item, ItemSet, blind
+from unswayed.model.decisions import DecisionTable
+from unswayed.model.items import ItemSet, blind
 from unswayed.model.presentation import Ask, Presentation, presentations
 from unswayed.store import CallStore
 from unswayed.training.asking import ask_recorded
@@ -50,7 +50,7 @@ def ask_base(
     `views` by number of candidates, or `balanced`. Of several processes the first asks, for all, and
     records the calls in the run's folder `out`; a `KeyboardInterrupt` in all of them loses no answer.
     """
-    asked = {n: balanced(n) for n in plan.groups.views} if views is None else views
+    asked = views or {n: balanced(n) for n in plan.groups.views}
     answers = on_main(lambda: _answers(plan, asked, out / ANSWERS), patient=True)
     if answers is None:
         raise KeyboardInterrupt
@@ -85,14 +85,6 @@ def _answers(
             f"hf/{plan.base} did not answer everything that is asked before training: "
             f"{reason}. Run the same command again to ask the rest."
         )
-    return _by_item(items, views, decisions)
-
-
-def _by_item(
-    items: Sequence[Item],
-    views: Mapping[int, Sequence[Presentation]],
-    decisions: Sequence[Decision],
-) -> dict[str, FloatArray]:
     answers: dict[str, FloatArray] = {}
     for n in sorted({item.n for item in items}):
         own = [item for item in items if item.n == n]

@@ -44,10 +44,6 @@ class ChatTokens:
         """Return the token ids of a chat that is rendered already, whatever stands behind it."""
         return self.writer.encode([text])[0]
 
-    def count(self, messages: Sequence[Message]) -> int:
-        """Return the number of tokens of a chat."""
-        return len(self.ids(messages))
-
 
 def load_chat(
     folder: Path, *, name: str, enable_thinking: bool | None, prompt: Rendered

@@ -13,6 +13,7 @@ from unswayed.training.architecture import Architecture
 from unswayed.training.chats import ChatTokens
 from unswayed.training.groups import Groups
 from unswayed.training.recipe_parts import Recipe
+from unswayed.training.reward_settings import RewardSettings
 
 TRL_VERSIONS: Final = ((1, 8), (2, 0))
 """Lowest version, and the first that is too new. Before 1.8 there is no entropy bonus."""
@@ -159,9 +160,19 @@ def check_loggers(names: Sequence[str]) -> None:
             )
 
 
-def check_response(recipe: Recipe, objective: str, *, sampled: bool) -> None:
-    """Check that there are responses where the recipe pays for them."""
+def check_reward(
+    objective: str,
+    recipe: Recipe,
+    settings: RewardSettings | None,
+    asked: str | None,
+    sampled: bool,
+) -> None:
+    """Check that there are responses where the recipe pays for them, and a reward where one was asked for."""
     if recipe.reward.response is not None and not sampled:
         raise UsageError(
             f"{objective} samples no responses to pay for. Remove reward.response, or use train rl."
+        )
+    if settings is None and asked is not None:
+        raise UsageError(
+            f"train {objective} has no reward and no advantage; use train rl for those."
         )

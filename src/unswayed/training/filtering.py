@@ -19,7 +19,7 @@ from typing import Final
 from unswayed.backends import Backend
 from unswayed.base.files import read_object
 from unswayed.calls import Question, RunCounts
-from unswayed.model.decisions import Choice, Decision
+from unswayed.model.decisions import Decision
 from unswayed.model.items import Item, ItemSet, blind, by_criterion, expanded, text_of
 from unswayed.model.presentation import Ask, presentations
 from unswayed.prompts import PromptSettings
@@ -121,7 +121,15 @@ def keep_inconsistent(
         for own in by_criterion([item]):
             choices = [answers[own.id, ask] for ask in asks if (own.id, ask) in answers]
             unparsed_answers += choices.count(None)
-            fates.append(_fate(own, choices, len(asks), forbidden, count_unparsed))
+            distinct = {choice for choice in choices if choice is not None}
+            if forbidden and content_of(own) in forbidden:
+                fates.append("evaluation")
+            elif len(choices) < len(asks):
+                fates.append("incomplete")
+            elif len(distinct) > 1 or (count_unparsed and None in choices):
+                fates.append("kept")
+            else:
+                fates.append("unparsed" if None in choices else "consistent")
         fate = min(fates, key=FATES.index)
         tally[fate] += 1
         if fate == "kept":
@@ -130,23 +138,6 @@ def keep_inconsistent(
         items=tuple(kept),
         report=FilterReport(given=len(items), unparsed_answers=unparsed_answers, **tally),
     )
-
-
-def _fate(
-    item: Item,
-    choices: Sequence[Choice],
-    wanted: int,
-    forbidden: set[tuple[str, frozenset[str]]],
-    count_unparsed: bool,
-) -> str:
-    if forbidden and content_of(item) in forbidden:
-        return "evaluation"
-    if len(choices) < wanted:
-        return "incomplete"
-    distinct = {choice for choice in choices if choice is not None}
-    if len(distinct) > 1 or (count_unparsed and None in choices):
-        return "kept"
-    return "unparsed" if None in choices else "consistent"
 
 
 def content_of(item: Item) -> tuple[str, frozenset[str]]:

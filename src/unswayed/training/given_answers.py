@@ -10,7 +10,6 @@ from unswayed.base.errors import UsageError
 from unswayed.training.plan import Plan
 from unswayed.training.processes import process_count
 from unswayed.training.recipe_parts import Recipe
-from unswayed.training.reward_settings import Advantage
 from unswayed.training.sampling import Split
 from unswayed.training.trainer_arguments import load_arguments, lora_config, trainer_arguments
 
@@ -57,14 +56,6 @@ def given_answers_trainer(
         processing_class=plan.chat.tokenizer,
         **settings,
     )
-
-
-def refuse_reward(objective: str, consistency: str | None, advantage: Advantage | None) -> None:
-    """Refuse a reward or an advantage where nothing is rewarded."""
-    if consistency is not None or advantage is not None:
-        raise UsageError(
-            f"train {objective} has no reward and no advantage; use train rl for those."
-        )
 
 
 def split_given(recipe: Recipe, examples_per_step: int, *, sequences: int) -> Split:

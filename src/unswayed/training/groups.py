@@ -13,6 +13,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from unswayed.base.digests import drawn
 from unswayed.base.errors import ItemError, UsageError
 from unswayed.model.items import TASKS, Item, Message, blind, fingerprint, text_of, units_of
@@ -22,18 +24,10 @@ from unswayed.prompts import PromptSettings, render
 from unswayed.training.recipe_parts import DataTable, Layouts, PromptTable
 
 
-@dataclass(frozen=True, slots=True)
-class Usable:
-    """The items that can be trained on, and how many of the others were dropped for what."""
-
-    items: tuple[Item, ...]  # those whose gold tells candidates apart, in order
-    without_gold: int  # items without a right candidate
-    all_right: int  # items whose gold names every candidate: whatever is answered is right
-    identical: int  # items with two candidates of one text: which of them was meant is unknown
-
-
-def usable_items(items: Sequence[Item], data: DataTable, *, needs_gold: bool = True) -> Usable:
-    """Part the items whose gold tells candidates apart from those whose does not.
+def usable_items(
+    items: Sequence[Item], data: DataTable, *, needs_gold: bool = True
+) -> tuple[list[Item], dict[str, int]]:
+    """Return the items whose gold tells candidates apart, in order, and what of `Counts` the others are.
 
     Items with a repeated candidate are always dropped: no setting can repair them, and the released
     training files of PA-GRPO (arXiv 2603.21016) hold some. `data.without_gold` says whether other
@@ -53,14 +47,13 @@ def usable_items(items: Sequence[Item], data: DataTable, *, needs_gold: bool = T
             f"candidate, or no wrong one. {remedy}"
         )
     golden = [item for item, fault in zip(items, faults, strict=True) if not fault]
-    distinct = tuple(item for item in golden if not _repeats_a_candidate(item))
+    distinct = [item for item in golden if not _repeats_a_candidate(item)]
     without_gold = sum(needs_gold and not item.gold_candidates() for item in items)
-    return Usable(
-        items=distinct,
-        without_gold=without_gold,
-        all_right=len(faulty) - without_gold,
-        identical=len(golden) - len(distinct),
-    )
+    return distinct, {
+        "without_gold": without_gold,
+        "all_right": len(faulty) - without_gold,
+        "identical": len(golden) - len(distinct),
+    }
 
 
 def _gold_fault(item: Item) -> str | None:
@@ -114,7 +107,8 @@ class Counts:
     overlong: int  # items with a prompt above the limit in at least one presentation
     longest_prompt: int  # tokens of the longest prompt kept; 0 if tokens were not counted
     # without_gold, all_right, identical: items dropped because their gold tells no candidate apart:
-    # it names none, or all, or two candidates have one text
+    # it names none; or all, so that whatever is answered is right; or two candidates have one text,
+    # and which of them was meant is unknown
     without_gold: int
     all_right: int
     identical: int
@@ -184,16 +178,10 @@ def prompt_settings(prompt: PromptTable) -> PromptSettings:
     )
 
 
-def group_presentations(
-    data: DataTable, n: int, *, default: str = "structured", layouts: Layouts = "coupled"
-) -> tuple[Presentation, ...]:
-    """Return the P presentations of a permutation group, the canonical one first.
-
-    `data` may leave orders and layouts open; `default` and `layouts` are those of task and objective.
-    """
-    name = data.orders or default
-    moving = _moving(data, default, layouts)
-    views = (presentations(name, n, protocol=part, seed=data.order_seed) for part in moving)
+def group_presentations(data: DataTable, n: int) -> tuple[Presentation, ...]:
+    """Return the P presentations of a permutation group, the canonical one first."""
+    name = data.orders or "structured"
+    views = (presentations(name, n, protocol=part, seed=data.order_seed) for part in _moving(data))
     shown = tuple(dict.fromkeys(itertools.chain.from_iterable(views)))
     if len(shown) < 2:
         raise UsageError(
@@ -203,17 +191,15 @@ def group_presentations(
     return shown
 
 
-def _moving(data: DataTable, default: str, layouts: Layouts) -> tuple[Protocol, ...]:
-    if (data.orders or default) == "graeco-latin":  # its orders have labels of their own
-        if data.layouts == "all":
-            raise UsageError(
-                'data.layouts "all" does not work with data.orders "graeco-latin", which assigns '
-                "its own labels. Remove data.layouts, or choose other orders: cyclic shows each "
-                "candidate once in each position."
-            )
+def _moving(data: DataTable) -> tuple[Protocol, ...]:
+    if data.layouts != "all":
         return ("coupled",)
-    if (data.layouts or layouts) == "coupled":
-        return ("coupled",)
+    if data.orders == "graeco-latin":
+        raise UsageError(
+            'data.layouts "all" does not work with data.orders "graeco-latin", which assigns '
+            "its own labels. Remove data.layouts, or choose other orders: cyclic shows each "
+            "candidate once in each position."
+        )
     return ("coupled", "label", "order")
 
 
@@ -230,14 +216,17 @@ def build_groups(
 ) -> Groups:
     """Lay items of one task out in permutation groups; `UsageError` or `ItemError` says what cannot be.
 
-    The held-out items are drawn by `seed` and item ids alone, or are those of `evaluation` that can be
-    laid out. Without `count_tokens` no prompt counts as too long.
+    `data` may leave orders and layouts open: then they are those of the task, and `layouts`. The held-out
+    items are drawn by `seed` and item ids alone, or are those of `evaluation` that can be laid out.
+    Without `count_tokens` no prompt counts as too long.
     """
-    default = _train_orders(items)
-    usable = usable_items(items, data, needs_gold=needs_gold)
-    permutable = [item for item in usable.items if item.permutable]
+    orders = data.orders or _train_orders(items)
+    open_layouts = "coupled" if orders == "graeco-latin" else layouts  # its orders have own labels
+    data = msgspec.structs.replace(data, orders=orders, layouts=data.layouts or open_layouts)
+    usable, dropped = usable_items(items, data, needs_gold=needs_gold)
+    permutable = [item for item in usable if item.permutable]
     followed = [item for item in evaluation if item.permutable and not _repeats_a_candidate(item)]
-    shown = _shown_by_number([*permutable, *followed], data, default, layouts)
+    shown = _shown_by_number([*permutable, *followed], data)
     limit = data.max_prompt_tokens
     groups, longest = _lay_out(permutable, shown, prompt, limit, count_tokens)
     checked, longest_checked = _lay_out(followed, shown, prompt, limit, count_tokens)
@@ -258,10 +247,8 @@ def build_groups(
         held_out=len(items_apart),
         overlong=len(permutable) - len(groups),
         longest_prompt=max(longest, longest_checked),
-        without_gold=usable.without_gold,
-        all_right=usable.all_right,
-        identical=usable.identical,
-        not_permutable=len(usable.items) - len(permutable),
+        not_permutable=len(usable) - len(permutable),
+        **dropped,
     )
     if not trained:
         raise ItemError(
@@ -273,7 +260,7 @@ def build_groups(
     return Groups(
         rows=tuple(row for _, rows in trained for row in rows),
         views=shown,
-        moving=_moving(data, default, layouts),
+        moving=_moving(data),
         items=items_trained,
         held_out=items_apart,
         fingerprint=fingerprint((*items_trained, *items_apart)),
@@ -327,25 +314,21 @@ def _train_orders(items: Sequence[Item]) -> str:
     return trained[items[0].task] if items else "structured"
 
 
-def _shown_by_number(
-    items: Sequence[Item], data: DataTable, default: str, layouts: Layouts
-) -> dict[int, tuple[Presentation, ...]]:
+def _shown_by_number(items: Sequence[Item], data: DataTable) -> dict[int, tuple[Presentation, ...]]:
     """Return the presentations of a group for each number of candidates; equally many for all."""
     numbers = Counter(item.n for item in items)
     if not numbers:
         raise ItemError(
             "nothing to train on: no item may be permuted and tells its candidates apart."
         )
-    shown = {
-        n: group_presentations(data, n, default=default, layouts=layouts) for n in sorted(numbers)
-    }
+    shown = {n: group_presentations(data, n) for n in sorted(numbers)}
     sizes = {n: len(views) for n, views in shown.items()}
     if len(set(sizes.values())) > 1:
         several = ", ".join(
             f"{numbers[n]} items with {n} candidates x {size}" for n, size in sizes.items()
         )
         raise UsageError(
-            f"data.orders {data.orders or default!r} shows items in different numbers of "
+            f"data.orders {data.orders!r} shows items in different numbers of "
             f"presentations ({several}), and a training run needs one. Set data.orders = "
             f'"random:{min(sizes.values())}", or train on one number of candidates at a time.'
         )

@@ -31,9 +31,6 @@ FOLLOWED: Final = {
 """Name in the log, and the metric that it is."""
 
 PREFIX: Final = "held_out/"
-LOW: Final = "/low"
-HIGH: Final = "/high"
-ITEMS: Final = "items"
 
 Answer = Callable[[Sequence[Sequence[int]]], Sequence[str]]
 """Greedy answers of the model being trained to prompts of token ids, in order."""
@@ -74,10 +71,10 @@ def figures(items: Sequence[Item], decisions: Iterable[Decision]) -> dict[str, f
     """
     outcomes = outcomes_from_decisions(items, decisions)
     row = measure(outcomes, names=list(FOLLOWED.values()), resamples=RESAMPLES)
-    values: dict[str, float] = {ITEMS: len(items)}
+    values: dict[str, float] = {"items": len(items)}
     for name, metric in FOLLOWED.items():
         estimate = row[metric]
-        for key, value in ("", estimate.value), (LOW, estimate.low), (HIGH, estimate.high):
+        for key, value in ("", estimate.value), ("/low", estimate.low), ("/high", estimate.high):
             if value is not None:
                 values[f"{name}{key}"] = value
     return values
@@ -86,7 +83,7 @@ def figures(items: Sequence[Item], decisions: Iterable[Decision]) -> dict[str, f
 def figures_of(logged: Mapping[str, float]) -> list[Figure]:
     """Return the figures in a log line or a training result, without the number of items."""
     return [
-        Figure(name, logged[key], logged.get(f"{key}{LOW}"), logged.get(f"{key}{HIGH}"))
+        Figure(name, logged[key], logged.get(f"{key}/low"), logged.get(f"{key}/high"))
         for name in FOLLOWED
         if (key := f"{PREFIX}{name}") in logged
     ]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from unswayed.backends import BackendSettings
 from unswayed.backends.local_chats import ChatWriter, LabelTokens
@@ -19,11 +20,6 @@ from unswayed.model.items import Message
 from unswayed.training.card import base_of, merged_card
 from unswayed.training.checkpoints import RECORD
 from unswayed.training.run_folder import LOG, RunFolder
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
 
 AGREEMENT: Final = 1e-4
 HALF_AGREEMENT: Final = 0.05
@@ -65,10 +61,10 @@ def merge(adapter: Path, out: Path) -> float:
     )
     adapted = PeftModel.from_pretrained(base, str(adapter)).eval()
     writer = ChatWriter(tokenizer, model=folder.name)
-    measured = _labels_of(writer, folder.prompt.labels or ("A", "B"), pad_of(tokenizer, base))
-    before = measured(adapted.get_base_model())
+    labels, pad = folder.prompt.labels or ("A", "B"), pad_of(tokenizer, base)
+    before = _label_log_probs(adapted.get_base_model(), writer, labels, pad)
     merged: Any = adapted.merge_and_unload()
-    gap = float(np.abs(measured(merged) - before).max())
+    gap = float(np.abs(_label_log_probs(merged, writer, labels, pad) - before).max())
     bound = AGREEMENT if merged.dtype == torch.float32 else HALF_AGREEMENT
     if not gap <= bound:
         raise UsageError(
@@ -129,16 +125,12 @@ def push(folder: Path, repository: str) -> str:
     return address
 
 
-def _labels_of(
-    writer: ChatWriter, labels: tuple[str, ...], pad: int
-) -> Callable[[Any], NDArray[np.float64]]:
-    """Return a function that gives a model's log-probabilities of labels after one prompt."""
+def _label_log_probs(
+    model: Any, writer: ChatWriter, labels: tuple[str, ...], pad: int
+) -> NDArray[np.float64]:
+    """Return a model's log-probabilities of labels after one prompt."""
     chat = [Message("user", f"Which one is right: {' or '.join(labels)}?")]
     (prompt,) = writer.write([chat], thinking=False)
     ids = LabelTokens(writer).ids(labels, prompt.text)
-
-    def measured(model: Any) -> NDArray[np.float64]:
-        ((row,),) = LabelScorer(model, pad=pad).score([prompt.tokens], [ids])
-        return row
-
-    return measured
+    ((row,),) = LabelScorer(model, pad=pad).score([prompt.tokens], [ids])
+    return row

@@ -26,9 +26,7 @@ from unswayed.training.sampling import GroupSampler
 if TYPE_CHECKING:
     import torch
 
-    _Base: Any  # transformers.Trainer, imported only where it is used
-else:
-    _Base = object
+_Base: Any = object  # transformers.Trainer, imported only where it is used
 
 NEVER: Final = -1e4
 """Log-probability of a candidate that an item does not have, beside items that have more."""
@@ -115,10 +113,7 @@ class OneToken(_Base):  # type: ignore[misc]
         examples: Sequence[Example] = self.train_dataset
         return GroupSampler(
             n_groups=len(examples),
-            n_presentations=1,
-            n_samples=1,
             groups_per_batch=self.per_step,
-            repeats=1,
             shuffle=self.shuffle,
             seed=self.args.seed,
             behind=lambda: int(self.state.epoch or 0),

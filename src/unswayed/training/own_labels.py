@@ -39,19 +39,20 @@ from unswayed.training.expected import (
     regulariser,
     variance_over_presentations,
 )
-from unswayed.training.given_answers import given_answers_trainer, refuse_reward, split_given
+from unswayed.training.given_answers import given_answers_trainer, split_given
 from unswayed.training.groups import Groups
 from unswayed.training.memory import Pass
 from unswayed.training.one_token import Example, LabelBatch, Loss, OneToken, collate, prompts_of
 from unswayed.training.plan import Plan
 from unswayed.training.processes import process_count
+from unswayed.training.protocol import Objective
 from unswayed.training.recipe_parts import Layouts, Recipe
 from unswayed.training.reward_settings import REWARDS, Advantage, RewardSettings
 from unswayed.training.rewards import right_mask
 from unswayed.training.sampling import Split
 from unswayed.training.targets import (
     estimated_noise,
-    own_averages,
+    own_average,
     own_temperature,
     plain_gold,
     weighed_gold,
@@ -76,7 +77,7 @@ class Lesson(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OwnLabels:
+class OwnLabels(Objective):
     """An objective whose answers are one label."""
 
     command: str  # what follows `train`
@@ -88,14 +89,12 @@ class OwnLabels:
     layouts: Layouts = "coupled"
     grouped: bool = True  # whether the presentations of an item stay in one micro batch
     rewarded: bool = False  # whether the recipe's reward is part of the loss
-    sampled: bool = False
 
     def settings(
         self, recipe: Recipe, *, consistency: str | None, advantage: Advantage | None
     ) -> RewardSettings | None:
         """Return the recipe's numbers with the reward asked for, or else inv; None where nothing is rewarded."""
         if not self.rewarded:
-            refuse_reward(self.command, consistency, advantage)
             return None
         if advantage is not None or recipe.reward.advantage is not None:
             raise UsageError(
@@ -117,9 +116,6 @@ class OwnLabels:
             uniform = np.full((groups.n_presentations, 2), 0.5)
             REWARDS.load(settings.consistency).expectation(uniform, np.array([True, False]))
         self._split(recipe, groups)
-
-    def loss(self, recipe: Recipe, settings: RewardSettings | None) -> None:
-        """None: `build` alone has the loss."""
 
     def largest_pass(self, recipe: Recipe, groups: Groups, chat: ChatTokens) -> Pass:
         """Return a micro batch of prompts, of which one token is looked at."""
@@ -157,7 +153,7 @@ def _to_gold(plan: Plan, out: Path) -> Lesson:
     if target.gold_noise != "none":
         before = ask_base(plan, out)
         noise = estimated_noise(items, before, temperature=target.temperature)
-        averages = own_averages(items, before, temperature=noise.temperature)
+        averages = [own_average(before[item.id], temperature=noise.temperature) for item in items]
         targets = weighed_gold(items, averages, epsilon=noise.wrong_gold)
         constants = {"temperature": noise.temperature, "wrong_gold": noise.wrong_gold}
 
@@ -167,17 +163,13 @@ def _to_gold(plan: Plan, out: Path) -> Lesson:
         varies = variance_over_presentations(batch.log_p)
         return apart + target.invariance * varies, {"cross_entropy": apart, "variance": varies}
 
-    examples = [
-        Example(prompts, right_mask(item.gold_candidates(), item.n), target=towards)
-        for item, prompts, towards in zip(items, prompts_of(plan), targets, strict=True)
-    ]
-    return Lesson(examples, loss, constants)
+    return Lesson(_whole_groups(plan, targets), loss, constants)
 
 
 def _to_average(plan: Plan, out: Path) -> Lesson:
     items, before = plan.groups.items, ask_base(plan, out)
     temperature = plan.recipe.target.temperature or own_temperature(items, before)
-    averages = own_averages(items, before, temperature=temperature)
+    averages = [own_average(before[item.id], temperature=temperature) for item in items]
 
     def loss(batch: LabelBatch) -> tuple[torch.Tensor, Mapping[str, torch.Tensor]]:
         assert batch.target is not None
@@ -194,11 +186,8 @@ def _to_average(plan: Plan, out: Path) -> Lesson:
 def _rewarded(plan: Plan, out: Path) -> Lesson:
     """Whole groups, with what the loss needs of the untrained model."""
     recipe, items, shown = plan.recipe, plan.groups.items, plan.groups.views
-    settings, optimiser, weight = (
-        plan.settings or recipe.reward,
-        recipe.optimiser,
-        recipe.target.distill,
-    )
+    settings, optimiser = plan.settings or recipe.reward, recipe.optimiser
+    weight = recipe.target.distill
     pulls, holds = weight > 0, optimiser.beta > 0
     asked = {
         n: tuple(dict.fromkeys((*(balanced(n) if pulls else ()), *(views if holds else ()))))
@@ -210,7 +199,7 @@ def _rewarded(plan: Plan, out: Path) -> Lesson:
     if pulls:
         teachers = {item.id: before[item.id][: len(balanced(item.n))] for item in items}
         temperature = recipe.target.temperature or own_temperature(items, teachers)
-        targets = own_averages(items, teachers, temperature=temperature)
+        targets = [own_average(teachers[item.id], temperature=temperature) for item in items]
         constants = {"temperature": temperature}
 
     def loss(batch: LabelBatch) -> tuple[torch.Tensor, Mapping[str, torch.Tensor]]:
@@ -222,16 +211,20 @@ def _rewarded(plan: Plan, out: Path) -> Lesson:
         return weight * apart - gain + held, {"reward": gain, "distillation": apart}
 
     at = {n: [asked[n].index(view) for view in views] for n, views in shown.items() if holds}
-    examples = [
+    base = {item.id: before[item.id][at[item.n]] for item in items if holds}
+    return Lesson(_whole_groups(plan, targets, base), loss, constants)
+
+
+def _whole_groups(
+    plan: Plan, targets: Sequence[FloatArray | None], base: Mapping[str, FloatArray] | None = None
+) -> list[Example]:
+    """Return each item in all its presentations, with its target and the answers before training by id."""
+    return [
         Example(
-            prompts,
-            right_mask(item.gold_candidates(), item.n),
-            base=before[item.id][at[item.n]] if holds else None,
-            target=target,
+            prompts, right_mask(item.gold_candidates(), item.n), (base or {}).get(item.id), target
         )
-        for item, prompts, target in zip(items, prompts_of(plan), targets, strict=True)
+        for item, prompts, target in zip(plan.groups.items, prompts_of(plan), targets, strict=True)
     ]
-    return Lesson(examples, loss, constants)
 
 
 SFT = OwnLabels(

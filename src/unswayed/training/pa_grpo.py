@@ -23,7 +23,8 @@ from unswayed.training.groups import Groups
 from unswayed.training.memory import Pass
 from unswayed.training.plan import Plan
 from unswayed.training.policy_loss import PolicyLoss
-from unswayed.training.recipe_parts import Layouts, Recipe
+from unswayed.training.protocol import Objective
+from unswayed.training.recipe_parts import Recipe
 from unswayed.training.reward_settings import Advantage, RewardSettings
 from unswayed.training.rewards import weights
 from unswayed.training.scoring import GroupScorer
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupObjective:
+class GroupObjective(Objective):
     """A policy gradient on permutation groups."""
 
     card_text: str  # what the model card says it is
@@ -45,11 +46,7 @@ class GroupObjective:
     advantage: Advantage
     # the registered name, if the two are the paper's and cannot be changed
     preset: str | None = None
-    # sampled, needs_gold, layouts, uses: see `protocol.Objective`
     sampled: bool = True
-    needs_gold: bool = True
-    layouts: Layouts = "coupled"
-    uses: tuple[str, ...] = ()
 
     def settings(
         self, recipe: Recipe, *, consistency: str | None, advantage: Advantage | None

@@ -27,25 +27,20 @@ from unswayed.model.items import text_of
 from unswayed.model.parsing import LABEL
 from unswayed.model.tasks import task_of
 from unswayed.training.chats import ChatTokens
-from unswayed.training.given_answers import (
-    given_answers_trainer,
-    refuse_reward,
-    split_given,
-)
+from unswayed.training.given_answers import given_answers_trainer, split_given
 from unswayed.training.groups import GroupRow, Groups
 from unswayed.training.memory import Pass
 from unswayed.training.plan import Plan
 from unswayed.training.processes import process_count
-from unswayed.training.recipe_parts import Layouts, Pif, Recipe
-from unswayed.training.reward_settings import Advantage, RewardSettings
+from unswayed.training.protocol import Objective
+from unswayed.training.recipe_parts import Pif, Recipe
+from unswayed.training.reward_settings import RewardSettings
 from unswayed.training.sampling import Split
 
 if TYPE_CHECKING:
     import torch
 
-    _Base: Any  # transformers.Trainer, imported only where it is used
-else:
-    _Base = object
+_Base: Any = object  # transformers.Trainer, imported only where it is used
 
 CLAMP: Final = 1e-6
 """Smallest 1 - p of a negative, so that a certain wrong answer has a finite loss."""
@@ -60,31 +55,15 @@ class AnswerTokens(NamedTuple):
     content: tuple[int, ...]
 
 
-class PifExample(NamedTuple):
-    """The right answer to one presentation, and wrong ones."""
-
-    positive: AnswerTokens
-    negatives: tuple[AnswerTokens, ...]
+PifExample = list[AnswerTokens]
+"""Answers to one presentation: the right one, and then wrong ones."""
 
 
 @dataclass(frozen=True, slots=True)
-class PifObjective:
+class PifObjective(Objective):
     """Supervised symbol binding on permutation groups."""
 
-    card_text: str = (
-        "symbol-binding SFT with negatives in the style of PIF, whose loss is not public"
-    )
-    sampled: bool = False
-    needs_gold: bool = True
-    layouts: Layouts = "coupled"
-    uses: tuple[str, ...] = ()
-
-    def settings(
-        self, recipe: Recipe, *, consistency: str | None, advantage: Advantage | None
-    ) -> RewardSettings | None:
-        """None: nothing is rewarded."""
-        refuse_reward("pif", consistency, advantage)
-        return None
+    card_text = "symbol-binding SFT with negatives in the style of PIF, whose loss is not public"
 
     def check(self, recipe: Recipe, groups: Groups, settings: RewardSettings | None) -> None:
         """Check that replies are labels alone, and split a step into the processes."""
@@ -100,9 +79,6 @@ class PifObjective:
                 "from. Give it --set prompt.style=direct, and audit with that prompt."
             )
         split_examples(recipe, groups)
-
-    def loss(self, recipe: Recipe, settings: RewardSettings | None) -> None:
-        """None: `build` alone has the loss."""
 
     def largest_pass(self, recipe: Recipe, groups: Groups, chat: ChatTokens) -> Pass:
         """Return a micro batch of answers, each a candidate with its label."""
@@ -141,12 +117,8 @@ def examples(groups: Groups, settings: Pif, chat: ChatTokens, *, seed: int) -> l
         contents = texts[row.item_id]
         answer = functools.partial(_answer, chat, chat.text(row.messages), settings.separator)
         gold = row.gold[0]
-        positive = answer(row.symbols[row.shown.label_of_candidate(gold)], contents[gold])
-        negatives = tuple(
-            answer(row.symbols[label], contents[candidate])
-            for label, candidate in _negatives(row, len(contents), wanted, seed)
-        )
-        rows.append(PifExample(positive, negatives))
+        pairs = [(row.shown.label_of_candidate(gold), gold), *_negatives(row, wanted, seed)]
+        rows.append([answer(row.symbols[label], contents[candidate]) for label, candidate in pairs])
     return rows
 
 
@@ -204,13 +176,12 @@ def collate(batch: Sequence[PifExample], *, pad: int) -> dict[str, torch.Tensor]
     """Pad on the right to tensors of shape (B, 1+m, L)."""
     import torch
 
-    rows = [(example.positive, *example.negatives) for example in batch]
-    length = max(len(answer.ids) for row in rows for answer in row)
-    shape = (len(rows), len(rows[0]), length)
+    length = max(len(answer.ids) for example in batch for answer in example)
+    shape = (len(batch), len(batch[0]), length)
     ids = torch.full(shape, pad)
     mask, symbol, content = (torch.zeros(shape, dtype=torch.long) for _ in range(3))
-    for b, row in enumerate(rows):
-        for s, answer in enumerate(row):
+    for b, example in enumerate(batch):
+        for s, answer in enumerate(example):
             ids[b, s, : len(answer.ids)] = torch.tensor(answer.ids)
             mask[b, s, : len(answer.ids)] = 1
             symbol[b, s, list(answer.symbol)] = 1
@@ -226,15 +197,14 @@ def negatives_per_example(groups: Groups, settings: Pif) -> int:
 
 def split_examples(recipe: Recipe, groups: Groups) -> Split:
     """Divide the examples of a step into equal micro batches; one holds its negatives, too."""
-    n_presentations = groups.n_presentations
     sequences = 1 + negatives_per_example(groups, recipe.pif)
-    total = recipe.optimiser.items_per_step * n_presentations
+    total = recipe.optimiser.items_per_step * groups.n_presentations
     return split_given(recipe, total, sequences=sequences)
 
 
-def _negatives(row: GroupRow, n: int, wanted: int, seed: int) -> list[tuple[int, int]]:
-    wrong = [candidate for candidate in range(n) if candidate not in row.gold]
-    pairs = list(itertools.product(range(n), wrong))
+def _negatives(row: GroupRow, wanted: int, seed: int) -> list[tuple[int, int]]:
+    wrong = [candidate for candidate in range(row.n) if candidate not in row.gold]
+    pairs = list(itertools.product(range(row.n), wrong))
     draw = random.Random(f"{seed}\x00{row.item_id}\x00{row.presentation}")
     return draw.sample(pairs, wanted)
 

@@ -42,8 +42,13 @@ class Plan:
     # steps_per_epoch, steps: optimiser steps
     steps_per_epoch: int
     steps: int
-    example: str  # the first rendered chat, as the model reads it
     warnings: tuple[str, ...]  # what to know about the prompts, in sentences
+
+    @property
+    def example(self) -> str:
+        """The first rendered chat, as the model reads it."""
+        ids = self.chat.ids(self.groups.rows[0].messages)
+        return str(self.chat.tokenizer.decode(ids))
 
     @property
     def responses_per_step(self) -> int:

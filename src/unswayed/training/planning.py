@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from unswayed.backends import BACKENDS
 from unswayed.backends.model_folders import ModelFolder, locate
@@ -13,7 +14,7 @@ from unswayed.base.counts import agrees, plural
 from unswayed.base.errors import ItemError, UsageError
 from unswayed.model.items import Item, blind, load_items
 from unswayed.model.presentation import Ask, canonical
-from unswayed.prompts import PromptSettings, Rendered, check_prompts, prompt_fingerprint, render
+from unswayed.prompts import PromptSettings, Rendered, check_prompts, render
 from unswayed.training import checks
 from unswayed.training.architecture import build_skeleton, check_quantised, shape_of
 from unswayed.training.chats import ChatTokens, load_chat
@@ -62,27 +63,16 @@ def plan_training(
     Raises:
         UsageError, ItemError, TemplateError: Anything that can be wrong.
     """
-    chosen = OBJECTIVES.load(objective)
-    checks.check_response(recipe, objective, sampled=chosen.sampled)
-    runner = ENGINES.load(engine)
+    chosen, runner = OBJECTIVES.load(objective), ENGINES.load(engine)
     recipe = for_engine(recipe, engine)
     settings = chosen.settings(recipe, consistency=consistency, advantage=advantage)
+    checks.check_reward(objective, recipe, settings, consistency or advantage, chosen.sampled)
     runner.check(recipe, settings, chosen)
     sharding = runner.sharding(recipe, os.environ)
-    base = _base_of(model)
-    folder = locate(base, digest=digest)
-    recipe = with_own_prompt(recipe, folder.prompt)
-    skeleton = build_skeleton(folder.path)
-    check_quantised(skeleton, recipe)
-    prompts = prompt_settings(recipe.prompt)
-    evaluation = evaluation_items(items, recipe.data.evaluation)
-    checks.check_task((*items, *evaluation), recipe)
-    warnings = check_prompts((*items, *evaluation), prompts)
-    chat, groups = _shown(items, recipe, chosen, folder, evaluation)
-    check_weight_files(folder.path, skeleton)
+    base, folder, recipe, skeleton = _open_base(model, recipe, digest=digest)
+    chat, groups, warnings = _read_data(items, recipe, chosen, folder)
     shape = shape_of(skeleton, recipe, sampled=chosen.sampled)
     checks.check_vocabulary(shape, chat, groups)
-    check_step(len(groups), recipe.optimiser.items_per_step)
     split = Split(0, 0)
     if chosen.sampled:
         check_heads(recipe.rollout, shape.heads)
@@ -106,50 +96,54 @@ def plan_training(
         chat=chat,
         groups=groups,
         demand=demand,
-        record=run_record(
-            objective,
-            folder.name,
-            recipe,
-            settings,
-            groups,
-            prompt_fingerprint=prompt_fingerprint(prompts),
-            engine=engine,
-            n_processes=sharding.processes,
-        ),
+        record=run_record(objective, engine, folder.name, recipe, settings, groups, sharding),
         split=split,
         steps_per_epoch=steps_per_epoch,
         steps=steps,
-        example=str(chat.tokenizer.decode(chat.ids(groups.rows[0].messages))),
         warnings=(*warnings, *_remarks(recipe, demand, steps)),
     )
 
 
-def _shown(
-    items: Sequence[Item],
-    recipe: Recipe,
-    objective: Objective,
-    folder: ModelFolder,
-    evaluation: Sequence[Item],
-) -> tuple[ChatTokens, Groups]:
-    """Return the chats of the base, and the items in the layouts that the objective compares."""
+def _open_base(model: str, recipe: Recipe, *, digest: bool) -> tuple[str, ModelFolder, Recipe, Any]:
+    """Return name and folder of the base, the recipe with its own prompt, and the base without weights."""
+    base = _base_of(model)
+    folder = locate(base, digest=digest)
+    recipe = with_own_prompt(recipe, folder.prompt)
+    skeleton = build_skeleton(folder.path)
+    check_quantised(skeleton, recipe)
+    check_weight_files(folder.path, skeleton)
+    return base, folder, recipe, skeleton
+
+
+def _read_data(
+    items: Sequence[Item], recipe: Recipe, objective: Objective, folder: ModelFolder
+) -> tuple[ChatTokens, Groups, tuple[str, ...]]:
+    """Return the chats of the base, the items in the layouts that the objective compares, and remarks."""
+    evaluation, prompts = (
+        evaluation_items(items, recipe.data.evaluation),
+        prompt_settings(recipe.prompt),
+    )
+    checks.check_task((*items, *evaluation), recipe)
+    warnings = check_prompts((*items, *evaluation), prompts)
     chat = load_chat(
         folder.path,
         name=f"hf/{folder.name}",
         enable_thinking=recipe.chat.enable_thinking,
-        prompt=_first_prompt(items, prompt_settings(recipe.prompt)),
+        prompt=_first_prompt(items, prompts),
     )
     groups = build_groups(
         items,
         recipe.data,
         recipe.prompt,
         seed=recipe.run.seed,
-        count_tokens=chat.count,
+        count_tokens=lambda messages: len(chat.ids(messages)),
         layouts=objective.layouts,
         needs_gold=objective.needs_gold,
         evaluation=evaluation,
     )
     checks.check_labels(chat, groups)
-    return chat, groups
+    check_step(len(groups), recipe.optimiser.items_per_step)
+    return chat, groups, tuple(warnings)
 
 
 def evaluation_items(items: Sequence[Item], file: str | None) -> tuple[Item, ...]:

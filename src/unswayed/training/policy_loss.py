@@ -20,13 +20,10 @@ class PolicyLoss:
     """A clipped policy gradient with a KL term and an entropy bonus."""
 
     advantage: Advantage  # samples that a sample is compared with
-    clip: tuple[
-        float, float
-    ]  # how far the ratio of probabilities may fall below 1 and rise above it
-    kl: float  # weight of the KL term to the untrained model
-    kl_kind: Literal["k3"] = (
-        "k3"  # its estimate for a token: r - log r - 1, r = untrained / trained
-    )
+    # how far the ratio of probabilities may fall below 1 and rise above it
+    clip: tuple[float, float]
+    # weight of the KL term to the untrained model, by k3: r - log r - 1 for a token, r = untrained / trained
+    kl: float
     entropy: float  # weight of the entropy bonus; trl's is a mean over the tokens of a micro batch
     aggregate: Aggregate  # how tokens are weighed
     iterations: int  # optimiser steps per batch of responses

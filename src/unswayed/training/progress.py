@@ -119,10 +119,11 @@ class RunHooks:
         try:
             figures = dict(self.check())
         except Exception as error:  # on all processes alike, whatever it is
+            kind = "" if isinstance(error, AnswerError) else f"{type(error).__name__}: "
             self._warn(
                 state,
-                f"the held-out check after step {state.global_step} failed, its figures are "
-                f"missing and the training goes on: {_reason(error)} Where memory ran out, lower "
+                f"the held-out check after step {state.global_step} failed, its figures are missing "
+                f"and the training goes on: {kind}{first_line(error).rstrip('.')}. Where memory ran out, lower "
                 "prompt.max_response_tokens or data.held_out, or set run.check_every = 0.",
             )
             return
@@ -161,9 +162,3 @@ def _diverged(state: Any, what: str) -> UsageError:
 
 def _place(state: Any) -> dict[str, float]:
     return {"step": state.global_step, "steps": state.max_steps}
-
-
-def _reason(error: Exception) -> str:
-    """Return the error on one line; that of answers names its kind itself."""
-    text = first_line(error).rstrip(".")
-    return f"{text}." if isinstance(error, AnswerError) else f"{type(error).__name__}: {text}."

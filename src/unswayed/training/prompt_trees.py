@@ -118,12 +118,6 @@ class Trees:
         count, width = self.shape
         return count * width
 
-    @property
-    def mask_cells(self) -> int:
-        """Cells of the attention mask."""
-        count, width = self.shape
-        return count * width * width
-
     def inputs(self) -> dict[str, Tensor]:
         """Return the model's arguments; the attention mask has shape (G, 1, W, W)."""
         import torch
@@ -209,7 +203,7 @@ class SharedForward:
             return None
         best: Rows | Trees | None = rows if rows.tokens <= GAIN * tokens else None
         trees = Trees.of(rows)
-        fits = self.trees and trees.mask_cells <= MASK_CELLS
+        fits = self.trees and trees.tokens * trees.shape[1] <= MASK_CELLS
         if fits and trees.tokens <= GAIN * (tokens if best is None else best.tokens):
             best = trees
         return best

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -22,27 +22,30 @@ Report = Callable[[Mapping[str, float]], None]
 
 
 class Objective(Protocol):
-    """Objective of training. Implementations are small frozen dataclasses; `table.py` names one each."""
+    """Objective of training. Implementations are small frozen dataclasses; `table.py` names one each.
+
+    A subclass inherits what is most frequent: gold, and neither responses nor a reward.
+    """
 
     @property
     def sampled(self) -> bool:
         """True if responses are sampled; else they are given, or all of them are computed."""
-        ...
+        return False
 
     @property
     def needs_gold(self) -> bool:
         """True if an item without gold teaches nothing."""
-        ...
+        return True
 
     @property
     def layouts(self) -> Layouts:
         """Part that moves with a presentation where the recipe leaves it open."""
-        ...
+        return "coupled"
 
     @property
     def uses(self) -> tuple[str, ...]:
         """Fields of a recipe's table `target` that it reads; the command refuses to set the others."""
-        ...
+        return ()
 
     @property
     def card_text(self) -> str:
@@ -56,13 +59,13 @@ class Objective(Protocol):
 
         Args:
             recipe: Its table `reward`.
-            consistency: `--reward`, which overrides the recipe.
-            advantage: `--advantage`, which overrides the recipe.
+            consistency: `--reward`, which overrides the recipe; refused after None.
+            advantage: `--advantage`; the same holds for it.
 
         Raises:
             UsageError: If the objective is asked to be another one.
         """
-        ...
+        return None
 
     def check(self, recipe: Recipe, groups: Groups, settings: RewardSettings | None) -> None:
         """Check what the objective asks of data and batch, before weights are loaded.
@@ -74,7 +77,7 @@ class Objective(Protocol):
 
     def loss(self, recipe: Recipe, settings: RewardSettings | None) -> PolicyLoss | None:
         """Return the loss as numbers for an engine with its own trainer; None if only `build` has it."""
-        ...
+        return None
 
     def largest_pass(self, recipe: Recipe, groups: Groups, chat: ChatTokens) -> Pass:
         """Return the largest backward pass, to estimate memory and to check the model's context."""
@@ -95,19 +98,16 @@ class Objective(Protocol):
 
 
 class Stop(NamedTuple):
-    """Point at which an engine stopped.
+    """Point at which an engine stopped."""
 
-    Attributes:
-        steps: Optimiser steps done.
-        interrupted: Whether a signal stopped it; then the folder holds a checkpoint and no result.
-    """
-
-    steps: int
-    interrupted: bool
+    steps: int  # optimiser steps done
+    interrupted: (
+        bool  # whether a signal stopped it; then the folder holds a checkpoint and no result
+    )
 
 
 class Engine(Protocol):
-    """Engine that runs objectives: it divides steps, trains, answers, saves."""
+    """Engine that runs objectives: it divides steps, trains, saves."""
 
     def check(self, recipe: Recipe, settings: RewardSettings | None, objective: Objective) -> None:
         """Check that the engine is installed in a known version, and can run what is asked for.
@@ -161,25 +161,6 @@ class Engine(Protocol):
         """
         ...
 
-    def answer(
-        self, training: Any, plan: Plan, prompts: Sequence[Sequence[int]], *, greedy: bool
-    ) -> list[str]:
-        """One answer of the model being trained to each prompt, from where it samples in training.
-
-        Every process calls it with the same prompts and gets all answers; how the work is shared is
-        the engine's. Greedy answers draw no random numbers, so asking changes no training.
-
-        Args:
-            training: What is running: the engine's own, such as the trainer that was built.
-            plan: Whose response length and sampling temperature hold.
-            prompts: Token ids of rendered chats.
-            greedy: Whether the likeliest token is taken, or one is sampled as in training.
-
-        Raises:
-            AnswerError: On every process alike, if one of them failed.
-        """
-        ...
-
 
 class AnswerError(RuntimeError):
-    """A model in training gave no answers; the message says on which process and why."""
+    """A model in training gave no answers, on every process alike; says on which one and why."""

@@ -9,23 +9,13 @@ from typing import Any, Final
 from unswayed.backends.model_folders import OPEN
 from unswayed.base.version import versions_of
 from unswayed.model.items import Task, fingerprint
-from unswayed.training.groups import Groups
+from unswayed.prompts import prompt_fingerprint
+from unswayed.training.groups import Groups, prompt_settings
+from unswayed.training.processes import Sharding
 from unswayed.training.recipe_parts import Recipe
 from unswayed.training.reward_settings import RewardSettings
 
-_PACKAGES: Final = (
-    "unswayed",
-    "torch",
-    "transformers",
-    "trl",
-    "peft",
-    "accelerate",
-    "datasets",
-    "numpy",
-    "vllm",
-    "verl",
-    "ray",
-)
+_PACKAGES: Final = "unswayed torch transformers trl peft accelerate datasets numpy vllm verl ray"
 _RUNS_ON: Final = frozenset(
     {
         "recipe.name",
@@ -53,14 +43,12 @@ Record = Mapping[str, Any]
 
 def run_record(
     objective: str,
+    engine: str,
     model: str,
     recipe: Recipe,
     settings: RewardSettings | None,
     groups: Groups,
-    *,
-    prompt_fingerprint: str,
-    engine: str = "trl",
-    n_processes: int = 1,
+    sharding: Sharding,
 ) -> Record:
     """Everything that decides what a run learns, and what it ran on."""
     return {
@@ -80,9 +68,9 @@ def run_record(
             "evaluation": recipe.data.evaluation and fingerprint(groups.held_out),
             **dataclasses.asdict(groups.counts),
         },
-        "prompt_fingerprint": prompt_fingerprint,
-        "processes": n_processes,
-        "packages": versions_of(_PACKAGES),
+        "prompt_fingerprint": prompt_fingerprint(prompt_settings(recipe.prompt)),
+        "processes": sharding.processes,
+        "packages": versions_of(tuple(_PACKAGES.split())),
     }
 
 

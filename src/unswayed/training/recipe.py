@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
-from msgspec.inspect import DataclassType, StructType, UnionType, type_info
+from msgspec.inspect import Type, UnionType, type_info
 
 from unswayed.backends.own_prompts import PROMPT_FILE, OwnPrompt
 from unswayed.base.errors import UnknownNameError, UsageError, field_and_reason
@@ -58,7 +58,7 @@ def with_changes(recipe: Recipe, changes: Mapping[str, str]) -> Recipe:
     """
     raw: dict[str, object] = {k: v for k, v in msgspec.to_builtins(recipe).items() if v is not None}
     for field, value in changes.items():
-        if not _is_text(field + value):
+        if any("\ud800" <= letter <= "\udfff" for letter in field + value):  # bytes that are none
             raise UsageError(f"recipe field {field!a}: {value!a} is not UTF-8 text.")
         table, _, key = field.rpartition(".")
         target = raw
@@ -159,32 +159,31 @@ def _check_fields(raw: Mapping[str, object], where: str) -> None:
 
 def _hint(field: str) -> str:
     """Return the allowed content of a field: its choices, or the fields of a table."""
-    struct, _, name = field.rpartition(".")
-    names = _fields_by_table().get(field)
-    if names:
+    tables = _fields_by_table()
+    if names := tables.get(field):
         return f" It is a table: set {' or '.join(f'{field}.{name}' for name in sorted(names))}."
-    for part in type_info(Recipe).fields:  # type: ignore[attr-defined]  # a struct has fields
-        for inner in getattr(part.type, "fields", ()) if part.name == struct else ():
-            kinds = inner.type.types if isinstance(inner.type, UnionType) else (inner.type,)
-            choices = [value for kind in kinds for value in getattr(kind, "values", ())]
-            if inner.name == name and choices:
-                return f" Known: {', '.join(map(str, choices))}."
-    return ""
+    table, _, name = field.rpartition(".")
+    kinds = tables.get(table, {}).get(name, ())
+    choices = [str(value) for kind in kinds for value in getattr(kind, "values", ())]
+    return f" Known: {', '.join(choices)}." if choices else ""
 
 
 @functools.cache
-def _fields_by_table() -> Mapping[str, frozenset[str]]:
-    """Return the names of a recipe's fields, and for those that are tables the names of theirs."""
-    tables = {}
-    for field in type_info(Recipe).fields:  # type: ignore[attr-defined]  # a struct has fields
-        kinds = field.type.types if isinstance(field.type, UnionType) else (field.type,)
-        tables[field.name] = frozenset(
-            inner.name
-            for kind in kinds
-            if isinstance(kind, StructType | DataclassType)
-            for inner in kind.fields
-        )
-    return tables
+def _fields_by_table() -> Mapping[str, Mapping[str, Sequence[Type]]]:
+    """Return the fields of each table of a recipe with the types they may have; none of a plain field."""
+    tables: Any = type_info(Recipe)
+    return {
+        table.name: {
+            field.name: _kinds(field.type)
+            for kind in _kinds(table.type)
+            for field in getattr(kind, "fields", ())
+        }
+        for table in tables.fields
+    }
+
+
+def _kinds(declared: Type) -> Sequence[Type]:
+    return declared.types if isinstance(declared, UnionType) else (declared,)
 
 
 def _check_values(recipe: Recipe, where: str) -> None:
@@ -210,15 +209,6 @@ def _check_values(recipe: Recipe, where: str) -> None:
             f"optimiser.inner_updates {inner_updates}: a checkpoint between two updates "
             "of the same responses could not be resumed exactly."
         )
-
-
-def _is_text(value: str) -> bool:
-    """Return True if it is text at all, and not bytes of a command line that are none."""
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _toml_value(text: str) -> object:

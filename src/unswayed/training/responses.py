@@ -50,25 +50,16 @@ def reader(prompt: PromptTable, *, answer_only: bool, task: Task = Task.PAIRWISE
     if spec.reply is not LABEL:
         return read_reply
 
-    def read_answer(text: str, symbols: Sequence[str]) -> Reading:
-        label = _label(text, symbols)
+    def read_label(text: str, symbols: Sequence[str]) -> Reading:
+        symbol = parse_label(text, symbols, allow_tie=False)  # training asks for one candidate
         bare = text.strip().rstrip(".").strip("()[]*\"'` ")
-        exact = label is not None and bare.casefold() == symbols[label].casefold()
-        return Reading(label, exact, 0)
+        reasoning, answer = ("", bare) if answer_only else _parts(text, prompt)
+        if symbol is None:
+            return Reading(None, False, len(reasoning))
+        exact = answer.casefold() == symbol.casefold()
+        return Reading(list(symbols).index(symbol), exact, len(reasoning))
 
-    def read_reasoning(text: str, symbols: Sequence[str]) -> Reading:
-        label = _label(text, symbols)
-        reasoning, answer = _parts(text, prompt)
-        well_formed = label is not None and answer.casefold() == symbols[label].casefold()
-        return Reading(label, well_formed, len(reasoning))
-
-    return read_answer if answer_only else read_reasoning
-
-
-def _label(text: str, symbols: Sequence[str]) -> int | None:
-    """Return the label a response names. A declared tie names none: training asks for one candidate."""
-    symbol = parse_label(text, symbols, allow_tie=False)
-    return None if symbol is None else list(symbols).index(symbol)
+    return read_label
 
 
 def _parts(text: str, prompt: PromptTable) -> tuple[str, str]:

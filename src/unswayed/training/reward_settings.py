@@ -22,24 +22,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Reward:
-    """A consistency reward.
+    """A consistency reward."""
 
-    Attributes:
-        about: What it pays for, in a sentence.
-        sampled: From choices of shape (..., P, N) and what is right, shape (..., n), to a value for
-            each sample.
-        expected: From the probabilities of the candidates, shape (..., P, n), and what is right to
-            the expectation of the reward of a sample that names a candidate, shape (..., P, n), over
-            all other samples; None where there is none to compute.
-        pairs_only: Whether `expected` holds for two presentations alone.
-        unparsed: Value of an answer that names no candidate.
-    """
-
-    about: str
+    about: str  # what it pays for, in a sentence
+    # from choices of shape (..., P, N) and what is right, shape (..., n), to a value for each sample
     sampled: Callable[[NDArray[np.int64], NDArray[np.bool_]], NDArray[np.float64]]
+    # from the probabilities of the candidates, shape (..., P, n), and what is right to the expectation of
+    # the reward of a sample that names a candidate, shape (..., P, n), over all other samples; None where
+    # there is none to compute
     expected: Callable[[NDArray[np.float64], NDArray[np.bool_]], NDArray[np.float64]] | None = None
-    pairs_only: bool = False
-    unparsed: float = -1.0
+    pairs_only: bool = False  # whether `expected` holds for two presentations alone
+    unparsed: float = -1.0  # value of an answer that names no candidate
 
     def expectation(self, p: NDArray[np.float64], right: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Return `expected` of p, shape (..., P, n), and `right`, shape (..., n).
@@ -84,36 +77,26 @@ ADVANTAGES: Final[tuple[Advantage, ...]] = get_args(Advantage)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewardSettings:
-    """Every number of the reward and of the advantage; the table `reward` of a recipe.
+    """Every number of the reward and of the advantage; the table `reward` of a recipe."""
 
-    Attributes:
-        consistency: Name of the consistency reward that is added. None: the objective's own, and
-            PA-GRPO's, con, where it has none.
-        advantage: Samples that a sample is compared with. None: the objective's own, and group
-            where it has none.
-        lam: Weight of the consistency reward.
-        epsilon: Added to the standard deviation.
-        delta: A group whose standard deviation is below this gets advantage 0.
-        ddof: 1 for the sample standard deviation, 0 for the population's.
-        accuracy_size: Weight of accuracy, which is +1 or -1.
-        format_size, length_size: Size of these rewards.
-        response: `FILE.py:NAME` of a `ResponseReward`, called once for each response; None for none.
-        response_size: Its weight.
-        length_band: Shortest and longest rewarded reasoning in characters; None for prompts
-            without reasoning, whose parsed answers get 0.
-    """
-
+    # consistency, advantage: name of the consistency reward that is added, and samples that a sample is
+    # compared with. None: the objective's own, and PA-GRPO's, con and group, where it has none
     consistency: str | None = None
     advantage: Advantage | None = None
-    lam: float = 1.0
-    epsilon: float = 1e-6
-    delta: float = 1e-6
-    ddof: int = 1
-    accuracy_size: float = 1.0
+    lam: float = 1.0  # weight of the consistency reward
+    epsilon: float = 1e-6  # added to the standard deviation
+    delta: float = 1e-6  # a group whose standard deviation is below this gets advantage 0
+    ddof: int = 1  # 1 for the sample standard deviation, 0 for the population's
+    accuracy_size: float = 1.0  # weight of accuracy, which is +1 or -1
+    # format_size, length_size: size of these rewards
     format_size: float = 0.3
     length_size: float = 0.1
-    response: str | None = None
-    response_size: float = 1.0
+    response: str | None = (
+        None  # `FILE.py:NAME` of a `ResponseReward`, called once for each response
+    )
+    response_size: float = 1.0  # its weight
+    # shortest and longest rewarded reasoning in characters; None for prompts without reasoning, whose
+    # parsed answers get 0
     length_band: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:

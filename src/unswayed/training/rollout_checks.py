@@ -33,8 +33,13 @@ def check_rollout(recipe: Recipe) -> None:
             f"to {LEAST_SAMPLES} or more (the paper's is 8), or train pif, which samples nothing."
         )
     check_vllm(rollout.engine)
-    if rollout.engine == "vllm-server":
-        _check_address(rollout)
+    address = urlsplit(rollout.server_url or "")
+    reachable = address.scheme in ("http", "https") and address.hostname
+    if rollout.engine == "vllm-server" and not reachable:
+        raise UsageError(
+            f"rollout.server_url {rollout.server_url!r} is not the address of a vLLM server. "
+            'Write it as "http://HOST:PORT".'
+        )
 
 
 def check_vllm(engine: str) -> None:
@@ -67,15 +72,6 @@ def check_vllm(engine: str) -> None:
                 f"rollout.engine {engine} needs {asked} (trl {version('trl')}), and {installed} is "
                 f"installed. {remedy}"
             )
-
-
-def _check_address(rollout: Rollout) -> None:
-    address = urlsplit(rollout.server_url or "")
-    if address.scheme not in ("http", "https") or not address.hostname:
-        raise UsageError(
-            f"rollout.server_url {rollout.server_url!r} is not the address of a vLLM server. "
-            'Write it as "http://HOST:PORT".'
-        )
 
 
 def check_heads(rollout: Rollout, heads: int) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -131,20 +131,26 @@ def train(
         if begin is not None and is_main():
             begin(start.resume or 0)
         _settle_threads(plan.folder)
-        try:
+        with _told_of_a_full_disk(folder.path):
             stop = engine.run(plan, folder, start.resume, report)
-        except Exception as error:
-            # safetensors and torch report a full disk in errors of their own
-            if "No space left" not in str(error):
-                raise
-            raise RunDirectoryError(
-                f"{folder.path}: the disk is full. Earlier checkpoints are intact. Free some space "
-                "and run the same command again to resume from the latest one."
-            ) from None
         result = result_of(plan, folder, stop, resumed_from=start.resume)
         if not stop.interrupted:  # else the folder holds a checkpoint, not a result
             on_main(lambda: finish(plan, folder, result))
         return result
+
+
+@contextmanager
+def _told_of_a_full_disk(folder: Path) -> Iterator[None]:
+    """Say so where safetensors and torch report a full disk in errors of their own."""
+    try:
+        yield
+    except Exception as error:
+        if "No space left" not in str(error):
+            raise
+        raise RunDirectoryError(
+            f"{folder}: the disk is full. Earlier checkpoints are intact. Free some space "
+            "and run the same command again to resume from the latest one."
+        ) from None
 
 
 def _settle_threads(folder: Path) -> None:

@@ -96,8 +96,12 @@ class RunFolder:
             raise RunDirectoryError(
                 f"cannot write to {self.path}: {error.strerror or error}. Choose another --out."
             ) from None
-        if old is not None and resume is not None:
-            warnings += _other_processes(old, record)
+        before, now = (old or record).get("processes"), record.get("processes")
+        if resume is not None and before != now:
+            warnings.append(
+                f"the checkpoint was written by {before} processes and {now} go on: they draw other "
+                "random numbers, so the result is not that of an uninterrupted run."
+            )
         place = "the beginning" if resume is None else f"step {resume}"
         warnings += [
             f"{self.checkpoint(step)} cannot be resumed ({defect}); the run goes on from {place} "
@@ -122,7 +126,7 @@ class RunFolder:
         The record is put beside it, so that another run cannot take it for its own.
         """
         written = self.aside / self.checkpoint(step).name
-        self._write_json(written / RECORD, {**record, FILES: written_files(written)})
+        self.write_record({**record, FILES: written_files(written)}, written)
         self._discard(step)
         written.rename(self.checkpoint(step))
         self.discard_older(most)
@@ -149,9 +153,11 @@ class RunFolder:
             ) from None
         return record
 
-    def write_record(self, record: Record) -> None:
-        """Write the record of the run."""
-        self._write_json(self.path / RECORD, record)
+    def write_record(self, record: Record, folder: Path | None = None) -> None:
+        """Write the record of the run, or of a checkpoint in another folder."""
+        text = json.dumps(record, indent=1, ensure_ascii=False)
+        with whole_file((folder or self.path) / RECORD) as file:
+            file.write(f"{text}\n".encode())
 
     def check_same_run(self, old: Record, new: Record) -> None:
         """Check that what lies here belongs to the run that is to be resumed; else name what differs."""
@@ -263,19 +269,3 @@ class RunFolder:
 
     def _clear(self) -> None:
         shutil.rmtree(self.aside, ignore_errors=True)
-
-    @staticmethod
-    def _write_json(path: Path, record: Record) -> None:
-        text = json.dumps(record, indent=1, ensure_ascii=False)
-        with whole_file(path) as file:
-            file.write(f"{text}\n".encode())
-
-
-def _other_processes(old: Record, new: Record) -> list[str]:
-    before, now = old.get("processes"), new.get("processes")
-    if before == now:
-        return []
-    return [
-        f"the checkpoint was written by {before} processes and {now} go on: they draw other random "
-        "numbers, so the result is not that of an uninterrupted run."
-    ]

@@ -29,10 +29,10 @@ class GroupSampler:
     """
 
     n_groups: int  # groups in the data
-    n_presentations: int  # P
-    n_samples: int  # N
+    n_presentations: int = 1  # P
+    n_samples: int = 1  # N
     groups_per_batch: int  # groups in one batch of responses
-    repeats: int  # how often trl asks for the same batch
+    repeats: int = 1  # how often trl asks for the same batch
     shuffle: bool  # whether the groups are shuffled
     seed: int  # seed of the shuffle
     epoch: int = 0  # the epoch that `__iter__` yields
@@ -42,9 +42,6 @@ class GroupSampler:
     # tokens of each group: those of a batch come by length, so that a backward pass pads little;
     # None leaves them as drawn
     lengths: Sequence[int] | None = None
-
-    def __post_init__(self) -> None:
-        check_step(self.n_groups, self.groups_per_batch)
 
     def set_epoch(self, epoch: int) -> None:
         """Choose the epoch; the order of the groups follows from it."""
@@ -94,19 +91,3 @@ def split_step(recipe: Recipe, n_presentations: int, world: int) -> Split:
             f"{recipe.run.micro_batch}. Change run.micro_batch or optimiser.items_per_step."
         )
     return Split(micro, total // (micro * world))
-
-
-def check_batch(generation_batch: int, n_rows: int, n_presentations: int, n_samples: int) -> None:
-    """Check that batches and data consist of whole groups."""
-    unit = n_presentations * n_samples
-    if generation_batch % unit:
-        raise UsageError(
-            f"a batch of {generation_batch} responses is not a multiple of P x N = "
-            f"{n_presentations} x {n_samples} = {unit}. Change items_per_step, micro_batch or the "
-            "number of processes."
-        )
-    if n_rows % n_presentations:
-        raise UsageError(
-            f"{n_rows} rows are not a multiple of P = {n_presentations}: a permutation group is "
-            "incomplete. Every item needs all its presentations."
-        )

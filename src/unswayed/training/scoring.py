@@ -20,7 +20,6 @@ from unswayed.training.recipe_parts import PromptTable, Recipe
 from unswayed.training.responses import Reader, reader
 from unswayed.training.reward_settings import RESPONSES, RewardSettings
 from unswayed.training.rewards import (
-    FloatArray,
     IntArray,
     Rewards,
     SampleKey,
@@ -134,13 +133,13 @@ def score_rows(
     Raises:
         ShapeError: If a key occurs twice or lies outside P x N, or a sample is missing from a `whole` group.
     """
-    _, rows = block_rows(keys, n_presentations=shape[0], n_samples=shape[1], whole=whole)
+    rows = block_rows(keys, n_presentations=shape[0], n_samples=shape[1], whole=whole)
     candidates, forms, chars, numbers, gold, own = map(list, zip(*features, strict=True))
     if settings.response is not None and np.isnan(own).any():
         raise ShapeError(f"a response has no value of its own reward {settings.response}")
     first = rows.reshape(len(rows), -1).max(axis=1)  # of each item, a row that exists
     sizes = np.array(numbers)[first]
-    parts = {field.name: np.zeros(len(keys)) for field in dataclasses.fields(Rewards)}
+    rewards = Rewards(*np.zeros((len(Rewards._fields), len(keys))))
     for n in np.unique(sizes).tolist():  # a reward may depend on how many there are
         here = rows[sizes == n]
         present = here >= 0
@@ -153,9 +152,9 @@ def score_rows(
             response=None if settings.response is None else np.array(own)[here],
         )
         scored = score(samples, settings, present=None if whole else present)
-        for name, values in parts.items():
-            values[here[present]] = getattr(scored, name)[present]
-    return Rewards(**parts)
+        for values, part in zip(rewards, scored, strict=True):
+            values[here[present]] = part[present]
+    return rewards
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,47 +177,37 @@ class GroupScorer:
         )
         return cls(groups, settings, recipe.rollout.samples, read)
 
-    def features(self, rows: Sequence[int], texts: Sequence[str]) -> FloatArray:
-        """Row, candidate, well formed, characters and own reward of each response, shape (responses, 5).
-
-        Integers are small, so processes exchange them exactly.
-        """
+    def features(self, rows: Sequence[int], texts: Sequence[str]) -> list[tuple[int, Features]]:
+        """Row and features of each response, as processes exchange them."""
         once = dataclasses.replace(self.reader, read=functools.cache(self.reader.read))
-        features = np.empty((len(rows), 5))
-        for at, (number, text) in enumerate(zip(rows, texts, strict=True)):
+        samples = []
+        for number, text in zip(rows, texts, strict=True):
             row = self.groups.rows[number]
             item = self.groups.items[number // self.groups.n_presentations]
-            read = once.features(row.shown, row.symbols, row.gold, text, item)
-            features[at] = number, *read[:3], read.response
-        return features
+            samples.append((number, once.features(row.shown, row.symbols, row.gold, text, item)))
+        return samples
 
-    def rewards(self, features: FloatArray) -> tuple[Rewards, IntArray]:
+    def rewards(self, samples: Sequence[tuple[int, Features]]) -> tuple[Rewards, IntArray]:
         """Rewards of whole groups, shape (G, P, N), and the choices.
 
-        The features are those of all processes in their order; `ShapeError` if a block of P * N responses
+        The samples are those of all processes in their order; `ShapeError` if a block of P * N responses
         is not one whole group in order.
         """
         shape = self.groups.n_presentations, self.n_samples
-        if len(features) % (shape[0] * shape[1]):
+        if len(samples) % (shape[0] * shape[1]):
             raise ShapeError(
-                f"{len(features)} responses are not whole groups of {shape[0]} "
+                f"{len(samples)} responses are not whole groups of {shape[0]} "
                 f"presentations x {shape[1]} samples"
             )
-        numbers = features[:, :4].astype(np.int64)
-        self._check_whole(numbers[:, 0].reshape(-1, *shape))
-        keys, given = [], []
-        for at, ((number, candidate, well_formed, chars), own) in enumerate(
-            zip(numbers.tolist(), features[:, 4].tolist(), strict=True)
-        ):
-            row = self.groups.rows[number]
-            keys.append(SampleKey(row.item_id, row.presentation, at % shape[1]))
-            given.append(Features(candidate, well_formed, chars, row.n, as_bits(row.gold), own))
-        scored = score_rows(keys, given, self.settings, shape, whole=True)
-        parts = {
-            field.name: getattr(scored, field.name).reshape(-1, *shape)
-            for field in dataclasses.fields(Rewards)
-        }
-        return Rewards(**parts), numbers[:, 1].reshape(-1, *shape)
+        numbers, features = zip(*samples, strict=True)
+        self._check_whole(np.array(numbers).reshape(-1, *shape))
+        rows = [self.groups.rows[number] for number in numbers]
+        keys = [
+            SampleKey(row.item_id, row.presentation, at % shape[1]) for at, row in enumerate(rows)
+        ]
+        scored = score_rows(keys, features, self.settings, shape, whole=True)
+        choices = np.array([read.candidate for read in features])
+        return Rewards(*(part.reshape(-1, *shape) for part in scored)), choices.reshape(-1, *shape)
 
     def _check_whole(self, rows: IntArray) -> None:
         """Check row numbers of shape (G, P, N): each block shows one item, in order."""

@@ -30,9 +30,7 @@ from unswayed.training.prompt_trees import GAIN, SharedForward, trees_hold
 if TYPE_CHECKING:
     from torch import Tensor
 
-    _Base: Any  # trl.GRPOTrainer; trl is not typed, and imported only where it is used
-else:
-    _Base = object
+_Base: Any = object  # trl.GRPOTrainer; trl is not typed, and imported only where it is used
 
 
 class SharedPrompts(_Base):  # type: ignore[misc]

@@ -14,7 +14,7 @@ from unswayed.base.quantiles import NORMAL
 from unswayed.model.decisions import Estimate
 from unswayed.model.items import Item, units_of
 from unswayed.model.tasks import task_of
-from unswayed.training.rewards import FloatArray, IntArray, right_mask
+from unswayed.training.rewards import FloatArray, right_mask
 
 TEMPERATURES: Final = (0.35, 0.5, 0.7, 1.0, 1.4, 2.0)
 """Temperatures tried for the model's own average."""
@@ -22,9 +22,7 @@ TEMPERATURES: Final = (0.35, 0.5, 0.7, 1.0, 1.4, 2.0)
 EPSILONS: Final = tuple(round(0.05 * step, 2) for step in range(10))
 """Shares of wrong gold that are tried."""
 
-FINE_TEMPERATURES: Final = tuple(
-    float(temperature) for temperature in np.geomspace(0.01, 100.0, 81)
-)
+FINE_TEMPERATURES: Final = tuple(np.geomspace(0.01, 100.0, 81).tolist())
 """Temperatures of a profile, 1 among them; wide, since one that is missing looks like wrong gold or hides it."""
 
 FINE_STEPS: Final = 50
@@ -145,36 +143,20 @@ def _log_likelihoods(
     return np.array(sums)
 
 
-def gold_targets(
-    gold: IntArray, n: int, *, own: FloatArray | None = None, epsilon: float = 0.0
-) -> FloatArray:
-    """Return the posterior of the truth given gold, shape (items, n); one-hot for epsilon 0.
+def gold_target(gold: int, own: FloatArray, *, epsilon: float) -> FloatArray:
+    """Return the posterior of the truth given gold, shape (n,), with an item's own average as the prior.
 
-    The prior is each item's own average, shape (items, n), or uniform.
+    One-hot for epsilon 0, whatever the average.
     """
-    likelihood = np.full((len(gold), n), epsilon / (n - 1))
-    likelihood[np.arange(len(gold)), gold] = 1 - epsilon
-    posterior = likelihood if own is None else likelihood * own
-    total = posterior.sum(axis=-1, keepdims=True)
-    return np.where(total > 0, posterior / np.where(total > 0, total, 1), likelihood)
+    likelihood = np.full(len(own), epsilon / (len(own) - 1))
+    likelihood[gold] = 1 - epsilon
+    posterior = likelihood * own
+    total = posterior.sum()
+    return posterior / total if total > 0 else likelihood
 
 
 ENOUGH_GOLD: Final = 20
 """Items with gold from which a temperature is chosen; with fewer it is 1."""
-
-
-class Compared(NamedTuple):
-    """Items whose gold can be held against the average."""
-
-    mean_logits: FloatArray  # mean over a balanced set of presentations, shape (items, n)
-    gold: Sequence[int]  # the candidate that gold names
-
-
-def own_averages(
-    items: Sequence[Item], answers: Mapping[str, FloatArray], *, temperature: float
-) -> list[FloatArray]:
-    """Return the average of each item, shape (n,), of log-probabilities over `balanced(n)` by item id."""
-    return [own_average(answers[item.id], temperature=temperature) for item in items]
 
 
 def estimated_noise(
@@ -191,7 +173,7 @@ def estimated_noise(
     if against is None:
         return GoldNoise(temperature or 1.0, 0.0)
     given = TEMPERATURES if temperature is None else (temperature,)
-    return noise_of_gold(against.mean_logits, against.gold, temperatures=given)
+    return noise_of_gold(*against, temperatures=given)
 
 
 def own_temperature(items: Sequence[Item], answers: Mapping[str, FloatArray]) -> float:
@@ -200,18 +182,18 @@ def own_temperature(items: Sequence[Item], answers: Mapping[str, FloatArray]) ->
     1 where too few items can be `compared`; else `shared_temperature`.
     """
     against = compared(items, answers)
-    return 1.0 if against is None else shared_temperature(against.mean_logits, against.gold)
+    return 1.0 if against is None else shared_temperature(*against)
 
 
-def compared(items: Sequence[Item], answers: Mapping[str, FloatArray]) -> Compared | None:
-    """Gold beside the averages, of the items that are `golden`; None where there are none."""
+def compared(
+    items: Sequence[Item], answers: Mapping[str, FloatArray]
+) -> tuple[FloatArray, list[int]] | None:
+    """Mean logits, shape (items, n), and the gold beside them, of `golden` items; None where there are none."""
     judged = golden(items)
     if not judged:
         return None
-    return Compared(
-        np.array([answers[item.id].mean(axis=0) for item in judged]),
-        [item.gold_candidates()[0] for item in judged],
-    )
+    mean_logits = np.array([answers[item.id].mean(axis=0) for item in judged])
+    return mean_logits, [item.gold_candidates()[0] for item in judged]
 
 
 def golden(items: Sequence[Item]) -> list[Item]:
@@ -250,11 +232,7 @@ def weighed_gold(
 
     Items with several right candidates keep their gold, equally much for each.
     """
-    targets = []
-    for item, gold, average in zip(items, plain_gold(items), averages, strict=True):
-        right = np.flatnonzero(gold)
-        single = len(right) == 1
-        targets.append(
-            gold_targets(right, item.n, own=average[None], epsilon=epsilon)[0] if single else gold
-        )
-    return targets
+    return [
+        gold_target(int(gold.argmax()), average, epsilon=epsilon) if gold.max() == 1 else gold
+        for gold, average in zip(plain_gold(items), averages, strict=True)
+    ]

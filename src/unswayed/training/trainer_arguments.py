@@ -3,19 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from unswayed.training.devices import computed_in, loaded_in, on_cpu
 from unswayed.training.recipe_parts import Recipe
-
-SCHEDULES: Final[Mapping[str, str]] = {
-    "constant": "constant_with_warmup",
-    "linear": "linear",
-    "cosine": "cosine",
-}
-
 
 CHECKPOINTS: Final = 10
 """Checkpoints of a run with `save_every = "auto"`."""
@@ -41,7 +33,7 @@ def trainer_arguments(
         "learning_rate": optimiser.learning_rate,
         "weight_decay": optimiser.weight_decay,
         "max_grad_norm": optimiser.max_grad_norm,
-        "lr_scheduler_type": SCHEDULES[optimiser.schedule],
+        "lr_scheduler_type": optimiser.schedule.replace("constant", "constant_with_warmup"),
         "warmup_steps": optimiser.warmup_steps,
         "num_train_epochs": optimiser.epochs,
         "max_steps": optimiser.steps or -1,

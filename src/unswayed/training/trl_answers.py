@@ -9,8 +9,8 @@ forward pass of sharded weights leaves the others in that pass.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final
 
 from unswayed.backends.local_texts import end_ids
@@ -23,22 +23,26 @@ TOKENS: Final = 65_536
 """Most tokens, prompts and answers together, that a process holds at once. Their keys and values
 take 8.6 GB in a Llama of 8 billion weights, less than those of a step's rollouts."""
 
-PLAIN: Final[Mapping[str, float]] = {
+GREEDY: Final[Mapping[str, float]] = {
+    "temperature": 0.0,
     "top_p": 1.0,
     "top_k": 0,
     "min_p": 0.0,
     "repetition_penalty": 1.0,
 }
-"""Sampling as trl's rollouts do it: nothing cut off, nothing penalised."""
+"""The likeliest token each time: nothing penalised, and no random number drawn."""
 
 Prompt = Sequence[int]
 
 
-def answers_of(trainer: Any, plan: Plan, prompts: Sequence[Prompt], *, greedy: bool) -> list[str]:
-    """One answer to each prompt, in order, on every process; see `protocol.Engine.answer`."""
+def answers_of(trainer: Any, plan: Plan, prompts: Sequence[Prompt]) -> list[str]:
+    """One greedy answer to each prompt, in order, on every process; all call it with the same prompts.
+
+    Raises:
+        AnswerError: On every process alike, if one of them failed.
+    """
     by_vllm = plan.sampled and plan.recipe.rollout.engine != "transformers"
     world, process = trainer.accelerator.num_processes, trainer.accelerator.process_index
-    temperature = 0.0 if greedy else plan.recipe.rollout.temperature
     longest = plan.groups.max_tokens
     lengths = [len(prompt) for prompt in prompts]
     shares = [share(lengths, number, world) for number in range(world)]
@@ -54,11 +58,11 @@ def answers_of(trainer: Any, plan: Plan, prompts: Sequence[Prompt], *, greedy: b
     reason = ""
     try:
         if by_vllm:
-            texts = _by_vllm(trainer, asked, temperature, longest)
+            texts = _by_vllm(trainer, asked, longest)
         else:
             widths = [max(lengths[at] for at in turn) for turn in zip(*shares, strict=True)]
             parts = batches(widths, longest, TOKENS)  # the same for all processes
-            texts = _by_transformers(trainer, asked, parts, temperature, longest)
+            texts = _by_transformers(trainer, asked, parts, longest)
     except Exception as error:  # told to all below, whatever it is
         reason = f"{type(error).__name__}: {first_line(error)}"
     answers = [""] * len(prompts)
@@ -93,11 +97,7 @@ def batches(lengths: Sequence[int], longest_answer: int, tokens: int) -> list[ra
 
 
 def _by_transformers(
-    trainer: Any,
-    prompts: Sequence[Prompt],
-    parts: Sequence[range],
-    temperature: float,
-    max_tokens: int,
+    trainer: Any, prompts: Sequence[Prompt], parts: Sequence[range], max_tokens: int
 ) -> list[str]:
     import torch
     from transformers import GenerationConfig
@@ -107,9 +107,8 @@ def _by_transformers(
     untyped: Any = GenerationConfig  # its constructor is not typed
     config = untyped(
         max_new_tokens=max_tokens,
-        do_sample=temperature > 0,
+        do_sample=False,
         repetition_penalty=1.0,
-        **({"temperature": temperature, "top_p": 1.0, "top_k": 0} if temperature > 0 else {}),
         disable_compile=True,
         pad_token_id=tokenizer.pad_token_id,
         eos_token_id=sorted(end_ids(trainer.model, tokenizer)) or None,
@@ -147,33 +146,27 @@ def _by_transformers(
     return answers
 
 
-@contextlib.contextmanager
-def _root_weights(trainer: Any) -> Iterator[None]:
-    """Yield the weights outside the sharded layers, where FSDP 1 keeps them flat; FSDP 2 needs nothing."""
+def _root_weights(trainer: Any) -> AbstractContextManager[Any]:
+    """Gather the weights outside the sharded layers, where FSDP 1 keeps them flat; FSDP 2 needs nothing."""
     if trainer.is_fsdp_enabled and trainer.accelerator.state.fsdp_plugin.fsdp_version == 1:
         from torch.distributed.fsdp import FullyShardedDataParallel
 
-        with FullyShardedDataParallel.summon_full_params(trainer.model_wrapped, recurse=False):
-            yield
-    else:
-        yield
+        return FullyShardedDataParallel.summon_full_params(trainer.model_wrapped, recurse=False)
+    return nullcontext()
 
 
-def _by_vllm(
-    trainer: Any, prompts: Sequence[Prompt], temperature: float, max_tokens: int
-) -> list[str]:
+def _by_vllm(trainer: Any, prompts: Sequence[Prompt], max_tokens: int) -> list[str]:
     """Answers of a server to everything at once, or of the vLLM in this process to its share."""
     vllm = trainer.vllm_generation
     if not prompts:
         return []
     asked = [list(prompt) for prompt in prompts]
-    sampling = {**PLAIN, "temperature": temperature}
     if vllm.mode == "server":
-        reply = vllm.vllm_client.generate(prompts=asked, n=1, max_tokens=max_tokens, **sampling)
+        reply = vllm.vllm_client.generate(prompts=asked, n=1, max_tokens=max_tokens, **GREEDY)
         responses = reply["completion_ids"]
     else:
-        usual = {name: vars(vllm)[name] for name in sampling}
-        vars(vllm).update(sampling)
+        usual = {name: vars(vllm)[name] for name in GREEDY}
+        vars(vllm).update(GREEDY)
         try:
             responses = vllm.generate(prompts=asked, images=None, num_generations=1)[1]
         finally:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -61,7 +61,7 @@ class TrlEngine:
             trainer = OBJECTIVES.load(plan.objective).build(plan, folder.path)
             settle_sharding(trainer)
             trainer._get_output_dir = lambda trial: str(folder.aside)  # where it puts checkpoints
-            answer = partial(self.answer, trainer, plan, greedy=True)
+            answer = partial(answers_of, trainer, plan)
             check = partial(measure_held_out, plan, answer) if plan.groups.held_out else None
             publish = partial(Trainer.log, trainer)  # trl's own would empty the step's figures
             stopping, following = (
@@ -85,12 +85,6 @@ class TrlEngine:
             hooks.measure(trainer.state)
             everyone(None)  # all read the log that one has written
         return Stop(trainer.state.global_step, interrupted=False)
-
-    def answer(
-        self, training: Any, plan: Plan, prompts: Sequence[Sequence[int]], *, greedy: bool
-    ) -> list[str]:
-        """Answers of the trainer's model, by transformers or vLLM; see `protocol.Engine`."""
-        return answers_of(training, plan, prompts, greedy=greedy)
 
 
 def train(trainer: Any, checkpoint: str | None) -> None:

@@ -16,35 +16,31 @@ when responses come from a vLLM server.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from unswayed.training.chats import ChatTokens
+from unswayed.training.processes import everyone
 from unswayed.training.rewards import weights
-from unswayed.training.sampling import GroupSampler, check_batch
+from unswayed.training.sampling import GroupSampler
 from unswayed.training.scoring import GroupScorer
 
 if TYPE_CHECKING:
     import torch
 
-    _Base: Any  # trl.GRPOTrainer; trl is not typed, and imported only where it is used
-else:
-    _Base = object
+_Base: Any = object  # trl.GRPOTrainer; trl is not typed, and imported only where it is used
 
 
-def reward_parts(names: Iterable[str]) -> list[Callable[..., list[float]]]:
-    """One reward function per part, for trl to name and log; `_calculate_rewards` fills them in."""
+def reward_part(name: str) -> Callable[..., list[float]]:
+    """Return the reward function of a part, for trl to name and log; `_calculate_rewards` fills it in."""
 
-    def named(name: str) -> Callable[..., list[float]]:
-        def part(completions: Sequence[object], **_columns: object) -> list[float]:
-            return [0.0] * len(completions)
+    def part(completions: Sequence[object], **_columns: object) -> list[float]:
+        return [0.0] * len(completions)
 
-        part.__name__ = name
-        return part
-
-    return [named(name) for name in names]
+    part.__name__ = name
+    return part
 
 
 class GroupHooks(_Base):  # type: ignore[misc]
@@ -58,13 +54,7 @@ class GroupHooks(_Base):  # type: ignore[misc]
         self.scorer = scorer
         self.chat = chat
         self._group_advantages: np.ndarray[tuple[int], np.dtype[np.float64]] | None = None
-        check_batch(
-            trainer["args"].generation_batch_size,
-            len(trainer["train_dataset"]),
-            scorer.groups.n_presentations,
-            scorer.n_samples,
-        )
-        super().__init__(reward_funcs=reward_parts(weights(scorer.settings)), **trainer)
+        super().__init__(reward_funcs=list(map(reward_part, weights(scorer.settings))), **trainer)
         if self.use_vllm and trainer["peft_config"] is not None and not self._dist.is_zero3:
             merge_without_trace(self.model)  # ZeRO-3 throws the merged weights away by itself
 
@@ -99,9 +89,9 @@ class GroupHooks(_Base):  # type: ignore[misc]
         import torch
 
         rows = [example["row"] for example in inputs]
-        local = self.scorer.features(rows, completions)  # texts, as the prompts are
-        gathered = self.accelerator.gather(torch.from_numpy(local).to(per_part.device))
-        rewards, choices = self.scorer.rewards(gathered.cpu().numpy())
+        own = self.scorer.features(rows, completions)  # texts, as the prompts are
+        samples = [sample for part in everyone(own) for sample in part]
+        rewards, choices = self.scorer.rewards(samples)
         names = weights(self.scorer.settings)
         parts = np.stack([getattr(rewards, name).ravel() for name in names], axis=1)
         per_part.copy_(torch.from_numpy(parts))
@@ -117,12 +107,12 @@ class GroupHooks(_Base):  # type: ignore[misc]
             return scored
         import torch
 
-        everyone = self._group_advantages
+        advantages = self._group_advantages
         start = self.accelerator.process_index * len(inputs)
-        own = torch.from_numpy(everyone[start : start + len(inputs)])
+        own = torch.from_numpy(advantages[start : start + len(inputs)])
         scored["advantages"] = own.to(scored["advantages"])
         logged = self._logs["advantages"]  # the completions table shows what was trained with
-        for at, value in enumerate(everyone.tolist(), start=len(logged) - len(everyone)):
+        for at, value in enumerate(advantages.tolist(), start=len(logged) - len(advantages)):
             logged[at] = value
         return scored
 

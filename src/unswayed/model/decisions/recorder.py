@@ -57,12 +57,14 @@ class AnswerColumns(NamedTuple):
     def of(cls, decisions: Sequence[Decision]) -> AnswerColumns:
         """Return the columns of decisions, in their order."""
         mass: list[float | None] = [decision.label_mass for decision in decisions]
+        rated = [decision.ratings for decision in decisions] if _is_any_rated(decisions) else []
+        names = dict.fromkeys(name for ratings in rated for name in ratings)
         return cls(
             choices=np.array(codes_of(decisions), dtype=np.int16),
             label_mass=np.array(mass, dtype=np.float64),  # None becomes NaN
             marks=np.array([decision.marks for decision in decisions], dtype=np.int16),
             probs=_by_candidate([decision.probs for decision in decisions]),
-            ratings=_ratings(decisions) if _is_any_rated(decisions) else {},
+            ratings={name: _by_candidate([own.get(name) for own in rated]) for name in names},
         )
 
 
@@ -218,12 +220,6 @@ def codes_of(decisions: Sequence[Decision]) -> list[int]:
     if max(codes, default=0) > MOST_CANDIDATE:
         raise ShapeError(f"a choice is {max(codes):,}: at most {MOST_CANDIDATE:,} can be counted.")
     return codes
-
-
-def _ratings(decisions: Sequence[Decision]) -> dict[str, ByCandidate]:
-    given = [decision.ratings for decision in decisions]
-    names = dict.fromkeys(name for ratings in given for name in ratings)
-    return {name: _by_candidate([ratings.get(name) for ratings in given]) for name in names}
 
 
 def _by_candidate(given: Sequence[Sequence[float | None] | None]) -> ByCandidate:

@@ -169,14 +169,11 @@ class Recording:
         kinds = self.kind[rows].tolist()
         originals = self.originals.read(self.places[rows].tolist())
         for code, decision in zip(kinds, originals, strict=True):
-            yield _as_asked(decision, self.kinds[code])
-
-
-def _as_asked(decision: Decision, kind: Decision) -> Decision:
-    asked = kind.prompt_id, kind.criteria_order
-    if (decision.prompt_id, decision.criteria_order) == asked:
-        return decision
-    return msgspec.structs.replace(decision, prompt_id=asked[0], criteria_order=asked[1])
+            asked = self.kinds[code].prompt_id, self.kinds[code].criteria_order
+            if (decision.prompt_id, decision.criteria_order) != asked:
+                prompt, order = asked
+                decision = msgspec.structs.replace(decision, prompt_id=prompt, criteria_order=order)
+            yield decision
 
 
 def _appearance(rating: tuple[str, ByCandidate]) -> tuple[int, int]:

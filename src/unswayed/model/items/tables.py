@@ -127,7 +127,11 @@ def fields_of(record: Mapping[str, object]) -> dict[str, object]:
     and more than two candidate columns `mcq`. Behind the second candidate, empty columns at the end
     are left out.
     """
-    fields = {name: value for name, value in record.items() if not _missing(value)}
+    fields = {
+        name: value
+        for name, value in record.items()
+        if value is not None and not (isinstance(value, float) and math.isnan(value))
+    }
     gold = fields.get("gold")
     if isinstance(gold, float) and gold.is_integer():
         fields["gold"] = int(gold)
@@ -232,7 +236,3 @@ def _from_json(cell: str) -> object:
         return msgspec.json.decode(text.lower() if text.lower() in ("true", "false") else text)
     except (msgspec.DecodeError, RecursionError):
         return text
-
-
-def _missing(value: object) -> bool:
-    return value is None or (isinstance(value, float) and math.isnan(value))

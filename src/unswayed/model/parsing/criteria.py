@@ -56,13 +56,9 @@ def read_criteria(
     for reply in own_replies(text, symbols, read, tuple(quoted)):
         for place, _, label in reply.marks:
             said.setdefault(place, set()).add(label)
-    return tuple(_only(said.get(place, set())) for place in range(len(criteria)))
-
-
-def _only(labels: set[float | bool | None]) -> int | None:
-    """Return the one label that is said; None where there is none, or another one."""
-    label = next(iter(labels)) if len(labels) == 1 else None
-    return None if label is None else int(label)
+    labels_by_place = [said.get(place, set()) for place in range(len(criteria))]
+    only = [next(iter(own)) if len(own) == 1 else None for own in labels_by_place]
+    return tuple(None if label is None else int(label) for label in only)
 
 
 def _named(node: Json, places: dict[str, int]) -> Iterator[tuple[int, Json]]:

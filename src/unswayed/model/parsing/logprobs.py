@@ -136,7 +136,7 @@ def _normalise(logprobs: list[list[float]], floor: float, *, least: float) -> La
     if peak == -math.inf:
         return LabelProbs(None, 0.0, unseen)
     # Relative to the peak, so that very small probabilities do not vanish before renormalising.
-    weights = [_weight(values, peak) for values in logprobs]
+    weights = [sum([math.exp(value - peak) for value in values]) for values in logprobs]
     total = sum(weights)
     mass = min(1.0, total * math.exp(peak))
     if unseen:
@@ -148,12 +148,6 @@ def _normalise(logprobs: list[list[float]], floor: float, *, least: float) -> La
         weights = [max(weight, least) for weight in weights]
         total = sum(weights)
     return LabelProbs(tuple([weight / total for weight in weights]), mass, unseen)
-
-
-def _weight(values: list[float], peak: float) -> float:
-    if len(values) == 1:
-        return math.exp(values[0] - peak)
-    return sum([math.exp(value - peak) for value in values])
 
 
 def _settles(

@@ -38,11 +38,10 @@ def right_mask(gold: Sequence[int], n: int) -> BoolArray:
 
 def block_rows(
     keys: Sequence[SampleKey], *, n_presentations: int, n_samples: int, whole: bool = True
-) -> tuple[tuple[str, ...], NDArray[np.intp]]:
+) -> NDArray[np.intp]:
     """Return the rows of each item's samples in a batch, whatever the order of the batch.
 
-    The G item ids in order of first appearance, and the row of each sample, shape (G, P, N):
-    `values[rows]` are blocks, and `out[rows] = blocks` puts results back in batch order. `ShapeError`
+    Shape (G, P, N), the G items in order of first appearance: `values[rows]` are blocks, and `out[rows] = blocks` puts results back in batch order. `ShapeError`
     names the item of a sample that is repeated, out of range or missing; unless groups have to be
     `whole`, the row of a missing sample is -1.
     """
@@ -70,7 +69,7 @@ def block_rows(
             f"{tuple(items)[group]}: presentation {presentation}, sample {sample} is not in the "
             f"batch ({len(missing)} samples missing). A permutation group must stay whole."
         )
-    return tuple(items), rows
+    return rows
 
 
 def choices_of(choices: ArrayLike, n: int | None = None) -> IntArray:

@@ -19,7 +19,7 @@ import numpy as np
 
 from unswayed.base.errors import ShapeError, UsageError
 from unswayed.training.rewards import FloatArray, SampleKey
-from unswayed.training.rewards.advantages import standardise
+from unswayed.training.rewards.score import standardise
 from unswayed.training.scoring import Features, score_rows
 from unswayed.training.verl.reward import VerlRun
 

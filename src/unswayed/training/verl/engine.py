@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
@@ -21,7 +21,7 @@ from unswayed.training.plan import Plan
 from unswayed.training.policy_loss import PolicyLoss
 from unswayed.training.processes import Sharding
 from unswayed.training.progress import TrainingWarning
-from unswayed.training.protocol import AnswerError, Objective, Report, Stop
+from unswayed.training.protocol import Objective, Report, Stop
 from unswayed.training.recipe_parts import Recipe
 from unswayed.training.reward_settings import RewardSettings
 from unswayed.training.run_folder import RunFolder
@@ -144,12 +144,6 @@ class VerlEngine:
         merge(plan, place / f"global_step_{newest_step(place)}" / "actor", folder)
         return Stop(plan.steps, interrupted=False)
 
-    def answer(
-        self, training: Any, plan: Plan, prompts: Sequence[Sequence[int]], *, greedy: bool
-    ) -> list[str]:
-        """Raise: verl answers nothing in training."""
-        raise AnswerError("verl answers nothing in training. Audit the model before and after.")
-
 
 def table_of(recipe: Recipe) -> dict[str, Any]:
     """Return verl's own table of a recipe."""
@@ -203,7 +197,7 @@ def loss_overrides(loss: PolicyLoss) -> dict[str, Any]:
         f"{ACTOR}.clip_ratio_c": 1e9,  # a second clip, which the objective does not have
         f"{ACTOR}.use_kl_loss": loss.kl > 0,
         f"{ACTOR}.kl_loss_coef": loss.kl,
-        f"{ACTOR}.kl_loss_type": {"k3": "low_var_kl"}[loss.kl_kind],
+        f"{ACTOR}.kl_loss_type": "low_var_kl",
         f"{ACTOR}.entropy_coeff": loss.entropy,
         f"{ACTOR}.ppo_epochs": loss.iterations,
     }

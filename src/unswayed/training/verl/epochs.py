@@ -36,9 +36,7 @@ def write_data(plan: Plan, folder: Path) -> DataFiles:
     sampler = GroupSampler(
         n_groups=len(groups),
         n_presentations=groups.n_presentations,
-        n_samples=1,
         groups_per_batch=recipe.optimiser.items_per_step,
-        repeats=1,
         shuffle=recipe.data.shuffle,
         seed=recipe.run.seed,
     )
