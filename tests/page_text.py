@@ -1,9 +1,15 @@
-"""A page as the text that a reader sees, one block on a line."""
+"""A page as the text that a reader sees, one block on a line, and what the terminal shows."""
 
 from __future__ import annotations
 
+import io
 import re
 from html.parser import HTMLParser
+
+from rich.console import Console
+
+from unswayed.report.data import RunData
+from unswayed.report.terminal import terminal_report
 
 INLINE = frozenset({"a", "b", "bdi", "code", "i", "small", "span", "tspan"})
 SILENT = frozenset({"script", "style"})
@@ -46,3 +52,10 @@ def page_text(page: str) -> str:
     reader.feed(page)
     lines = (re.sub(r"[ \n]+", " ", line).strip(" ") for line in reader.lines)
     return "".join(f"{line}\n" for line in lines if line)
+
+
+def printed(run: RunData, width: int = 120) -> str:
+    """What the terminal shows of a run."""
+    text = io.StringIO()
+    Console(file=text, width=width, color_system=None).print(terminal_report(run), crop=False)
+    return text.getvalue()

@@ -18,7 +18,7 @@ from unswayed.result import AuditResult
 
 BOTH = frozenset({Evidence.CHOICE, Evidence.PROBS})
 
-SETTINGS = AuditSettings(resamples=200)
+SETTINGS = AuditSettings(resamples=100)
 
 
 def run(
@@ -62,7 +62,7 @@ def test_a_bias_shows_under_the_protocols_that_move_its_cause(
 
 
 def test_a_fitted_method_pays_its_estimation_calls(pairs: ItemSet) -> None:
-    record = run(pairs, AuditSettings(methods=("pride",), estimation_items=40, resamples=200))
+    record = run(pairs, AuditSettings(methods=("pride",), estimation_items=40, resamples=100))
     row = record.metrics["methods"]["pride"]
     # 40 items in both orders; their own order is asked for the verdict anyway: 40 of 400 more.
     assert row["estimation_calls"] == 80
@@ -72,7 +72,7 @@ def test_a_fitted_method_pays_its_estimation_calls(pairs: ItemSet) -> None:
 
 def test_averaging_rotations_has_no_dagger_under_all_orders(questions: ItemSet) -> None:
     # 24 views, but the average reads a coset of 4: views of different cosets can disagree.
-    settings = AuditSettings(methods=("average",), orders="full", resamples=200)
+    settings = AuditSettings(methods=("average",), orders="full", resamples=100)
     few = ItemSet.of(questions.items[:60], name="few")
     record = run(few, settings, model="simulated/judge?slot=2,0,0,0&label=0&noise=0.8")
     assert "by_construction" not in record.metrics["methods"]["average"]["consistency"]
@@ -81,7 +81,7 @@ def test_averaging_rotations_has_no_dagger_under_all_orders(questions: ItemSet) 
 
 def test_without_gold_agreement_is_listed_and_no_method_named(pairs: ItemSet) -> None:
     blind = ItemSet.of([msgspec.structs.replace(item, gold=None) for item in pairs], name="blind")
-    record = run(blind, AuditSettings(methods=("vote", "average", "pride"), resamples=200))
+    record = run(blind, AuditSettings(methods=("vote", "average", "pride"), resamples=100))
     assert record.metrics["recommendation"]["state"] == "none"
     methods = record.metrics["methods"]
     assert methods["direct"]["accuracy"]["value"] is None

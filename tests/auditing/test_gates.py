@@ -123,13 +123,13 @@ def test_share_of_failing_builds(rate: float, shown: Any, strict: Any, point: An
     """The specification's table: 300 items, limit 0.10, intervals of the program itself."""
     draws = np.random.default_rng(0)
     failing = dict.fromkeys(("shown", "strict", "point"), 0)
-    for _ in range(200):
+    for _ in range(100):
         flips = draws.random(300) < rate
         metrics = metrics_of_flips(flips)
         for rule in failing:
             failing[rule] += check(metrics, Condition.of("flip_rate>0.1"), rule).fails(rule)  # type: ignore[arg-type]
     for rule, (least, most) in zip(failing, (shown, strict, point), strict=True):
-        assert least <= failing[rule] / 200 <= most, rule
+        assert least <= failing[rule] / 100 <= most, rule
 
 
 def test_names_cannot_leave_their_line_or_element() -> None:

@@ -290,7 +290,7 @@ def datasets(draw: st.DrawFn) -> list[Case]:
     return cases
 
 
-@settings(max_examples=25, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, suppress_health_check=list(HealthCheck))
 @given(
     cases=datasets(),
     gold_ties=st.sampled_from(["exclude", "class"]),

@@ -7,7 +7,6 @@ miss in one of twenty. A new sentence of a template needs its row.
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -16,7 +15,6 @@ from typing import NamedTuple
 
 import pytest
 from jinja2 import Environment, nodes
-from rich.console import Console
 from truths import (
     Facts,
     Holds,
@@ -40,10 +38,9 @@ from truths import (
 )
 
 from judges import STATES, TIE, UNREAD, Planted, Scored
-from page_text import page_text
+from page_text import page_text, printed
 from unswayed.report.collect import run_data
 from unswayed.report.page import render_report
-from unswayed.report.terminal import terminal_report
 
 SEEDS = (2, 4)  # in which every row below has a state
 PACKAGE = resources.files("unswayed")
@@ -500,10 +497,7 @@ def given(groups: tuple[str, ...]) -> list[float | str]:
 def report(state: str, seed: int) -> str:
     """What the terminal and the page say."""
     run = run_data(STATES[state].audited(seed))
-    console = Console(file=io.StringIO(), width=120, color_system=None)
-    console.print(terminal_report(run), crop=False)
-    page = page_text(render_report([run]))
-    return flat(f"{console.file.getvalue()} | {page}")  # type: ignore[attr-defined]
+    return flat(f"{printed(run)} | {page_text(render_report([run]))}")
 
 
 def stood(

@@ -59,12 +59,18 @@ def test_decisions_and_items_give_a_ranking(run: Run, files: tuple[Path, Path]) 
     assert ran.json["position_effect"]["value"] == pytest.approx(1 / 3)
     assert (ran.json["questions"], ran.json["comparisons"]) == (12, 72)
     assert ran.json["changed_if_first"] == 1
+    certain = {own["model"]: own["certainly_above"] for own in ran.json["models"]}
+    lowest = ["poor"]
+    assert certain == {"good": ["base", "fair", "poor"], "base": lowest, "fair": lowest, "poor": []}
 
 
 def test_table_says_what_one_side_would_have_said(run: Run, files: tuple[Path, Path]) -> None:
     ran = run("rank", files[1], "--items", files[0])
     assert ran.code == 0
     assert "Position effect: +33.3 points" in ran.out
+    assert (
+        "The order is certain for 5 of 6 pairs of models: good over base, good over fair, "
+    ) in re.sub(r"\s+", " ", ran.out)
     assert "base (baseline)" in ran.out
     assert "If always shown first, 1 of 3 models would be on the other side of 50%" in ran.out
     assert "A judge that always takes the first answer would give 50.0% for every model." in ran.out

@@ -186,7 +186,7 @@ def test_what_method_learned_is_filed_loaded_and_judged_with(data: Path, tmp_pat
     fit = ["calibrate", "label-shift:strength=0.5", str(data), *JUDGE, *prompt]
     assert main([*fit, "--out", str(file)]) == 0
     record = json.loads(file.read_text())
-    assert record["diagnostics"]["estimates"]["shift of label 0 among 4"]["n"] == 60
+    assert record["diagnostics"]["estimates"]["shift of label 0 among 4 candidates"]["n"] == 60
     loaded: Any = load_method(file).load()
     assert (loaded.name, loaded.strength) == ("label-shift", 0.5)
     assert [shift.n for shift in loaded.shifts] == [4]

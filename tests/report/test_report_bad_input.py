@@ -1,6 +1,5 @@
 """Input that shows little: the terminal says what is missing, and nothing that is not so."""
 
-import io
 import itertools
 import json
 import re
@@ -9,15 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 import unswayed as us
 from judges import Planted, Scored, figures
-from page_text import page_text
+from page_text import page_text, printed
 from unswayed.model.items import Task
 from unswayed.report.collect import run_data
 from unswayed.report.page import render_report
-from unswayed.report.terminal import terminal_report
 
 Choose = Callable[[int, int], object]
 """A candidate, "tie" or None, from the number of an item and the candidate shown first."""
@@ -43,11 +40,7 @@ def told(tmp_path: Path) -> Callable[..., str]:
         path.write_text("\n".join(map(json.dumps, decisions)))
         run = run_data(us.audit(items=about, decisions=path, resamples=100).record)
         assert render_report([run]).startswith("<!doctype html>")
-        console = Console(file=io.StringIO(), width=100_000, force_terminal=False)
-        console.print(terminal_report(run))
-        text = console.file.getvalue()  # type: ignore[attr-defined]
-        assert isinstance(text, str)
-        return text
+        return printed(run, 100_000)
 
     return told
 
@@ -148,9 +141,7 @@ def test_the_terminal_says_what_little_there_is(
 def test_one_question_has_no_interval_anywhere(judge: Planted | Scored) -> None:
     run = run_data(judge.audited(1))
     assert list(bounded(figures(run))) == []
-    console = Console(file=io.StringIO(), width=200, force_terminal=False)
-    console.print(terminal_report(run))
-    text = console.file.getvalue() + page_text(render_report([run]))  # type: ignore[attr-defined]
+    text = printed(run, 200) + page_text(render_report([run]))
     assert re.findall(r"\d[–-]−?\d+\.\d|\.\d to |interval (?:ex|con)tains", text) == []
 
 

@@ -1,18 +1,16 @@
 """How it was measured: no secret reaches the page, and what is left out is said."""
 
-import io
 from dataclasses import replace
 
 import pytest
-from rich.console import Console
 
 from judges import plain_run, with_metrics
+from page_text import printed
 from unswayed.auditing.records import PromptRecord, RunRecord
 from unswayed.base.redaction import HIDDEN
 from unswayed.report.facts import command_text, date_text, facts
 from unswayed.report.findings import Finding
 from unswayed.report.page import render_report
-from unswayed.report.terminal import terminal_report
 from unswayed.report.words import plain, say
 
 SECRET = "sk-proj-abcdefgh12345678"
@@ -191,9 +189,7 @@ def test_page_and_terminal_report_replies() -> None:
     run = with_calls(disagree=12, disagree_positions=[8, 4], reasked=82, reasked_read=76).run
     assert "states a label other than the likeliest" in render_report([run])
     assert "were asked again" in render_report([run])
-    console = Console(width=200, file=io.StringIO())
-    console.print(terminal_report(run))
-    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    shown = printed(run, 200)
     assert "states a label other than the likeliest" in shown
     assert "were asked again" not in shown
 

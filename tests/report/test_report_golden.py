@@ -3,19 +3,16 @@
 PYTHONPATH=src:tests python tests/report/test_report_golden.py
 """
 
-import io
 import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from judges import list_run, sample_run, scale_run
-from page_text import page_text
+from page_text import page_text, printed
 from unswayed.report.data import RunData
 from unswayed.report.page import render_report
-from unswayed.report.terminal import terminal_report
 
 FOLDER = Path(__file__).parent / "golden"
 TABLE = "== table =="
@@ -27,13 +24,6 @@ RUNS: dict[str, Callable[[], RunData]] = {
 }
 
 
-def printed(run: RunData) -> str:
-    console = Console(file=io.StringIO(), width=110, color_system=None)
-    console.print(terminal_report(run), crop=False)
-    text = console.file.getvalue()  # type: ignore[attr-defined]
-    return "".join(f"{line.rstrip()}\n" for line in str(text).splitlines())
-
-
 def said(name: str) -> str:
     """The terminal's text and the page: of pairs all of it, of others what stands above the table.
 
@@ -43,7 +33,8 @@ def said(name: str) -> str:
     text = page_text(render_report([run]))
     if name != "pairs":
         text = text.partition(TABLE)[0]
-    lines = f"== terminal ==\n{printed(run)}{text}".splitlines(keepends=True)
+    shown = "".join(f"{line.rstrip()}\n" for line in printed(run, 110).splitlines())
+    lines = f"== terminal ==\n{shown}{text}".splitlines(keepends=True)
     return "".join(line for line in lines if re.search("[a-z]{3}", line))
 
 

@@ -1,28 +1,18 @@
 """The report in the terminal: the same numbers, whatever its width."""
 
-import io
 import re
 from functools import cache
 
 import pytest
-from rich.console import Console
 
 from judges import figures, list_run, method, sample_run, scale_run, with_metrics
+from page_text import printed
 from unswayed.report.data import RunData
-from unswayed.report.terminal import terminal_report
 
 
 @cache
 def sample() -> RunData:
     return sample_run(n_items=200)
-
-
-def printed(run: RunData, width: int = 120) -> str:
-    console = Console(file=io.StringIO(), width=width, force_terminal=False)
-    console.print(terminal_report(run))
-    text = console.file.getvalue()  # type: ignore[attr-defined]
-    assert isinstance(text, str)
-    return text
 
 
 def test_headline_table_and_recommendation_are_printed() -> None:

@@ -80,7 +80,9 @@ class LabelShift(Method):
 
     def estimates(self) -> dict[str, Estimate]:
         return {
-            f"shift of label {label} among {shift.n}": Estimate(value=value, n=shift.count)
+            f"shift of label {label} among {shift.n} candidates": Estimate(
+                value=value, n=shift.count
+            )
             for shift in self.shifts or ()
             for label, value in enumerate(shift.nats)
         }

@@ -210,7 +210,7 @@ class Additive(Method):
                 ("label", effects.labels, effects.labels_low, effects.labels_high),
             ):
                 for at, value in enumerate(values):
-                    result[f"effect of {kind} {at} among {effects.n}"] = (
+                    result[f"effect of {kind} {at} among {effects.n} candidates"] = (
                         Estimate(
                             value=value,
                             low=low[at] if low else None,

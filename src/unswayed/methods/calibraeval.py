@@ -288,7 +288,7 @@ class CalibraEval(Method):
     def estimates(self) -> dict[str, Estimate]:
         """Return the thresholds at which each label's map crosses 1/n."""
         return {
-            f"threshold of label {label_symbols(curve.n)[curve.label]} among {curve.n}": Estimate(
+            f"threshold of label {label_symbols(curve.n)[curve.label]} among {curve.n} candidates": Estimate(
                 value=None if curve.is_constant else curve.threshold,
                 low=None if curve.is_constant else curve.low,
                 high=None if curve.is_constant else curve.high,

@@ -216,7 +216,7 @@ class Escalate(Method):
         """Return the gap, in nats, and the share of changed verdicts with its bound."""
         result = {}
         for stop in self.stops or ():
-            of = f"among {stop.n}"
+            of = f"among {stop.n} candidates"
             reason = "" if stop.gap is not None else "every order is asked"
             result[f"gap that stops {of}"] = Estimate(
                 value=stop.gap, n=stop.count, reason=reason, n_units=stop.units

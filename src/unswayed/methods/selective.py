@@ -231,7 +231,7 @@ class Selective(Method):
         """Return offsets and gap, in nats, the share of items decided, and errors with their bound."""
         result = {}
         for own in self.selections or ():
-            of, units = f"among {own.n}", own.units
+            of, units = f"among {own.n} candidates", own.units
             for label, offset in zip("ABCDEFGHIJKLMNOPQRSTUVWXYZ", own.offsets, strict=False):
                 if any(own.offsets):
                     result[f"offset of {label} {of}"] = Estimate(value=offset, n=units or 0)

@@ -23,7 +23,7 @@ from unswayed.base.registry import did_you_mean
 from unswayed.metrics.simultaneous import Contrasts
 from unswayed.metrics.uncertainty import FEW, alike_interval, exact_interval, paired_difference
 from unswayed.metrics.win_rates import REMEDY, Comparisons, WinRates, against, between
-from unswayed.model.decisions import Estimate, FloatArray
+from unswayed.model.decisions import BoolArray, Estimate, FloatArray
 
 UNEVEN: Final = 0.3
 """Difference between models in how often they are shown first from which a warning says so."""
@@ -35,6 +35,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         score: Win rate, mean of both sides, in [0, 1]; that of a baseline is .5.
         rank, best_rank, worst_rank: Rank of the score, and its interval; 1 is the best.
+        certainly_above: Models that are certainly below it.
         first, second: Win rate where the model is shown first, and second.
         shown_first: Share of its comparisons in which it is shown first.
         comparisons: Replies about it, of which `unread` name neither answer and no tie.
@@ -45,6 +46,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     rank: int
     best_rank: int
     worst_rank: int
+    certainly_above: tuple[str, ...]
     first: float
     second: float
     shown_first: float
@@ -116,13 +118,11 @@ def _ranking(fit: WinRates, baseline: str | None, seed: int) -> Ranking:
     m, names = len(compared.models), compared.models
     contrasts = Contrasts(values=entries, names=names, seed=seed)
     critical = contrasts.critical()
-    above, below = np.zeros(m, np.intp), np.zeros(m, np.intp)
+    over: BoolArray = np.zeros((m, m), np.bool_)
     for a, b in itertools.combinations(range(m), 2):
         apart = contrasts.difference(names[a], names[b], critical)
         if apart.low is not None and apart.high is not None and apart.low * apart.high > 0:
-            better, worse = (a, b) if apart.low > 0 else (b, a)
-            above[worse] += 1
-            below[better] += 1
+            over[(a, b) if apart.low > 0 else (b, a)] = True
     value = np.round(entries.mean(axis=0), 12)
     counts, unread = compared.counts(), compared.counts(np.isnan(compared.wins)).sum(axis=0)
     read = compared.counts(~np.isnan(compared.wins))
@@ -137,8 +137,9 @@ def _ranking(fit: WinRates, baseline: str | None, seed: int) -> Ranking:
             else rare_estimate(fit.sides[:, place], read[:, place], len(entries))
             or score_estimate(entries[:, place]),
             rank=1 + int((value > value[place]).sum()),
-            best_rank=1 + int(above[place]),
-            worst_rank=m - int(below[place]),
+            best_rank=1 + int(over[:, place].sum()),
+            worst_rank=m - int(over[place].sum()),
+            certainly_above=tuple(itertools.compress(names, over[place])),
             first=float(fit.sides[0, place]),
             second=float(fit.sides[1, place]),
             shown_first=float(shown_first[place]),
@@ -152,7 +153,7 @@ def _ranking(fit: WinRates, baseline: str | None, seed: int) -> Ranking:
         models=tuple(sorted(standings, key=lambda own: (own.rank, own.model))),
         baseline=baseline,
         position_effect=paired_difference(np.round(fit.effect, 12), span=1.0),
-        certain=float(above.sum() / (m * (m - 1) / 2)),
+        certain=float(over.sum() / (m * (m - 1) / 2)),
         changed_if_first=int(changed[0]),
         changed_if_second=int(changed[1]),
         questions=len(entries),

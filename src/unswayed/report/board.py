@@ -16,6 +16,10 @@ from unswayed.report.numerals import interval, percent, plural, points, share
 COLUMNS: Final = "Score|95%\ninterval|Rank|Ranks\npossible|Shown\nfirst|Shown\nsecond"
 
 
+LISTED: Final = 6
+"""Most pairs of models that a sentence names; JSON has all under `certainly_above`."""
+
+
 def board_report(ranking: Ranking) -> RenderableType:
     """Build the table of models and the sentences around it, for `rich.print`."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
@@ -52,11 +56,17 @@ def sentences(ranking: Ranking) -> list[str]:
     shares = sorted(own.shown_first for own in others)
     first, last = percent(shares[0]), percent(shares[-1])
     always = f"{first} for every model" if first == last else f"from {first} to {last} by model"
+    certain = [
+        f"{one_line(own.model)} over {one_line(other)}"
+        for own in ranking.models
+        for other in own.certainly_above
+    ]
+    which = f": {', '.join(certain)}" if 0 < len(certain) <= LISTED else ""
     over = "" if ranking.baseline is None else f" over {one_line(ranking.baseline)}"
     return [
-        f"Position effect: {points(ranking.position_effect)} (win rate shown first minus shown second).",
+        f"Position effect: {points(ranking.position_effect)} (win rate shown first minus shown second, mean over models).",
         f"A score is the share of wins{over}, as the mean of both sides; ties count half. Values are percentages.",
-        f"The order is certain for {round(ranking.certain * pairs)} of {plural(pairs, 'pair')} of models.",
+        f"The order is certain for {len(certain)} of {plural(pairs, 'pair')} of models{which}.",
         f"If always shown first, {ranking.changed_if_first} of {plural(len(others), 'model')} would be on the "
         f"other side of 50%. If always shown second, {ranking.changed_if_second} would be.",
         f"A judge that always takes the first answer would give {always}.",

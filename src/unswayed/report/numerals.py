@@ -59,8 +59,7 @@ def interval(estimate: Estimate) -> str:
 
 def signed(value: float) -> str:
     """Return a difference of fractions in points, with its sign."""
-    text = f"{100 * value:+.1f}"
-    return text.replace("-", MINUS) if float(text) else "0.0"
+    return gained(100 * value)
 
 
 def gap(value: float) -> str:
