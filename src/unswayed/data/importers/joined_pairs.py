@@ -234,16 +234,14 @@ def _result_field(record: Record) -> str | None:
     return next((name for name in record if name.endswith(_RESULT)), None)
 
 
-def _is_pandalm(record: Record) -> bool:
-    annotated = record.keys() >= _PANDALM_PAIR and "annotator1" in record
-    return annotated or ("idx" in record and _result_field(record) is not None)
-
-
 PANDALM: Final = importer(
     "PandaLM's test set with results of judges, one order; give all files together.",
     _PandaLm,
     _pandalm,
-    detects=_is_pandalm,
+    detects=lambda record: (
+        record.keys() >= _PANDALM_PAIR | {"annotator1"}
+        or ("idx" in record and _result_field(record) is not None)
+    ),
     left_out=None,
     join=_by_idx,
 )
