@@ -18,6 +18,7 @@ from evidence_table import Table, add_write
 COLUMNS = ("statement", "setting", "rate", "trials", "bound")
 PARTS = {
     "ladder": "claim_rates.ladder",
+    "named": "claim_rates.named",
     "intervals": "claim_rates.intervals",
     "rare": "claim_rates.rare",
     "drift": "claim_rates.drift",

@@ -103,9 +103,17 @@ class Recorded:
     orders: tuple[tuple[int, ...], ...]
     probs: FloatArray
 
-    def audit(self, start: int, end: int, *, probs: bool, seed: int) -> Metrics:
+    def audit(
+        self,
+        start: int,
+        end: int,
+        *,
+        probs: bool,
+        seed: int,
+        methods: tuple[str, ...] = ("all",),
+    ) -> Metrics:
         """Audit some of the items with all methods, from probabilities or from labels only."""
-        settings = AuditSettings(methods=("all",), resamples=1, seed=seed)
+        settings = AuditSettings(methods=methods, resamples=1, seed=seed)
         decisions = list(self._decisions(start, end, probs=probs))
         items = ItemSet.of(self.items[start:end], name="drawn")
         return audit_decisions(decisions, items, settings, command="benchmarks/claims.py").metrics

@@ -24,7 +24,7 @@ from unswayed.model.presentation import presentations
 from unswayed.training.expected import distillation_loss, expected_reward
 from unswayed.training.reward_settings import RewardSettings
 from unswayed.training.rewards import Samples, score
-from unswayed.training.targets import gold_targets, noise_of_gold, own_average
+from unswayed.training.targets import gold_target, noise_of_gold, own_average
 
 CLIP, BETA, ENTROPY = 0.2, 1e-3, 1e-3
 
@@ -106,19 +106,16 @@ def targets_of(base: nn.Module, pool: Pool, arm: Arm) -> np.ndarray:
     """Return the targets of every training item's answers, shape (items, n)."""
     n = pool.orders.shape[1]
     if arm.target == "gold":
-        return gold_targets(pool.gold, n)
+        return np.eye(n)[pool.gold]
     shown = presentations("swap" if n == 2 else "cyclic", n)
     orders = orders_of(shown)
     log_p = by_candidate(label_log_probs(base, pool.items, shown), orders).double().numpy()
     if arm.target == "own":
         return own_average(log_p, temperature=arm.tau)
     noise = noise_of_gold(log_p.mean(axis=1), pool.gold.tolist())
-    return gold_targets(
-        pool.gold,
-        n,
-        own=own_average(log_p, temperature=noise.temperature),
-        epsilon=noise.wrong_gold,
-    )
+    own = own_average(log_p, temperature=noise.temperature)
+    pairs = zip(pool.gold.tolist(), own, strict=True)
+    return np.stack([gold_target(gold, prior, epsilon=noise.wrong_gold) for gold, prior in pairs])
 
 
 def _settings(job: Job, arm: Arm) -> RewardSettings:

@@ -13,7 +13,7 @@ import msgspec
 from unswayed.auditing.gates import Condition, GateCheck, Rule, check, check_calls, failures
 from unswayed.auditing.planning import left_out
 from unswayed.auditing.settings import AuditSettings
-from unswayed.audits import audit_data
+from unswayed.audits import AuditArguments, audit_data
 from unswayed.backends import Backend, BackendSettings, backend_of
 from unswayed.base.arguments import checked, takes
 from unswayed.base.errors import BackendError, UnswayedError
@@ -78,18 +78,18 @@ def audit(
         model, reach = backend_of(model, reach, keeps_calls=out is not None), BackendSettings()
     if decisions is not None and not isinstance(decisions, str | Path):
         decisions = list(records_of(decisions))
-    result = audit_data(
-        model,
-        items,
-        AuditSettings.of(options),
-        AskOptions.of(options),
-        DataOptions.of(options),
-        reach,
+    arguments = AuditArguments(
+        data=items,
+        model=model,
+        measured=AuditSettings.of(options),
+        asking=AskOptions.of(options),
+        selection=DataOptions.of(options),
+        reach=reach,
         shots=shots,
-        decisions=decisions,
         directory=None if out is None else Path(out),
         budget=budget,
     )
+    result = audit_data(arguments, decisions=decisions)
     run = result.record.run
     if run.interrupted:
         raise KeyboardInterrupt

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import cast
 
@@ -52,28 +52,58 @@ from unswayed.store import CallStore, Memory, Pool
 from unswayed.tiny import DEFAULT_SET, is_built_in
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunArguments:
+    """Arguments of a run over data; where they are named, other processes can be given them."""
+
+    data: Source | None  # None for the default set
+    model: str | Backend | None
+    asking: AskOptions
+    selection: DataOptions
+    reach: BackendSettings
+    shots: Source | None = None
+    directory: Path | None = None  # of the run, which all shards share
+    budget: float | None = None  # USD, of each shard
+    command: str | None = None  # as it was typed, without --shard and keys
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditArguments(RunArguments):
+    """Arguments of an audit; one with a command always writes a run directory."""
+
+    measured: AuditSettings
+
+    def settled(self) -> tuple[ItemSet, AuditSettings, str]:
+        """Return the items, what is measured on them, and the name of the model; a built-in set has its own defaults.
+
+        Without a model the error is for a command line, unless there is no command for it.
+        """
+        settings = replace(
+            self.measured,
+            protocol=self.measured.protocol or ("all" if is_built_in(self.data) else "coupled"),
+            prompts=self.asking.prompts(examples_of(self.shots)),
+        )
+        # first, for its suggestion
+        items = self.selection.load(DEFAULT_SET if self.data is None else self.data)
+        name = self.model.model if isinstance(self.model, Backend) else self.model
+        named = model_for(name, self.data, typed=self.command is not None)
+        return designed(items, settings), settings, named
+
+
 def audit_data(
-    model: str | Backend | None,
-    source: Source | None,
-    measured: AuditSettings,
-    asking: AskOptions,
-    selection: DataOptions,
-    reach: BackendSettings,
+    run: AuditArguments,
     *,
-    shots: Source | None = None,
     decisions: str | Path | Sequence[object] | None = None,
-    directory: Path | None = None,
-    budget: float | None = None,
-    command: str | None = None,
     gathered: Gathered | None = None,
 ) -> AuditResult:
-    """Run the audit of `unswayed audit` and `unswayed.audit`; a command always writes a run directory."""
+    """Run the audit of `unswayed audit` and `unswayed.audit`."""
+    model, directory, command, selection = run.model, run.directory, run.command, run.selection
     if decisions is not None:
         if isinstance(model, Backend):
             raise UsageError(f"{model.model}: recorded decisions need no judge.")
-        settings = replace(measured, prompts=asking.prompts(examples_of(shots)))
-        items = None if source is None else selection.load(source)
-        _check_no_calls(settings, reach, budget)
+        settings = replace(run.measured, prompts=run.asking.prompts(examples_of(run.shots)))
+        items = None if run.data is None else selection.load(run.data)
+        _check_no_calls(settings, run.reach, run.budget)
         read = read_recording(decisions, on_bad_item=selection.on_bad_item)
         name, shown = "decisions", "..."
         if isinstance(decisions, str | Path):
@@ -89,62 +119,31 @@ def audit_data(
             prepare_directory(directory)
             _write(directory, record)
         return AuditResult(record, directory)
-    if isinstance(model, Backend):
-        measured = replace(measured, protocol=measured.protocol or "coupled")
-    items, settings, name = settled(
-        model.model if isinstance(model, Backend) else model,
-        source,
-        measured,
-        asking,
-        selection,
-        shots,
-        typed=command is not None,
-    )
+    if isinstance(model, Backend) and run.measured.protocol is None:
+        run = replace(run, measured=replace(run.measured, protocol="coupled"))
+    items, settings, name = run.settled()
     if command is not None:
         directory = directory or default_directory(items.name, name, settings.prompts)
     return audit_calls(
         items,
         settings,
         model if isinstance(model, Backend) else name,
-        reach,
+        run.reach,
         directory=directory,
-        budget=budget,
+        budget=run.budget,
         command=command,
         given={
-            "data": _name_of(DEFAULT_SET if source is None else source),
+            "data": _name_of(DEFAULT_SET if run.data is None else run.data),
             "limit": selection.limit,
             "sample": selection.sample,
             "data_dir": None if selection.data_dir is None else str(selection.data_dir),
             "task": selection.task,
             "columns": written_columns(selection.columns),
-            "margin": measured.margin,
-            "shots": _name_of(shots),
+            "margin": run.measured.margin,
+            "shots": _name_of(run.shots),
         },
         gathered=gathered,
     )
-
-
-def settled(
-    model: str | None,
-    source: Source | None,
-    measured: AuditSettings,
-    asking: AskOptions,
-    selection: DataOptions,
-    shots: Source | None,
-    *,
-    typed: bool = True,
-) -> tuple[ItemSet, AuditSettings, str]:
-    """Return the items, what is measured on them, and the model; a built-in set has its own defaults.
-
-    Without a model the error is for a command line where it was `typed`.
-    """
-    settings = replace(
-        measured,
-        protocol=measured.protocol or ("all" if is_built_in(source) else "coupled"),
-        prompts=asking.prompts(examples_of(shots)),
-    )
-    items = selection.load(DEFAULT_SET if source is None else source)  # first, for its suggestion
-    return designed(items, settings), settings, model_for(model, source, typed=typed)
 
 
 def _name_of(source: Source | None) -> str | None:

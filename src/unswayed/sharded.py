@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -12,7 +12,7 @@ from unswayed.auditing.opening import open_or_replay
 from unswayed.auditing.records import check_kind
 from unswayed.auditing.settings import AuditSettings
 from unswayed.auditing.shard_files import ShardFolder, ShardPlan, given
-from unswayed.audits import ask_calls, audit_data, closed_if_refused, settled
+from unswayed.audits import AuditArguments, RunArguments, ask_calls, audit_data, closed_if_refused
 from unswayed.backends import BackendSettings
 from unswayed.backends.addresses import shown_address
 from unswayed.base.arguments import Settings
@@ -25,46 +25,29 @@ from unswayed.result import AuditResult
 from unswayed.sources import DataOptions
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShardedRun:
-    """Arguments of a run that is asked in shards; other processes can be given them."""
-
-    data: str | None  # by name or path; None for the default set
-    model: str | None
-    asking: AskOptions
-    selection: DataOptions
-    reach: BackendSettings
-    directory: Path  # of the run, which all shards share
-    shots: Path | None = None
-    budget: float | None = None  # USD of each shard
-    command: str = ""  # as it was typed, without --shard and keys
-
-    def plan(
-        self, kind: Literal["audit", "judge"], shard: Shard, *measured: Settings, method: str = ""
-    ) -> ShardPlan:
-        """Return the plan of a shard as far as the arguments tell it."""
-        reach = given(self.reach)
-        if self.reach.base_url is not None:
-            reach["base_url"] = shown_address(self.reach.base_url)
-        named = {"data": self.data, "model": self.model, "shots": self.shots and str(self.shots)}
-        return ShardPlan(
-            kind=kind,
-            shards=shard.total,
-            asked={
-                **{name: value for name, value in named.items() if value is not None},
-                **given(self.asking, self.selection, *measured),
-            },
-            reach=reach,
-            command=self.command,
-            method=method,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShardedAudit(ShardedRun):
-    """Arguments of an audit that is asked in shards."""
-
-    measured: AuditSettings
+def plan_of(
+    run: RunArguments,
+    kind: Literal["audit", "judge"],
+    shard: Shard,
+    *measured: Settings,
+    method: str = "",
+) -> ShardPlan:
+    """Return the plan of a shard as far as the arguments tell it."""
+    reach = given(run.reach)
+    if run.reach.base_url is not None:
+        reach["base_url"] = shown_address(run.reach.base_url)
+    named = {"data": run.data, "model": run.model, "shots": run.shots and str(run.shots)}
+    return ShardPlan(
+        kind=kind,
+        shards=shard.total,
+        asked={
+            **{name: value for name, value in named.items() if value is not None},
+            **given(run.asking, run.selection, *measured),
+        },
+        reach=reach,
+        command=run.command or "",
+        method=method,
+    )
 
 
 class ShardAsked(NamedTuple):
@@ -81,7 +64,7 @@ class ShardAsked(NamedTuple):
         return 0 if self.counts is None else self.counts.exit_code
 
 
-def ask_shard(run: ShardedAudit, shard: Shard) -> ShardAsked:
+def ask_shard(run: AuditArguments, shard: Shard) -> ShardAsked:
     """Ask the questions of an audit about the items of a shard, and write its file once all are answered.
 
     Nothing is opened if the file is there. Answers are kept on this machine until then, so that the
@@ -92,14 +75,13 @@ def ask_shard(run: ShardedAudit, shard: Shard) -> ShardAsked:
         UnswayedError: As `audit_data`.
     """
     require("pyarrow", extra="parquet", feature="--shard")
+    assert run.directory is not None
     folder = ShardFolder(run.directory)
     path = folder.path(shard)
-    plan = run.plan("audit", shard, run.measured)
+    plan = plan_of(run, "audit", shard, run.measured)
     if folder.is_done(shard, plan):
         return ShardAsked(path)
-    items, settings, name = settled(
-        run.model, run.data, run.measured, run.asking, run.selection, run.shots
-    )
+    items, settings, name = run.settled()
     backend, _ = open_or_replay(name, run.reach, None)
     with ExitStack() as at_end:
         with closed_if_refused(backend):
@@ -108,7 +90,7 @@ def ask_shard(run: ShardedAudit, shard: Shard) -> ShardAsked:
             whole, prompt = questions.items, prompt_fingerprint(calls.prompts)
             plan = plan.with_facts(backend.model, whole.name, whole.fingerprint, prompt)
             check_kind(
-                run.directory,
+                folder.directory,
                 recorded=False,
                 model=plan.model,
                 data=plan.data,
@@ -137,15 +119,15 @@ def merge_audit(directory: Path, plan: ShardPlan, *, partial: bool = False) -> A
     """
     gathered = ShardFolder(directory).gather(plan, partial=partial)
     asked = plan.asked
-    return audit_data(
-        asked.get("model"),
-        asked.get("data"),
-        AuditSettings.of(asked),
-        AskOptions.of(asked),
-        DataOptions.of(asked),
-        BackendSettings.of(plan.reach),
+    run = AuditArguments(
+        data=asked.get("data"),
+        model=asked.get("model"),
+        measured=AuditSettings.of(asked),
+        asking=AskOptions.of(asked),
+        selection=DataOptions.of(asked),
+        reach=BackendSettings.of(plan.reach),
         shots=asked.get("shots"),
         directory=directory,
         command=plan.command,
-        gathered=gathered,
     )
+    return audit_data(run, gathered=gathered)

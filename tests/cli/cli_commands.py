@@ -104,6 +104,12 @@ def write_lines(path: str | Path, rows: Sequence[object]) -> Path:
     return Path(path)
 
 
+def write_prices(usd: int) -> None:
+    """The price of a million tokens of the fake server's model, in `prices.json`."""
+    models = {Server.model: {"input": usd, "output": usd}}
+    Path("prices.json").write_text(json.dumps({"as_of": "2026-01-01", "models": models}))
+
+
 def copied_judge(folder: str | Path) -> Path:
     """The tiny judge as a model of one's own."""
     from unswayed.tiny.formats import FORMATS

@@ -73,13 +73,6 @@ def test_a_directory_or_an_absent_file_is_reported(run: Run, folder: Path) -> No
     assert "is a directory" in audit(run, folder).err
 
 
-def test_half_a_character_names_the_item(run: Run, folder: Path) -> None:
-    row = json.dumps(pair(0)).replace("first answer 0", "\\ud800")
-    ran = audit(run, write_lines("items.jsonl", [row]))
-    assert ran.code == 2
-    assert "Traceback" not in ran.err
-
-
 def test_bad_lines_are_left_out_and_counted_on_demand(run: Run) -> None:
     rows = [pair(0), "{", pair(1), pair(1), pair(2)]
     ran = audit(run, write_lines("items.jsonl", rows), "--on-bad-item", "skip", "--json")

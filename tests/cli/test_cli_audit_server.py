@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_commands import Ran, Run, Server, pair, write_lines
+from cli_commands import Ran, Run, Server, pair, write_lines, write_prices
 
 import unswayed as us
 from unswayed.backends import BackendSettings
@@ -168,9 +168,7 @@ def test_partial_logprobs_give_null_verdicts_that_are_counted(
 def test_a_budget_is_never_exceeded_and_a_higher_one_continues(
     run: Run, few: Path, server: Server
 ) -> None:
-    Path("prices.json").write_text(
-        '{"as_of": "2026-01-01", "models": {"openai-api/local/m": {"input": 1, "output": 1}}}'
-    )
+    write_prices(1)
     server.start()
     ran = audit(run, few, "--budget", "0.002", "--prices", "prices.json")
     assert ran.code == 3

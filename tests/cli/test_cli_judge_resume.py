@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from cli_commands import SIMULATED, Ran, Run, Server, pair, write_lines
+from cli_commands import SIMULATED, Ran, Run, Server, pair, write_lines, write_prices
 
 import unswayed as us
 from forked import Forked, command
@@ -278,9 +278,7 @@ def test_a_spent_budget_names_a_command_that_goes_on(
     command: str, run: Run, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_lines("few.jsonl", [pair(number) for number in range(12)])
-    Path("prices.json").write_text(
-        '{"as_of": "2026-01-01", "models": {"openai-api/local/m": {"input": 1, "output": 1}}}'
-    )
+    write_prices(1)
     server.start()
     out = "run" if command == "audit" else "verdicts.jsonl"
     words = f"{command} few.jsonl --model {Server.model} --out {out} --budget 0.002 --prices prices.json"

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_commands import Run, Server, pair, write_lines
+from cli_commands import Run, Server, pair, write_lines, write_prices
 
 import unswayed as us
 
@@ -21,9 +21,7 @@ def says(messages: bytes) -> str:
 def few(folder: Path, server: Server) -> Path:
     """4 pairs: 8 calls."""
     server.start(say=says)
-    Path("prices.json").write_text(
-        '{"as_of": "2026-01-01", "models": {"openai-api/local/m": {"input": 1, "output": 1}}}'
-    )
+    write_prices(1)
     return write_lines("few.jsonl", [pair(number) for number in range(4)])
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from cli_commands import SIMULATED, Ran, Run, Server, pair, write_lines
+from cli_commands import SIMULATED, Ran, Run, Server, pair, write_lines, write_prices
 
 from forked import command
 from reliability.counting import CountingServer, counting_server
@@ -126,10 +126,8 @@ def test_spent_budget_leaves_no_file_and_names_enough(
     run: Run, pairs: Path, server: Server
 ) -> None:
     server.start()
-    Path("prices.toml").write_text(
-        f'as_of = 2026-11-01\n[models."{server.model}"]\ninput = 1000\noutput = 1000\n'
-    )
-    ran = shard(run, 0, "--prices", "prices.toml", "--budget", "0.5", model=server.model)
+    write_prices(1000)
+    ran = shard(run, 0, "--prices", "prices.json", "--budget", "0.5", model=server.model)
     assert ran.code == 3
     assert " --budget " in ran.said[-1]
     assert not parquet(0).exists()
@@ -143,10 +141,8 @@ def test_named_budget_is_of_all_shards(
 
     monkeypatch.setattr("unswayed.cli.merge.on_ray", in_turn)
     server.start()
-    Path("prices.toml").write_text(
-        f'as_of = 2026-11-01\n[models."{server.model}"]\ninput = 1000\noutput = 1000\n'
-    )
-    options = ("--prices", "prices.toml", "--shards", "2", "--engine", "ray", "--out", "run")
+    write_prices(1000)
+    options = ("--prices", "prices.json", "--shards", "2", "--engine", "ray", "--out", "run")
     command = ("audit", pairs, "--model", server.model, *options, "--budget")
     ran = run(*command, "0.5")
     assert ran.code == 3

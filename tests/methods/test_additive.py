@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from simulated_judges import FOUR, choices_options, pairs, table_of
@@ -10,11 +12,13 @@ from unswayed.methods.additive import Additive, design_presentations
 from unswayed.methods.estimation import MethodWarning
 from unswayed.model.presentation import X0, X1, X2, Ask
 
+PLAIN = Additive(resamples=0)
+
 
 @pytest.mark.parametrize(("label", "slot"), [(0.4, 0.6), (0.0, 1.2), (1.2, 0.0), (0.8, -0.8)])
 def test_position_and_label_effects_are_recovered_together(label: float, slot: float) -> None:
     # logit P(A) = ... + label +- slot: label A's effect on log p is label / 2, the first slot's slot / 2
-    fitted = Additive().fit_tables({2: pairs(1000, label=label, slot=slot).table})
+    fitted = PLAIN.fit_tables({2: pairs(1000, label=label, slot=slot).table})
     effects = fitted.effects[0]
     assert effects.separable
     assert 2 * effects.labels[0] == pytest.approx(label, abs=0.04)
@@ -41,7 +45,7 @@ def test_every_design_separates_positions_from_labels(n: int, count: int) -> Non
     sim = choices_options(
         40, n, shown, positions=np.linspace(1, -1, n), labels=np.linspace(-0.5, 0.5, n), noise=0.0
     )
-    fitted = Additive(resamples=0).fit_tables({n: sim.table})
+    fitted = PLAIN.fit_tables({n: sim.table})
     assert fitted.effects[0].separable
     np.testing.assert_allclose(fitted.effects[0].positions, np.linspace(1, -1, n), atol=1e-6)
     np.testing.assert_allclose(fitted.effects[0].labels, np.linspace(-0.5, 0.5, n), atol=1e-6)
@@ -72,13 +76,13 @@ def test_two_of_four_presentations_are_not_separable() -> None:
 
 def test_three_presentations_are_enough_for_two_candidates() -> None:
     table = pairs(2000).table.select([Ask(X0), Ask(X1), Ask(X2)])
-    fitted = Additive().fit_tables({2: table})
+    fitted = PLAIN.fit_tables({2: table})
     assert fitted.effects[0].separable
     assert 2 * fitted.effects[0].positions[0] == pytest.approx(0.6, abs=0.05)
 
 
 def test_several_calls_are_corrected_before_they_are_averaged() -> None:
-    fitted = Additive(orders="swap", layouts="all").fit_tables({2: pairs(500).table})
+    fitted = replace(PLAIN, orders="swap", layouts="all").fit_tables({2: pairs(500).table})
     sim = pairs(500, seed=7)
     table = sim.table.select(fitted.asks(2))
     whole = fitted.decide_table(table)

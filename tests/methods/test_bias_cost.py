@@ -240,26 +240,20 @@ def _probe(best: tuple[int, ...], chosen: FloatArray = WORKED) -> Probe:
 def test_a_damaged_file_is_refused() -> None:
     fitted = BiasCost(probes=(_probe(order(2, 3, 4, 5, 1)),))
     data = to_json(fitted)
+    (probe,) = data["probes"]
     assert from_json(data) == fitted
-    for change in (
-        {"order": [0, 0, 1, 2, 3]},
-        {"cost": 0.1},
-        {"costs": data["probes"][0]["costs"][:-1]},
-        {"chosen": [[-1, 0, 0, 0, 0]] * 5},
-        {"shown": []},
-    ):
-        broken = {**data, "probes": [{**data["probes"][0], **change}]}
-        with pytest.raises(MethodError, match="the file is damaged"):
-            from_json(broken)
-
-
-def test_an_order_that_costs_more_than_another_is_refused() -> None:
-    probe = to_json(BiasCost(probes=(_probe(order(2, 3, 4, 5, 1)),)))["probes"][0]
     shares = position_shares(np.array(probe["chosen"]), np.array(probe["shown"]), added=1 / 5)
     worse = max(balanced(5), key=lambda entry: bias_cost(shares, entry))
-    broken = {**probe, "order": list(worse), "cost": bias_cost(shares, worse)}
-    with pytest.raises(MethodError, match="costs more than another that was probed"):
-        from_json({**to_json(BiasCost()), "probes": [broken]})
+    for change, said in (
+        ({"order": [0, 0, 1, 2, 3]}, "not a sequence"),
+        ({"cost": 0.1}, "not those of the counts"),
+        ({"costs": probe["costs"][:-1]}, "costs: 9 numbers"),
+        ({"chosen": [[-1, 0, 0, 0, 0]] * 5}, "chosen: -1"),
+        ({"shown": []}, "shown: 0 levels"),
+        ({"order": list(worse), "cost": bias_cost(shares, worse)}, "costs more than another"),
+    ):
+        with pytest.raises(MethodError, match=f"the file is damaged: .*{said}"):
+            from_json({**data, "probes": [{**probe, **change}]})
 
 
 def test_what_it_may_learn_is_bounded_where_all_of_it_is_asked() -> None:

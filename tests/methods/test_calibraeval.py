@@ -159,8 +159,7 @@ def test_more_than_two_candidates_are_marked_unvalidated() -> None:
         CalibraEval(objective="l2").plan_fit(train.table.items)
 
 
-def test_bad_parameters_are_refused() -> None:
-    with pytest.raises(UsageError, match="weight"):
-        CalibraEval(weight=-1)
-    with pytest.raises(UsageError, match="starts"):
-        CalibraEval(starts=0)
+@pytest.mark.parametrize("wrong", [{"weight": -1}, {"starts": 0}])
+def test_bad_parameters_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="weight must be >= 0; starts, batch and epochs >= 1"):
+        CalibraEval(**wrong)

@@ -11,9 +11,8 @@ from unswayed.auditing.settings import AuditSettings
 from unswayed.audits import audit_calls
 from unswayed.backends import BackendSettings
 from unswayed.backends.simulated import simulated_items
-from unswayed.calls.judge import Judge
 from unswayed.methods.single_call import Canonical
-from unswayed.model.decisions import Decision, Verdict
+from unswayed.model.decisions import Decision
 from unswayed.model.items import Item, ItemSet, Task, blind
 from unswayed.model.presentation import Ask, Presentation, content_order, settled
 from unswayed.prompts import PromptSettings, render
@@ -53,19 +52,6 @@ def test_the_request_is_the_same_in_all_orders_given(n: int) -> None:
         (ask,) = Canonical().plan(given)
         asked.add(msgspec.json.encode(render(given, ask, PromptSettings()).messages))
     assert len(asked) == 1
-
-
-def test_the_verdict_names_the_same_text_in_all_orders_given() -> None:
-    texts = ["one", "two", "three"]
-    chosen = set()
-    for given in itertools.permutations(texts):
-        with Judge(f"{MODEL}&noise=0", method="canonical") as judge:
-            (made,) = judge.verdicts([item(*given)])
-        assert isinstance(made, Verdict)
-        assert isinstance(made.choice, int)
-        assert made.n_calls == 1
-        chosen.add(given[made.choice])
-    assert len(chosen) == 1
 
 
 def test_candidates_are_sorted_by_hash_and_equal_ones_stay() -> None:

@@ -266,8 +266,9 @@ def test_the_bound_holds_on_new_items(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_audit_counts_fitting_calls_beyond_the_stop() -> None:
     names = ["escalate:gap=0.0", "escalate:gap=inf", "escalate:gap=0.3"]
     metrics = us.audit(
-        "simulated/judge?noise=0.5", "tiny-judge", methods=names, limit=100, estimation_items=20
-    ).metrics
+        "simulated/judge?noise=0.5", "tiny-judge", methods=names, limit=100, estimation_items=20,
+        resamples=100,
+    ).metrics  # fmt: skip
     costs = {name: metrics["methods"][name] for name in metrics["methods"] if name != "direct"}
     nothing, everything, some = costs.values()
     assert (nothing["calls_per_item"], everything["calls_per_item"]) == (1, 2)

@@ -17,7 +17,7 @@ from unswayed.methods.pcf import PCF
 from unswayed.methods.protocol import Method
 from unswayed.methods.sequential import Sequential
 from unswayed.methods.single_call import Direct
-from unswayed.model.decisions import MISSING, TIE, UNPARSED, Decision, DecisionTable, Verdict
+from unswayed.model.decisions import MISSING, UNPARSED, Decision, DecisionTable, Verdict
 from unswayed.model.items import Item, Task
 from unswayed.model.parsing import FLAGS
 from unswayed.model.permutations import cyclic, random
@@ -148,9 +148,6 @@ def test_no_run_is_unparsed_and_a_failed_call_missing() -> None:
     verdicts = TWO_RUNS.decide_table(table)
     assert verdicts.choices.tolist() == [UNPARSED, MISSING, 0]
     assert verdicts.n_calls.tolist() == [2, 1, 2]
-    for row, one in enumerate(items):  # one item at a time says the same
-        batch = verdicts.verdict(row, item_id=one.id, method="pcf")
-        assert TWO_RUNS.decide(one, [call for call in calls if call.item_id == one.id]) == batch
     assert verdicts.verdict(1, item_id="failed", method="pcf").parts is None
 
 
@@ -237,22 +234,6 @@ def test_average_ties_within_a_millionth_and_needs_all_scores() -> None:
     assert Average().decide(item(), nudged).choice == 0  # means differ by 2e-6
     partial = [*calls[:2], msgspec.structs.replace(calls[2], scores=(75.0, None, 10.0))]
     assert Average().decide(item(), partial).choice is None  # the rest would not be balanced
-
-
-def test_a_table_of_plain_choices_gives_no_verdict() -> None:
-    calls = [msgspec.structs.replace(run(TWO_RUNS, k, (1, 2, 3)), scores=None) for k in range(2)]
-    table = DecisionTable.of([item()], calls).select(TWO_RUNS.asks(3))
-    verdicts = TWO_RUNS.decide_table(table)
-    assert verdicts.choices.tolist() == [UNPARSED]
-    assert TIE not in verdicts.choices
-
-
-def test_parts_follow_the_candidates_when_these_are_renumbered() -> None:
-    calls = [run(TWO_RUNS, k, (80, 70, 60), (1, 2, 3)) for k in range(2)]
-    table = DecisionTable.of([item()], calls).select(TWO_RUNS.asks(3))
-    verdicts = TWO_RUNS.decide_table(table).renumbered((2, 0, 1))
-    assert verdicts.parts["mean_score"].tolist() == [[60, 80, 70]]
-    assert verdicts.choices.tolist() == [1]
 
 
 def test_all_includes_it_for_lists_alone() -> None:

@@ -92,6 +92,8 @@ def test_the_riskier_rules_stop_after_complete_blocks_only() -> None:
     assert share_changed(lead, rows) == 0.25  # the first row ties in full
     with pytest.raises(UsageError, match="balanced blocks only"):
         Sequential(rule="lead", orders="random:7")
+    with pytest.raises(UsageError, match="at least 1"):
+        Sequential(lead=0)
 
 
 @settings(max_examples=5, deadline=None)
@@ -108,8 +110,3 @@ def test_savings_and_risk_of_independent_votes(seed: int) -> None:
     lead = Sequential(orders="swap", samples=4, rule="lead")
     assert share_changed(lead, votes) < 0.03
     assert lead.decide_table(table(lead, votes, 2)).n_calls.mean() < early.n_calls.mean()
-
-
-def test_bad_parameters_are_refused() -> None:
-    with pytest.raises(UsageError, match="at least 1"):
-        Sequential(lead=0)

@@ -7,7 +7,7 @@ import numpy as np
 from unswayed.metrics import measure
 from unswayed.metrics.gold import GOLD_NONE, GOLD_ONE, GOLD_SEVERAL, GOLD_TIE
 from unswayed.metrics.outcomes import Outcomes
-from unswayed.model.decisions import MISSING, TIE, UNPARSED
+from unswayed.model.decisions import MISSING, TIE, UNPARSED, Estimate
 from unswayed.model.presentation import X0, X2, Presentation, presentations
 
 U, T, M = UNPARSED, TIE, MISSING
@@ -61,6 +61,11 @@ def outcomes(
 def value(name: str, *strata: Outcomes, gold_ties: str = "exclude") -> float | None:
     row = measure(strata, names=[name], resamples=0, gold_ties=gold_ties)  # type: ignore[arg-type]
     return row[name].value
+
+
+def cell(name: str, made: Outcomes, resamples: int = 0) -> Estimate:
+    """The first value of a metric."""
+    return measure([made], names=[name], resamples=resamples).values[name][0]
 
 
 def by_letter(letters: str, shown: Sequence[Presentation]) -> list[int]:

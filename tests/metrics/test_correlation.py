@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from metric_builders import SWAP, outcomes
+from metric_builders import SWAP, cell, outcomes, value
 from scipy import stats
 
 from unswayed.base.errors import UsageError
@@ -35,10 +35,6 @@ def scored(score: object, human: object, groups: list[str] | None = None) -> Out
     return replace(plain, score=columns, human=np.asarray(human, dtype=np.float64))
 
 
-def value(made: Outcomes, name: str) -> float | None:
-    return measure([made], names=[name], resamples=0)[name].value
-
-
 def reason(made: Outcomes, name: str) -> str | None:
     return measure([made], names=[name], resamples=10)[name].reason
 
@@ -54,9 +50,9 @@ def ordinal(items: int, seed: int, *, noise: float = 1.0) -> tuple[FloatArray, F
 
 def test_the_worked_values() -> None:
     made = scored([1, 2, 3, 4], [1, 3, 2, 4])
-    assert value(made, "spearman") == pytest.approx(0.8)
-    assert value(made, "pearson") == pytest.approx(0.8)
-    assert value(made, "kendall_tau") == pytest.approx(2 / 3)  # 5 pairs alike, 1 not, of 6
+    assert value("spearman", made) == pytest.approx(0.8)
+    assert value("pearson", made) == pytest.approx(0.8)
+    assert value("kendall_tau", made) == pytest.approx(2 / 3)  # 5 pairs alike, 1 not, of 6
 
 
 @pytest.mark.parametrize(("ours", "oracle"), ORACLES)
@@ -83,25 +79,25 @@ def test_scores_that_differ_by_rounding_alone_are_tied() -> None:
     tenths = [0.1 + 0.2, 0.3, 0.4, 0.7]
     assert tenths[0] != tenths[1]
     for name in CORRELATIONS:
-        rounded = value(scored([0.3, 0.3, 0.4, 0.7], [1, 2, 3, 4]), name)
-        assert value(scored(tenths, [1, 2, 3, 4]), name) == pytest.approx(rounded, abs=1e-12)
-    assert value(scored([0.0, 0.0, 0.0], [1, 2, 3]), "spearman") is None
+        rounded = value(name, scored([0.3, 0.3, 0.4, 0.7], [1, 2, 3, 4]))
+        assert value(name, scored(tenths, [1, 2, 3, 4])) == pytest.approx(rounded, abs=1e-12)
+    assert value("spearman", scored([0.0, 0.0, 0.0], [1, 2, 3])) is None
 
 
 def test_presentations_are_averaged_where_they_are_defined() -> None:
     human = [1.0, 2.0, 3.0, 4.0]
     both = scored([[1, 1], [3, 2], [2, 3], [4, 4]], human)
-    assert value(both, "spearman") == pytest.approx((0.8 + 1.0) / 2)
+    assert value("spearman", both) == pytest.approx((0.8 + 1.0) / 2)
     one_constant = scored([[1, 5], [3, 5], [2, 5], [4, 5]], human)
-    assert value(one_constant, "spearman") == pytest.approx(0.8)
+    assert value("spearman", one_constant) == pytest.approx(0.8)
     one_unscored = scored([[1, np.nan], [3, np.nan], [2, np.nan], [4, 4]], human)
-    assert value(one_unscored, "spearman") == pytest.approx(0.8)
+    assert value("spearman", one_unscored) == pytest.approx(0.8)
 
 
 def test_items_without_both_scores_are_left_out() -> None:
     nan = float("nan")
     made = scored([1, 2, 3, 4, 5, nan], [1, 3, 2, 4, nan, 1])
-    (estimate,) = measure([made], names=["spearman"], resamples=0).values["spearman"]
+    estimate = cell("spearman", made)
     assert estimate.value == pytest.approx(0.8)
     assert estimate.n == 4
 

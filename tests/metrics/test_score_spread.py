@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from metric_builders import M, outcomes
+from metric_builders import M, cell, outcomes, value
 from scipy import stats
 
 from unswayed.metrics import Outcomes, measure
@@ -22,36 +22,30 @@ def with_scores(score: list[list[float]], permutable: list[bool] | None = None) 
     return replace(plain, score=np.array(score))
 
 
-def value(made: Outcomes, name: str) -> float | None:
-    return measure([made], names=[name], resamples=0)[name].value
-
-
 def test_the_sd_within_an_item_divides_by_one_less() -> None:
-    assert value(with_scores([[4, 5, 4, 3]]), "within_item_sd") == pytest.approx(0.8165, abs=1e-4)
+    assert value("within_item_sd", with_scores([[4, 5, 4, 3]])) == pytest.approx(0.8165, abs=1e-4)
     both = with_scores([[4, 5, 4, 3], [2, 2, 2, 2]])
-    assert value(both, "within_item_sd") == pytest.approx(0.8165 / 2, abs=1e-4)
+    assert value("within_item_sd", both) == pytest.approx(0.8165 / 2, abs=1e-4)
 
 
 def test_the_sd_takes_two_scores_and_what_may_be_permuted() -> None:
     rows = [[4.0, NAN, 2.0, NAN], [5.0, NAN, NAN, NAN], [1.0, 5.0, 1.0, 5.0]]
     made = with_scores(rows, permutable=[True, True, False])
-    (estimate,) = measure([made], names=["within_item_sd"], resamples=0).values["within_item_sd"]
+    estimate = cell("within_item_sd", made)
     assert (estimate.value, estimate.n) == (pytest.approx(2**0.5), 1)
 
 
 def test_the_shift_is_what_the_own_order_adds() -> None:
     rows = [[4.0, 2.0, 2.0, 4.0], [5.0, 4.0, 5.0, 4.0], [9.0, NAN, 1.0, 1.0]]
-    (estimate,) = measure([with_scores(rows)], names=["score_shift"], resamples=0).values[
-        "score_shift"
-    ]
+    estimate = cell("score_shift", with_scores(rows))
     assert (estimate.value, estimate.n) == (pytest.approx((1.0 + 0.5) / 2), 2)
 
 
 def test_shift_needs_recorded_own_order() -> None:
     plain = outcomes([[0, 1, 2]], shown=FOUR[1:])
     others = replace(plain, score=np.array([[5.0, 4.0, 3.0]]))
-    assert value(others, "score_shift") is None
-    assert value(others, "within_item_sd") == pytest.approx(1.0)
+    assert value("score_shift", others) is None
+    assert value("within_item_sd", others) == pytest.approx(1.0)
 
 
 def test_reading_every_order_gives_one_score_by_construction() -> None:
@@ -94,7 +88,7 @@ def test_nothing_is_compared_with_a_ranking_without_an_order() -> None:
     scores = np.array([[[3.0, 2.0, 1.0], [1.0, 1.0, 1.0]], [[3.0, 2.0, 1.0], [3.0, 2.0, 1.0]]])
     shown = presentations("cyclic", 3)[:2]
     made = replace(outcomes([[0, 0], [0, M]], shown=shown), scores=scores)
-    (estimate,) = measure([made], names=["rank_stability"], resamples=0).values["rank_stability"]
+    estimate = cell("rank_stability", made)
     assert (estimate.value, estimate.n) == (1.0, 1)
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from jinja2 import DictLoader, Environment
 
-from unswayed.report import template_code
 from unswayed.report.template_code import KeptCode
 
 TEXT = "{% if True %}\n{{ name }} & co\n{% endif %}"
@@ -22,10 +21,11 @@ class Counting(Environment):
         return super()._generate(*arguments, **options)  # type: ignore[arg-type]
 
 
-def said(folder: Path, text: str = TEXT) -> tuple[str, int]:
+def said(folder: Path, text: str = TEXT, **syntax: bool) -> tuple[str, int]:
     """What a new process would render, and how many templates it would compile for it."""
-    kept = KeptCode(folder / "words.py")
-    templates = Counting(loader=DictLoader({"page": text}), bytecode_cache=kept)
+    templates = Counting(
+        loader=DictLoader({"page": text}), bytecode_cache=KeptCode(folder / "words.py"), **syntax
+    )
     return templates.get_template("page").render(name="<a>"), templates.compiled
 
 
@@ -41,21 +41,18 @@ def test_a_template_is_compiled_once(tmp_path: Path) -> None:
     assert [file.parent for file in tmp_path.rglob("*.template")] == [tmp_path / "__pycache__"]
 
 
-def test_another_text_and_another_version_are_compiled_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_text_and_another_syntax_are_compiled_anew(tmp_path: Path) -> None:
     said(tmp_path)
     assert said(tmp_path, "{{ name }}") == ("<a>", 1)
-    monkeypatch.setattr(template_code, "VERSION", "0.0")
-    assert said(tmp_path, "{{ name }}") == ("<a>", 1)
+    assert said(tmp_path, "{{ name }}", autoescape=True) == ("&lt;a&gt;", 1)
+    assert said(tmp_path, autoescape=True, trim_blocks=True) == ("&lt;a&gt; & co\n", 1)
 
 
-def test_code_that_is_cut_off_is_not_run(tmp_path: Path) -> None:
+def test_code_that_was_changed_is_not_run(tmp_path: Path) -> None:
     said(tmp_path)
     (kept,) = tmp_path.rglob("*.template")
-    whole = kept.read_bytes()
-    for end in (0, 5, 30, 60, len(whole) - 1):
-        kept.write_bytes(whole[:end])
+    for damaged in (b"", kept.read_bytes()[:-1], kept.read_bytes()[:-1] + b"?"):
+        kept.write_bytes(damaged)
         assert said(tmp_path) == ("\n<a> & co\n", 1)
         assert said(tmp_path) == ("\n<a> & co\n", 0)
 

@@ -106,6 +106,15 @@ async def running(application: web.Application) -> AsyncIterator[str]:
 
 
 @asynccontextmanager
+async def answering(answer: Callable[..., Awaitable[Any]], *apis: str) -> AsyncIterator[str]:
+    """A model whose answers to requests of these APIs a function gives; its base address."""
+    app = web.Application()
+    app.add_routes([web.post(f"/v1/{api}", answer) for api in apis])
+    async with running(app) as url:
+        yield f"{url}/v1"
+
+
+@asynccontextmanager
 async def client_of(server: Server) -> AsyncIterator[Post]:
     """Post to a running server: `post(path, body, headers={...})`; without a body GET."""
     async with running(server.application()) as url, aiohttp.ClientSession() as http:

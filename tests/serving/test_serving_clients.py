@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 from decision_stub import DecisionStub
-from served import MODEL, body_of, client_of, decision_server, running
+from served import MODEL, answering, body_of, client_of, decision_server, running
 
 from unswayed.serving import server as serving_server
 
@@ -145,10 +145,8 @@ async def test_odd_counts_of_model_leave_no_traceback(
         said = {"model": "m", "answers": {"0": {"type": "noul", "noul": 0.5}}}
         return web.json_response({**said, "usage": {"input_tokens": figure, "output_tokens": 1}})
 
-    app = web.Application()
-    app.add_routes([web.post("/v1/systemone", answer)])
     body = {"model": MODEL, "input": "s", "questions": [{"type": "predicate"}]}
-    async with running(app) as url, client_of(decision_server(f"{url}/v1")) as post:
+    async with answering(answer, "systemone") as url, client_of(decision_server(url)) as post:
         reply = await post("v1/decisions", body)
     assert reply.status == (502 if figure else 200), reply.raw
     assert not caplog.records

@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 from decision_stub import DecisionStub
-from served import APIS, MODEL, Reply, body_of, client_of, decision_server, running
+from served import APIS, MODEL, Reply, answering, body_of, client_of, decision_server, running
 
 from unswayed.backends import BACKENDS, BackendSettings
 from unswayed.backends.client import HttpBackend
@@ -98,9 +98,7 @@ async def test_impossible_answer_to_yes_or_no_is_502(
                 reply[field] = value
         return web.json_response(said)
 
-    app = web.Application()
-    app.add_routes([web.post(f"/v1/{api}", answer)])
-    async with running(app) as url, client_of(decision_server(f"{url}/v1", api)) as post:
+    async with answering(answer, api) as url, client_of(decision_server(url, api)) as post:
         assert_refused(api, await post(f"v1/{api}", body_of(api, ["a", "b"])), 502)
 
 
@@ -278,12 +276,10 @@ async def test_refused_order_leaves_other_questions(mean: Any, stub: DecisionStu
             said["answers"][1] = {"type": "refusal", "name": None}  # the second order of q
         return web.json_response(said)
 
-    app = web.Application()
-    app.add_routes([web.post("/v1/decisions", answer)])
     body = body_of("decisions", ["a", "b", "c"])
     body["questions"].append({**body["questions"][0], "name": "r"})
-    async with running(app) as url:
-        server = decision_server(f"{url}/v1", "decisions", mean=mean)
+    async with answering(answer, "decisions") as url:
+        server = decision_server(url, "decisions", mean=mean)
         async with client_of(server) as post:
             reply = await post("v1/decisions", body)
     refused, urgent, other = reply.json["answers"]
@@ -304,11 +300,9 @@ async def failing_after(good: int) -> AsyncIterator[tuple[str, list[Any]]]:
         api = request.path.rpartition("/")[2]
         return web.json_response(DecisionStub.answer(stub, api, body, 1)[1])
 
-    app = web.Application()
-    app.add_routes([web.post(f"/v1/{api}", answer) for api in APIS])
     with DecisionStub() as stub:
-        async with running(app) as url:
-            yield f"{url}/v1", bodies
+        async with answering(answer, *APIS) as url:
+            yield url, bodies
 
 
 @both
@@ -334,9 +328,7 @@ async def test_redirect_is_not_followed(api: str) -> None:
     async def redirect(request: web.Request) -> web.Response:
         raise web.HTTPTemporaryRedirect("http://127.0.0.1:9/")
 
-    app = web.Application()
-    app.add_routes([web.post(f"/v1/{api}", redirect)])
-    async with running(app) as url, client_of(decision_server(f"{url}/v1", api)) as post:
+    async with answering(redirect, api) as url, client_of(decision_server(url, api)) as post:
         assert_refused(api, await post(f"v1/{api}", body_of(api, ["a", "b"])), 502, "307")
 
 
@@ -441,11 +433,9 @@ async def test_answer_without_usage_counts_the_most(tmp_path: Path) -> None:
     async def silent(request: web.Request) -> web.Response:
         return web.json_response({"model": "m", "answers": {"n": {"type": "noul", "noul": 0.5}}})
 
-    app = web.Application()
-    app.add_routes([web.post("/v1/systemone", silent)])
     raw = asked("systemone", type="noul")
-    async with running(app) as url:
-        server = decision_server(f"{url}/v1", budget=1.0, prices=prices(tmp_path, "systemone"))
+    async with answering(silent, "systemone") as url:
+        server = decision_server(url, budget=1.0, prices=prices(tmp_path, "systemone"))
         async with client_of(server) as post:
             assert (await post("v1/systemone", raw)).status == 200
     assert server.spent == pytest.approx(len(raw) / 1e6)
@@ -474,10 +464,8 @@ async def test_client_that_leaves_cancels_its_call(api: str) -> None:
             raise
         raise AssertionError
 
-    app = web.Application()
-    app.add_routes([web.post(f"/v1/{api}", answer)])
-    async with running(app) as url:
-        server = decision_server(f"{url}/v1", api)
+    async with answering(answer, api) as url:
+        server = decision_server(url, api)
         async with client_of(server) as post:
             call = asyncio.ensure_future(post(f"v1/{api}", body_of(api, ["a", "b"])))
             await begun.wait()

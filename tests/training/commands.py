@@ -10,9 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from forks import children_of, ended
-from small_models import colour_items
-
-from unswayed.model.items import encode_item
+from small_models import small_command
 
 REWARD = '''
 import os, time
@@ -35,19 +33,7 @@ def slow(choices, right):
 
 SLOW = Reward("r_con that may take its time", sampled=slow)
 '''
-SETTINGS = {
-    "data.held_out": "0",
-    "data.max_prompt_tokens": "64",
-    "prompt.max_response_tokens": "1",
-    "rollout.samples": "4",
-    "optimiser.items_per_step": "2",
-    "optimiser.steps": "4",
-    "optimiser.learning_rate": "1e-3",
-    "run.micro_batch": "4",
-    "run.save_every": "0",
-    "run.check_every": "0",
-    "run.loggers": "[]",
-}
+STEPS = {"optimiser_steps": "4", "run_micro_batch": "4"}
 
 
 class Command:
@@ -61,10 +47,10 @@ class Command:
     """
 
     def __init__(self, folder, model, objective="rl", consistency="slow"):
-        self.folder, self.model, self.objective = folder, model, objective
-        self.settings = {**SETTINGS, "reward.consistency": consistency}
-        self.items = folder / "items.jsonl"
-        self.items.write_bytes(b"\n".join(map(encode_item, colour_items(10))) + b"\n")
+        self.folder = folder
+        self.words = small_command(
+            folder, model, objective, 10, reward_consistency=consistency, **STEPS
+        )
         site = folder / "site"
         info = site / "slow-1.0.dist-info"
         info.mkdir(parents=True)
@@ -74,10 +60,7 @@ class Command:
         self.path = os.pathsep.join([str(site), *filter(None, sys.path)])
 
     def arguments(self, out):
-        settings = self.settings.items()
-        sets = [part for key, value in settings for part in ("--set", f"{key}={value}")]
-        command = ["-m", "unswayed", "train", self.objective, str(self.items)]
-        return [*command, "--recipe", "tiny-judge", "--model", str(self.model), *sets, "--out", out]
+        return ["-m", "unswayed", *self.words, "--out", out]
 
     def environments(self, out, *, processes=1, slow_at=None, slow_rank=0, slow_s=600):
         """What each process is told: the step that follows `slow_at` whole ones is the slow one."""

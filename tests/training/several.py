@@ -1,4 +1,4 @@
-"""One process of several, through the whole program: see `test_sharded.py` and `test_server.py`.
+"""One process of several, through the whole program: see `run` in `test_sharded.py`.
 
 Two things are replaced because there is no GPU. accelerate shards on accelerators only, and takes
 gloo on CPUs for plain data parallelism: here it is told that they are devices. trl refuses to send
@@ -7,10 +7,13 @@ checkpoints, saving and the client's requests are those of torch, peft, accelera
 """
 
 import json
+import math
 import os
 import signal
 import sys
+from contextlib import nullcontext
 from pathlib import Path
+from unittest import mock
 
 
 def announce_cpus_as_devices():
@@ -81,33 +84,63 @@ def trace(*, scripted, stop_in):
     return trainers
 
 
+def record_answers(*, fails):
+    """Write down the answers of every held-out check; with `fails`, the second process has none."""
+    from unswayed.training import trl_answers, trl_engine
+
+    answered = []
+
+    def recorded(trainer, plan, prompts):
+        tokenizer, poor = type(trainer.processing_class), fails and os.environ["RANK"] == "1"
+        with mock.patch.object(tokenizer, "pad", run_out_of_memory) if poor else nullcontext():
+            answered.append(trl_answers.answers_of(trainer, plan, prompts))
+        return answered[-1]
+
+    trl_engine.answers_of = recorded
+    return answered
+
+
+def run_out_of_memory(*_given, **_named):
+    raise RuntimeError("out of memory\nand a long story")
+
+
 def main():
     model, out, settings_json = sys.argv[1:]
     settings = json.loads(settings_json)
-    stop_in = settings.pop("stop_in", None)
-    if "FSDP_VERSION" in os.environ:
+    sharded, stop_in = "FSDP_VERSION" in os.environ, settings.pop("stop_in", None)
+    if sharded:
         announce_cpus_as_devices()
     if settings.get("rollout_engine"):
         announce_sender_as_cuda()
     trainers = trace(scripted=settings.pop("scripted", False), stop_in=stop_in)
-    from small_models import colour_items, small_recipe, small_run
+    from small_models import small_plan
 
+    from unswayed.training import trl_answers
     from unswayed.training.processes import joined
+    from unswayed.training.run import train
 
-    n, sync_at_end = settings.pop("n", 2), settings.pop("sync_at_end", False)
-    items = colour_items(settings.pop("items"), n=n)
-    objective = settings.pop("objective", "pa-grpo")
-    recipe = small_recipe(n, **settings)
-    with joined(recipe):
-        small_run(model, out, objective, items, recipe=recipe)
-        if "FSDP_VERSION" in os.environ:
+    answered = record_answers(fails=settings.pop("fails", False))
+    trl_answers.TOKENS = settings.pop("tokens", trl_answers.TOKENS)
+    sync_at_end = settings.pop("sync_at_end", False)
+    plan = small_plan(model, **settings)
+    with joined(plan.recipe):
+        result = train(plan, out)
+        if sharded and not answered:  # answers need whole weights
             check_shards(trainers)
         if sync_at_end:  # the server gets what was saved
             trainers[0].vllm_generation.sync_weights()
-    batches = [batch for trainer in trainers for batch in trainer.trace]
-    Path(out, f"rank{os.environ.get('RANK', '0')}.json").write_text(json.dumps(batches))
+    weights = [] if sharded else [w for t in trainers for w in t.model.state_dict().values()]
+    record = {
+        "batches": [batch for trainer in trainers for batch in trainer.trace],
+        "weights": math.fsum(value.double().sum().item() for value in weights),
+        "answered": answered,
+        "steps": result.steps,
+        "after": dict(result.after),
+    }
+    Path(out, f"rank{os.environ.get('RANK', '0')}.json").write_text(json.dumps(record))
 
 
 if __name__ == "__main__":
     main()
-    os._exit(0)  # as the command ends each of several processes
+    sys.stdout.flush()
+    os._exit(0)  # the threads of an open process group can abort Python as it shuts down

@@ -7,7 +7,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import random
 
-from unswayed.model.items import Item, Task
+from unswayed.model.items import Item, Task, encode_item
 from unswayed.training.planning import plan_training
 from unswayed.training.recipe import load_recipe, with_changes
 from unswayed.training.run import train
@@ -110,9 +110,8 @@ def colour_items(count, *, n=2, seed=0):
     ]
 
 
-def small_recipe(n=2, **changes):
-    """A recipe of seconds: `reward_lam="0.5"` sets `reward.lam`."""
-    recipe = load_recipe("tiny-judge" if n == 2 else "tiny-mcq")
+def small_settings(n=2, **changes):
+    """What makes a recipe one of seconds; `reward_lam="0.5"` sets `reward.lam`."""
     small = {
         "data.held_out": "0",
         "data.max_prompt_tokens": "64",
@@ -126,8 +125,13 @@ def small_recipe(n=2, **changes):
         "run.check_every": "0",
         "run.loggers": "[]",
     }
-    dotted = {key.replace("_", ".", 1): value for key, value in changes.items()}
-    return with_changes(recipe, {**small, **dotted})
+    return small | {key.replace("_", ".", 1): value for key, value in changes.items()}
+
+
+def small_recipe(n=2, **changes):
+    """A recipe of seconds."""
+    recipe = load_recipe("tiny-judge" if n == 2 else "tiny-mcq")
+    return with_changes(recipe, small_settings(n, **changes))
 
 
 def small_plan(
@@ -147,6 +151,16 @@ def small_plan(
 def small_run(model, out, *given, report=None, **changes):
     """Plan and train, as the command does."""
     return train(small_plan(model, *given, **changes), out, report=report)
+
+
+def small_command(folder, model, objective="pa-grpo", items=6, **changes):
+    """The words after `unswayed` that plan the same, of items in a file in the folder."""
+    file = folder / "items.jsonl"
+    data = colour_items(items) if isinstance(items, int) else items
+    file.write_bytes(b"".join(encode_item(item) + b"\n" for item in data))
+    settings = small_settings(**changes).items()
+    sets = [part for field, value in settings for part in ("--set", f"{field}={value}")]
+    return ["train", objective, str(file), "--recipe", "tiny-judge", "--model", str(model), *sets]
 
 
 def settings_of(objective, recipe, *, consistency=None, advantage=None):

@@ -9,23 +9,15 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 from commands import run_processes
-from small_models import colour_items, small_recipe
+from small_models import small_plan
+from test_sharded import launch_environment, run
 
 from unswayed.backends.local_texts import end_ids
 from unswayed.training.held_out import measure_held_out
-from unswayed.training.planning import plan_training
 from unswayed.training.protocol import AnswerError
 from unswayed.training.table import OBJECTIVES
 from unswayed.training.trl_answers import answers_of, batches, share
 
-FSDP2 = {
-    "ACCELERATE_USE_FSDP": "true",
-    "FSDP_VERSION": "2",
-    "FSDP_AUTO_WRAP_POLICY": "TRANSFORMER_BASED_WRAP",
-    "FSDP_TRANSFORMER_CLS_TO_WRAP": "LlamaDecoderLayer",
-    "FSDP_RESHARD_AFTER_FORWARD": "true",
-    "FSDP_STATE_DICT_TYPE": "FULL_STATE_DICT",
-}
 SETTINGS = {"data_held_out": "5", "prompt_max_response_tokens": "6", "run_micro_batch": "4"}
 
 
@@ -44,8 +36,7 @@ def wavering_model(word_model, tmp_path_factory):
 
 
 def running(model, out, **changes):
-    recipe = small_recipe(2, **{**SETTINGS, **changes})
-    plan = plan_training("pa-grpo", colour_items(12), model=str(model), recipe=recipe)
+    plan = small_plan(model, "pa-grpo", 12, **{**SETTINGS, **changes})
     return OBJECTIVES.load("pa-grpo").build(plan, Path(out)), plan
 
 
@@ -111,22 +102,15 @@ def test_answers_and_rollouts_stop_at_the_same_tokens(wavering_model, tmp_path):
 # --- several processes ------------------------------------------------------------------------
 
 
-def answer_in_two(model, out, settings, launch):
-    script = Path(__file__).with_name("answering.py")
-    printed = run_processes(script, model, out, json.dumps(settings), launch=launch)
-    ranks = [json.loads((out / f"rank{rank}.json").read_text()) for rank in range(2)]
-    return ranks, [errors for _, errors in printed]
-
-
-@pytest.mark.parametrize("launch", [{}, FSDP2], ids=["data parallel", "FSDP2"])
+@pytest.mark.parametrize("launch", ["ddp", "fsdp2"])
 def test_two_processes_share_the_work_and_answer_like_one(wavering_model, tmp_path, launch):
-    changes = {"rollout_samples": "8", "run_check_every": "1"}
+    changes = {"rollout_samples": "8", "run_check_every": "1", "optimiser_steps": "1"}
     _, expected = asked(*running(wavering_model, tmp_path / "one", **changes))
     # One prompt a batch: the processes' answers end at different times.
-    settings = {**SETTINGS, **changes, "items": 12, "sharded": bool(launch), "tokens": 1}
-    ranks, _ = answer_in_two(wavering_model, tmp_path, settings, launch)
+    settings = {**SETTINGS, **changes, "items": 12, "tokens": 1}
+    ranks = run(wavering_model, tmp_path / "two", 2, settings, launch_environment(launch))
     assert ranks[0]["answered"] == ranks[1]["answered"]
-    assert len(ranks[0]["answered"]) == 3  # before, after one step, at the end
+    assert len(ranks[0]["answered"]) == 2  # before and after one step
     assert ranks[0]["answered"][0] == expected
     assert len(set(expected)) > 2
     assert ranks[0]["after"] == ranks[1]["after"]
@@ -135,13 +119,13 @@ def test_two_processes_share_the_work_and_answer_like_one(wavering_model, tmp_pa
 
 def test_a_check_that_fails_on_one_process_stops_none(word_model, tmp_path):
     settings = {**SETTINGS, "items": 12, "run_check_every": "1", "fails": True}
-    ranks, told = answer_in_two(word_model, tmp_path, settings, {})
+    ranks = run(word_model, tmp_path, 2, settings)
     assert [(rank["steps"], rank["after"]) for rank in ranks] == [(2, {}), (2, {})]
     logged = [json.loads(line) for line in (tmp_path / "train.jsonl").read_text().splitlines()]
     warned = [line["warning"] for line in logged if "warning" in line]
     assert len(warned) == 3
     assert all("process 1: RuntimeError: out of memory." in text for text in warned)
-    assert ["out of memory" in errors for errors in told] == [True, False]  # said once
+    assert ["out of memory" in rank["said"] for rank in ranks] == [True, False]  # said once
     assert not any(key.startswith("held_out/") for line in logged for key in line)
 
 

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from small_models import colour_items, save_word_model, small_run
 
+from unswayed.backends import open_backend
 from unswayed.backends.model_folders import fingerprint_folder, locate
 from unswayed.base.errors import UsageError
 from unswayed.training.card import Origin, base_of, model_card, name_base
@@ -252,12 +253,24 @@ def test_the_parts_of_the_loss_stand_in_log_and_tensorboard(trained, tmp_path, o
 
 
 @pytest.mark.parametrize("changes", [{}, {"lora": "{rank = 4, alpha = 8}"}], ids=["full", "lora"])
-def test_a_trained_folder_has_a_card_without_paths_and_loads(tmp_path, changes):
+def test_a_trained_folder_is_a_model_and_has_a_card_without_paths(tmp_path, changes):
     base, out = save_word_model(tmp_path / "base"), tmp_path / "out"
-    small_run(base, out, "pa-grpo", 9, data_held_out="3", run_check_every="1", **changes)
+    lines = []
+    checks = {"data_held_out": "3", "run_check_every": "1"}
+    result = small_run(base, out, "pa-grpo", 9, report=lines.append, **checks, **changes)
+    assert result.model_name == (f"hf/{base}+lora={out}" if changes else f"hf/{out}")
+    backend = open_backend(result.model_name)
+    assert backend.own_prompt.template.endswith("prompt_template.jinja")
+    assert ("+lora=" in backend.model) == bool(changes)
+    assert {"held_out/consistency", "held_out/accuracy"} <= set(result.after)
+    assert [line["step"] for line in lines if "loss" in line] == [1, 2]
+    assert [json.loads(line) for line in (out / "train.jsonl").open()] == lines
     card = (out / "README.md").read_text()
     assert str(tmp_path) not in card
+    assert json.loads((out / "training.json").read_text())["data"]["fingerprint"] in card
+    assert "## Limits" in card
     assert metadata_of(card, tmp_path)["library_name"] == ("peft" if changes else "transformers")
+    assert not list(out.glob("*.bin"))
     if changes:
         from peft import AutoPeftModelForCausalLM
 

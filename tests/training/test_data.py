@@ -250,20 +250,6 @@ def test_another_response_on_the_same_levels_is_another_item():
     assert keep_inconsistent([scored], answers, evaluation=[scored]).report.evaluation == 1
 
 
-def test_a_score_between_levels_is_named_or_dropped():
-    items = rubric_items(60).items
-    with pytest.raises(ItemError, match="is the value of no level"):
-        build_groups(items, DataTable(), PromptTable())
-    groups = build_groups(items, DataTable(without_gold="drop"), PromptTable())
-    assert groups.n_presentations == 6
-    assert 0 < groups.counts.without_gold < 60
-    assert all(row.gold == (item.values.index(item.gold),) for item, row in first_rows(groups))
-
-
-def first_rows(groups):
-    return zip(groups.items, groups.rows[:: groups.n_presentations], strict=True)
-
-
 def test_decisions_of_another_prompt_do_not_count():
     items = colour_items(1)
     decisions = answered(items[0], (0, 1), prompt_id="reasoning")

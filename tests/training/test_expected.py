@@ -75,17 +75,15 @@ def test_the_force_of_inv_is_that_of_less_variance(p, lam):
     np.testing.assert_allclose(force[0] - force[1], -ratio * wanted, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", WITH_EXPECTATION)
-@pytest.mark.parametrize(("presentations", "n"), [(2, 2), (3, 2), (2, 3)])
+SIZES = [(2, 2), (3, 2), (2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("name", "presentations", "n"),
+    [*((name, *size) for name in WITH_EXPECTATION for size in SIZES), ("con", 2, 3)],
+)
 def test_the_exact_gradient_is_the_mean_of_sampled_gradients(name, presentations, n):
-    gradient_of_all_outcomes_equals_the_exact_one(name, presentations, n)
-
-
-def test_the_papers_reward_for_pairs_has_the_exact_gradient_too():
-    gradient_of_all_outcomes_equals_the_exact_one("con", 2, 3)
-
-
-def gradient_of_all_outcomes_equals_the_exact_one(name, presentations, n, samples=2):
+    samples = 2
     rng = np.random.default_rng(presentations * 10 + n)
     p = rng.dirichlet(np.ones(n + 1), size=presentations)
     logits = logits_of(p[:, :n], p[:, n:])

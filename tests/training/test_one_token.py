@@ -1,22 +1,17 @@
 """Answers of one label through the real trainers: probabilities, losses, gradients, whole steps."""
 
 import inspect
-import itertools
 import random
 
 import numpy as np
 import pytest
 import torch
-from small_models import COLOURS, colour_items, save_word_model, small_recipe
+from small_models import COLOURS, save_word_model, small_plan
 
 from unswayed.backends.local_passes import LabelScorer
 from unswayed.model.items import Item, Task
-from unswayed.training import rewards
 from unswayed.training.expected import variance_over_presentations
 from unswayed.training.one_token import Example, LabelPrompt, collate, label_log_probs
-from unswayed.training.planning import plan_training
-from unswayed.training.reward_settings import RewardSettings
-from unswayed.training.rewards import Samples
 from unswayed.training.sampling import GroupSampler
 from unswayed.training.table import OBJECTIVES
 
@@ -41,8 +36,7 @@ def mixed_items(count, *, seed=0):
 
 def built(model, out, *, objective="rl-exact", items=None, n=4, **changes):
     """The objective's own trainer, with weights."""
-    data = mixed_items(12) if items is None else items
-    plan = plan_training(objective, data, model=str(model), recipe=small_recipe(n, **changes))
+    plan = small_plan(model, objective, items or mixed_items(12), n, **changes)
     return OBJECTIVES.load(objective).build(plan, out)
 
 
@@ -139,40 +133,6 @@ def test_positions_are_told_to_models_that_ask_for_them(kind):
 # --- the loss and its gradient ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("reward", ["inv", "pair", "columnwise", "none"])
-def test_the_gradient_of_a_step_is_the_mean_of_sampled_gradients(word_model, tmp_path, reward):
-    lam, samples = 0.7, 2
-    changes = {**ALONE, "reward_consistency": reward, "reward_lam": str(lam)}
-    trainer = built(word_model, tmp_path, items=colour_items(4), n=2, **changes)
-    examples = trainer.train_dataset[:2]
-    _, exact = gradients(trainer, examples)
-    log_p = log_p_of(trainer, examples)
-    rest = torch.log1p(-log_p.exp().sum(-1, keepdim=True))
-    outcomes = torch.cat([log_p, rest], -1)  # any other token is an answer that cannot be read
-    p = outcomes.exp().detach().double().numpy()
-    chosen = RewardSettings(consistency=reward, lam=lam)
-    weights = torch.zeros(outcomes.shape, dtype=torch.float64)
-    for number, example in enumerate(examples):
-        for drawn in itertools.product(range(3), repeat=2 * samples):
-            tokens = np.array(drawn).reshape(2, samples)
-            choices = np.where(tokens < 2, tokens, -1)
-            block = Samples(
-                choices=choices,
-                right=example.right,
-                well_formed=choices >= 0,
-                reasoning_chars=np.zeros_like(choices),
-            )
-            total = rewards.score(block, chosen).total
-            likelihood = np.prod([p[number, t, token] for t in range(2) for token in tokens[t]])
-            for t, i in itertools.product(range(2), range(samples)):
-                weights[number, t, tokens[t, i]] += likelihood * total[t, i] / total.size
-    trainer.model.zero_grad()
-    (-(weights / len(examples)) * outcomes).sum().backward()
-    sampled = {name: weight.grad for name, weight in trainer.model.named_parameters()}
-    assert largest(exact) > 1e-2
-    assert largest_difference(exact, sampled) < 1e-5 * max(1.0, largest(exact))
-
-
 def test_the_gradient_of_inv_reduces_variance(word_model, tmp_path):
     changes = {**ALONE, **MIXED}
     with_lam = [
@@ -186,24 +146,6 @@ def test_the_gradient_of_inv_reduces_variance(word_model, tmp_path):
     force = {name: with_lam[0][name] - with_lam[1][name] for name in less}
     assert largest(less) > 1e-2
     assert largest_difference(force, less) < 1e-5
-
-
-def test_without_bias_inv_pushes_nowhere_and_pair_does(word_model, tmp_path):
-    force = {}
-    for reward in ("inv", "pair"):
-        changes = {**ALONE, "reward_consistency": reward}
-        trainer = built(word_model, tmp_path / reward, items=colour_items(4), n=2, **changes)
-        plain = built(
-            word_model, tmp_path / "none", items=colour_items(4), n=2, reward_lam="0", **changes
-        )
-        # what is shown twice in one way is answered twice in one way
-        same = [
-            example._replace(prompts=[example.prompts[0]] * 2) for example in plain.train_dataset
-        ]
-        own, none = gradients(trainer, same)[1], gradients(plain, same)[1]
-        force[reward] = largest_difference(own, none)
-    assert force["inv"] < 1e-6
-    assert force["pair"] > 1e-2
 
 
 def test_the_loss_is_that_of_its_formula(word_model, tmp_path):
@@ -285,7 +227,7 @@ def test_a_step_is_the_same_however_it_is_divided(word_model, tmp_path, objectiv
             objective=objective,
             items=mixed_items(13),
             run_micro_batch=micro,
-            optimiser_steps="5",
+            optimiser_steps="3",
             optimiser_learning_rate="1e-4",  # AdamW makes steps of noise where a gradient is 0
             **MIXED,
         )

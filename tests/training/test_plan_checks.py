@@ -7,22 +7,15 @@ from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
-from small_models import colour_items, small_recipe
+from small_models import small_plan, small_recipe
 
 from unswayed.base.errors import MissingExtraError, UnknownNameError, UsageError
 from unswayed.base.registry import install_command
 from unswayed.training import rollout_checks
 from unswayed.training.checks import TRL_VERSIONS
 from unswayed.training.devices import check_device
-from unswayed.training.planning import plan_training
 from unswayed.training.processes import Sharding, sharding_of
 from unswayed.training.rollout_checks import check_heads, check_parallel, check_rollout, check_vllm
-
-
-def planned(model, objective="pa-grpo", **changes):
-    return plan_training(
-        objective, colour_items(6), model=str(model), recipe=small_recipe(2, **changes)
-    )
 
 
 def changed_model(word_model, folder, **config):
@@ -38,13 +31,13 @@ def changed_model(word_model, folder, **config):
 
 
 @pytest.mark.parametrize("objective", ["pa-grpo", "grpo"])
-def test_a_single_sample_is_refused_with_the_remedy(word_model, objective):
+def test_a_single_sample_is_refused_with_the_remedy(planned, objective):
     with pytest.raises(UsageError, match=r"rollout.samples is 1: .* Set rollout.samples to 2"):
-        planned(word_model, objective, rollout_samples="1")
+        planned(objective, rollout_samples="1")
 
 
-def test_pif_samples_nothing_and_needs_no_samples(word_model):
-    assert planned(word_model, "pif", rollout_samples="1").responses_per_step == 0
+def test_pif_samples_nothing_and_needs_no_samples(planned):
+    assert planned("pif", rollout_samples="1").responses_per_step == 0
 
 
 @pytest.fixture
@@ -101,11 +94,11 @@ def test_a_missing_vllm_and_a_missing_client_are_named(trl_of):
         check_vllm("vllm-server")
 
 
-def test_the_plan_asks_for_vllm(word_model, trl_of):
+def test_the_plan_asks_for_vllm(planned, trl_of):
     trl_of(RANGE, HERE)
     with pytest.raises(MissingExtraError, match="needs vllm"):
-        planned(word_model, rollout_engine="vllm-colocate")
-    assert planned(word_model, "pif", rollout_engine="vllm-colocate").steps == 2
+        planned(rollout_engine="vllm-colocate")
+    assert planned("pif", rollout_engine="vllm-colocate").steps == 2
 
 
 def test_the_extra_takes_vllm_from_trl():
@@ -136,24 +129,24 @@ def test_an_address_that_is_none_is_refused(trl_of, address):
 # --- loggers ----------------------------------------------------------------------------------
 
 
-def test_an_unknown_logger_is_refused_with_a_suggestion(word_model):
+def test_an_unknown_logger_is_refused_with_a_suggestion(planned):
     with pytest.raises(UnknownNameError, match=r"'tensorbord'\. Did you mean 'tensorboard'"):
-        planned(word_model, run_loggers='["tensorbord"]')
+        planned(run_loggers='["tensorbord"]')
 
 
-def test_a_logger_whose_package_is_missing_is_refused(word_model, monkeypatch):
+def test_a_logger_whose_package_is_missing_is_refused(planned, monkeypatch):
     from transformers.integrations import integration_utils
 
     monkeypatch.setattr(
         integration_utils, "get_available_reporting_integrations", lambda: ["mlflow"]
     )
     with pytest.raises(UsageError, match="wandb cannot be used: its package is not installed"):
-        planned(word_model, run_loggers='["mlflow", "wandb"]')
+        planned(run_loggers='["mlflow", "wandb"]')
 
 
 @pytest.mark.parametrize("loggers", ["[]", '["none"]', '["all"]', '["tensorboard"]'])
-def test_loggers_that_work_are_planned(word_model, loggers):
-    assert planned(word_model, run_loggers=loggers).steps == 2
+def test_loggers_that_work_are_planned(planned, loggers):
+    assert planned(run_loggers=loggers).steps == 2
 
 
 # --- adapters ---------------------------------------------------------------------------------
@@ -167,8 +160,8 @@ def test_loggers_that_work_are_planned(word_model, loggers):
         (".*layers.1.*_proj", 4 * (4 * 32 + 3 * 48)),
     ],
 )
-def test_an_adapter_is_counted_as_it_will_be(word_model, target, adapter):
-    plan = planned(word_model, lora=f'{{rank = 4, alpha = 8, target = "{target}"}}')
+def test_an_adapter_is_counted_as_it_will_be(planned, target, adapter):
+    plan = planned(lora=f'{{rank = 4, alpha = 8, target = "{target}"}}')
     assert plan.demand.shape.adapter == plan.demand.shape.trained == adapter
 
 
@@ -182,16 +175,16 @@ def test_an_adapter_is_counted_as_it_will_be(word_model, target, adapter):
         (".*lm_head", "its adapter would never be trained"),
     ],
 )
-def test_an_unsuitable_target_is_refused_with_suitable_ones(word_model, target, reason):
+def test_an_unsuitable_target_is_refused_with_suitable_ones(planned, target, reason):
     with pytest.raises(UsageError, match=r"linear layers down_proj, .*, v_proj: set") as error:
-        planned(word_model, lora=f'{{rank = 4, alpha = 8, target = "{target}"}}')
+        planned(lora=f'{{rank = 4, alpha = 8, target = "{target}"}}')
     assert reason in str(error.value)
 
 
-def test_a_rank_above_all_layers_is_remarked(word_model):
-    plan = planned(word_model, lora="{rank = 17, alpha = 8}")
+def test_a_rank_above_all_layers_is_remarked(planned):
+    plan = planned(lora="{rank = 17, alpha = 8}")
     assert any("lora.rank 17 is above 16" in warning for warning in plan.warnings)
-    assert planned(word_model, lora="{rank = 16, alpha = 8}").warnings == ()
+    assert planned(lora="{rank = 16, alpha = 8}").warnings == ()
 
 
 @pytest.mark.parametrize(
@@ -214,8 +207,8 @@ def test_numbers_out_of_range_are_refused_with_the_field(change):
         small_recipe(2, **change)
 
 
-def test_a_warm_up_as_long_as_the_run_is_remarked(word_model):
-    plan = planned(word_model, optimiser_warmup_steps="2")
+def test_a_warm_up_as_long_as_the_run_is_remarked(planned):
+    plan = planned(optimiser_warmup_steps="2")
     assert any("never reaches its value" in warning for warning in plan.warnings)
 
 
@@ -243,7 +236,7 @@ def test_a_warm_up_as_long_as_the_run_is_remarked(word_model):
 )
 def test_a_model_that_would_fail_at_loading_is_refused(word_model, tmp_path, config, reason):
     with pytest.raises(UsageError, match=reason):
-        planned(changed_model(word_model, tmp_path / "model", **config))
+        small_plan(changed_model(word_model, tmp_path / "model", **config))
 
 
 def test_a_weight_file_cut_short_is_refused(word_model, tmp_path):
@@ -251,10 +244,10 @@ def test_a_weight_file_cut_short_is_refused(word_model, tmp_path):
     file = model / "model.safetensors"
     file.write_bytes(file.read_bytes()[:-1])
     with pytest.raises(UsageError, match=r"bytes long instead of"):
-        planned(model)
+        small_plan(model)
     file.write_bytes(b"not weights")
     with pytest.raises(UsageError, match="is no safetensors file"):
-        planned(model)
+        small_plan(model)
 
 
 def test_a_missing_shard_is_refused(word_model, tmp_path):
@@ -262,14 +255,14 @@ def test_a_missing_shard_is_refused(word_model, tmp_path):
     weights = {"a": "model.safetensors", "b": "model-00002-of-00002.safetensors"}
     (model / "model.safetensors.index.json").write_text(json.dumps({"weight_map": weights}))
     with pytest.raises(UsageError, match="1 of 2 weight files are missing, such as model-00002"):
-        planned(model)
+        small_plan(model)
 
 
 def test_answers_longer_than_the_context_are_refused(word_model, tmp_path):
     model = changed_model(word_model, tmp_path / "model", max_position_embeddings=18)
-    assert planned(model).steps == 2  # a sampled response has one token
+    assert small_plan(model).steps == 2  # a sampled response has one token
     with pytest.raises(UsageError, match="together more than the 18"):
-        planned(model, "pif")
+        small_plan(model, "pif")
 
 
 # --- GPUs and launchers -----------------------------------------------------------------------

@@ -69,6 +69,7 @@ def test_a_misspelt_field_gets_a_suggestion(tmp_path):
     ("field", "value", "remedy"),
     [
         ("rollout.engine", "vllm", "Known: transformers, vllm-colocate, vllm-server."),
+        ("rollout.correction", "some", "rollout.correction"),
         ("lora", "8", "It is a table: set lora.alpha or "),
     ],
 )

@@ -228,6 +228,7 @@ def test_golden_fixture_is_what_the_plain_oracle_says():
 
 # --- invariances ------------------------------------------------------------------------------
 
+some = settings(max_examples=40)
 SHAPES = st.sampled_from([(2, 4), (2, 8), (5, 2), (4, 3), (24, 2)])
 
 
@@ -259,6 +260,7 @@ def reward_settings(draw):
     )
 
 
+@some
 @given(blocks(), st.sampled_from(["none", "con", "columnwise"]), reward_settings())
 def test_the_core_agrees_with_the_plain_oracle(block, consistency, drawn):
     chosen = {
@@ -283,6 +285,7 @@ def test_the_core_agrees_with_the_plain_oracle(block, consistency, drawn):
     np.testing.assert_allclose(found.advantages, plain.plain_advantages(total, chosen), atol=1e-9)
 
 
+@some
 @given(st.lists(blocks(), min_size=2, max_size=4), reward_settings())
 def test_a_batch_of_items_gives_the_bits_of_its_items(drawn, chosen):
     same = [block for block in drawn if block.choices.shape == drawn[0].choices.shape]
@@ -295,7 +298,7 @@ def test_a_batch_of_items_gives_the_bits_of_its_items(drawn, chosen):
         assert (together.total[index] == alone.total).all()
 
 
-@settings(max_examples=60)
+@some
 @given(st.lists(blocks(), min_size=1, max_size=3), reward_settings(), st.randoms())
 def test_any_order_of_the_batch_leaves_every_advantage_unchanged(drawn, chosen, shuffler):
     same = [block for block in drawn if block.choices.shape == drawn[0].choices.shape]
@@ -322,6 +325,7 @@ def test_any_order_of_the_batch_leaves_every_advantage_unchanged(drawn, chosen, 
     assert {row[0]: value for row, value in zip(rows, out, strict=True)} == expected
 
 
+@some
 @given(blocks(), st.permutations(range(4)))
 def test_renaming_the_candidates_changes_nothing(block, order):
     n = block.right.shape[-1]
@@ -341,6 +345,7 @@ def test_renaming_the_candidates_changes_nothing(block, order):
         np.testing.assert_allclose(found.advantages, before.advantages, atol=1e-12)
 
 
+@some
 @given(blocks(), reward_settings())
 def test_lengths_matter_to_the_length_reward_only(block, chosen):
     # Padding or lengthening responses changes nothing where no band is set.

@@ -7,13 +7,10 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from small_models import colour_items, small_plan, small_recipe
+from small_models import colour_items, small_command, small_plan, small_recipe
 
-from unswayed.backends import open_backend
 from unswayed.base.errors import RunDirectoryError, UnknownNameError, UsageError
-from unswayed.calls.interrupts import catch_interrupt
 from unswayed.cli import main
-from unswayed.model.items import encode_item
 from unswayed.training import rollout_checks
 from unswayed.training.planning import plan_training
 from unswayed.training.provenance import differing_fields
@@ -51,13 +48,6 @@ def test_a_finished_run_without_checkpoints_cannot_grow(trained, tmp_path):
     trained(tmp_path, "grpo")
     with pytest.raises(RunDirectoryError, match="finished run of 2 steps and no checkpoint"):
         trained(tmp_path, "grpo", optimiser_steps="5")
-
-
-@pytest.mark.parametrize("changes", [{}, LORA], ids=["full", "lora"])
-def test_what_was_trained_opens_as_a_model_with_its_template(trained, tmp_path, changes):
-    backend = open_backend(trained(tmp_path, optimiser_steps="1", **changes).model_name)
-    assert backend.own_prompt.template.endswith("prompt_template.jinja")
-    assert ("+lora=" in backend.model) == bool(changes)
 
 
 @pytest.mark.parametrize(("kind", "steps"), [("pa-grpo", 5), ("pif", 6)])
@@ -156,6 +146,22 @@ def test_what_changes_nothing_that_is_learned_may_change(word_model, change):
     assert differing(word_model, {}, change) == set()
 
 
+@pytest.mark.parametrize(
+    ("objective", "field", "value"),
+    [
+        ("rl-exact", "target_distill", "0.25"),
+        ("rl-exact", "reward_consistency", "pair"),
+        ("distill", "target_temperature", "0.25"),
+        ("distill", "data_layouts", "coupled"),
+        ("sft", "target_gold_noise", "auto"),
+        ("sft", "target_invariance", "0.25"),
+    ],
+)
+def test_another_target_is_another_run(word_model, objective, field, value):
+    other = differing(word_model, {"objective": objective}, {"objective": objective, field: value})
+    assert any(name.endswith(field.replace("_", ".", 1)) for name in other)
+
+
 def test_a_model_may_lie_elsewhere(word_model, tmp_path, monkeypatch):
     copy = tmp_path / "copy"
     shutil.copytree(word_model, copy)
@@ -242,37 +248,16 @@ def test_a_folder_in_use_is_refused_and_freed_at_the_end(trained, tmp_path):
     assert trained(tmp_path / "run").steps == 2
 
 
-def test_the_second_ctrl_c_interrupts_at_once():
-    import signal
-
-    before = signal.getsignal(signal.SIGINT)
-    with catch_interrupt() as interrupt:
-        signal.raise_signal(signal.SIGINT)
-        assert interrupt.is_set()
-        with pytest.raises(KeyboardInterrupt):
-            signal.raise_signal(signal.SIGINT)
-    assert signal.getsignal(signal.SIGINT) is before
-
-
 def test_a_dry_run_sees_that_the_folder_holds_another_run(trained, word_model, tmp_path, capsys):
-    items = tmp_path / "items.jsonl"
-    items.write_bytes(b"\n".join(map(encode_item, colour_items(6))))
     trained(tmp_path, "grpo")
-    command = ["train", "grpo", str(items), "--recipe", "tiny-judge", "--model", str(word_model)]
-    changes = ["--set", "data.held_out=0", "--set", "optimiser.items_per_step=2"]
-    short = ["--set", "prompt.max_response_tokens=1", "--dry-run", "--out"]
-    assert main([*command, *changes, *short, str(tmp_path / "new")]) == 0
-    assert main([*command, *changes, *short, str(tmp_path)]) == 2
+    command = small_command(tmp_path, word_model, "grpo", reward_lam="0.5")
+    assert main([*command, "--dry-run", "--out", str(tmp_path / "new")]) == 0
+    assert main([*command, "--dry-run", "--out", str(tmp_path)]) == 2
     assert "holds another run" in capsys.readouterr().err
 
 
 def test_dry_run_reads_only_headers_of_weights(word_model, tmp_path, capsys, monkeypatch):
-    items = tmp_path / "items.jsonl"
-    items.write_bytes(b"\n".join(map(encode_item, colour_items(6))))
-    command = ["train", "sft", str(items), "--recipe", "tiny-judge", "--model", str(word_model)]
-    for field in ("data.held_out=0", "optimiser.items_per_step=2", "optimiser.steps=1"):
-        command += ["--set", field]
-    command += ["--out", str(tmp_path / "out")]
+    command = [*small_command(tmp_path, word_model, "sft"), "--out", str(tmp_path / "out")]
     assert main(command) == 0
     ends = []
 

@@ -15,7 +15,7 @@ from prompted_models import (
     pairs,
     save_chat_model,
 )
-from small_models import colour_items, small_plan, small_run
+from small_models import colour_items, small_command, small_plan, small_run
 
 from unswayed.api import audit
 from unswayed.backends import BackendSettings, open_backend
@@ -145,18 +145,14 @@ def test_the_next_command_asks_as_training_did(chat_model, tmp_path, capsys, mon
     template.write_text(
         "{{ question }}{% for c in candidates %}\n{{ c.label }}) {{ c.text }}{% endfor %}"
     )
-    (tmp_path / "items.jsonl").write_bytes(b"\n".join(map(encode_item, pairs())))
     fields = {
-        key.replace("_", ".", 1): value.replace("TEMPLATE", str(template))
-        for key, value in {**SHORT, **RECIPES[recipe]}.items()
+        key: value.replace("TEMPLATE", str(template)) for key, value in RECIPES[recipe].items()
     }
-    fields |= {"optimiser.steps": "1", "optimiser.items_per_step": "2"}
-    fields |= {"data.held_out": "0", "run.loggers": "[]", "run.save_every": "0"}
-    fields |= {"run.micro_batch": "8", "run.check_every": "0"}
-    changes = [part for key, value in fields.items() for part in ("--set", f"{key}={value}")]
-    train = shlex.split(f"train pa-grpo items.jsonl --recipe tiny-judge --model {model} --out out")
+    train = small_command(
+        tmp_path, model, "pa-grpo", pairs(), **{"optimiser_steps": "1", **SHORT, **fields}
+    )
     with noting_rollouts() as trained_on:
-        code = main([*train, *changes])
+        code = main([*train, "--out", "out"])
     assert code == 0
     said = capsys.readouterr().out
     commands = said.partition("next: ")[2].replace("DATA", "items.jsonl").splitlines()

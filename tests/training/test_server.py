@@ -6,11 +6,9 @@ import os
 from pathlib import Path
 
 from fake_vllm import FakeVllm
-from small_models import colour_items, small_recipe
+from small_models import small_plan
 from test_sharded import launch_environment, run, weights
 from traced import largest_error
-
-from unswayed.training.planning import plan_training
 
 STUB = Path(__file__).with_name("stub_of_vllm")
 LORA = "{rank = 4, alpha = 8}"
@@ -35,13 +33,13 @@ def gathered(ranks):
     """The batches of all processes as one: each holds the rows of rank 0, then of rank 1."""
     return [
         {key: [value for part in parts for value in part[key]] for key in parts[0]}
-        for parts in zip(*ranks, strict=True)
+        for parts in zip(*(rank["batches"] for rank in ranks), strict=True)
     ]
 
 
 def check_layout(model, server, batches, n, n_samples):
     """Each presentation was asked once for N responses, in order, and got the paper's advantages."""
-    plan = plan_training("pa-grpo", colour_items(6, n=n), model=str(model), recipe=small_recipe(n))
+    plan = small_plan(model, n=n)
     rows = [plan.chat.ids(row.messages) for row in plan.groups.rows]
     for request, batch in zip(server.asked, batches, strict=True):
         assert request["n"] == n_samples
@@ -88,4 +86,6 @@ def test_a_sharded_model_with_an_adapter_is_served_as_it_is(word_model, tmp_path
             moved += not torch.equal(expected, weight)
         assert torch.allclose(sums[name], expected, atol=1e-6, rtol=0)
     assert moved == 14  # 7 matrices in each of 2 layers
-    assert all(math.isfinite(value) for batch in ranks[0] for value in batch["advantages"])
+    assert all(
+        math.isfinite(value) for batch in ranks[0]["batches"] for value in batch["advantages"]
+    )

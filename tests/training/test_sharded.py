@@ -29,12 +29,13 @@ def launch_environment(name):
 
 
 def run(model, out, n_processes, settings, environment=None):
-    """The program in processes of a launcher; each one's batches."""
+    """The program in processes of a launcher; what each wrote down, and said on stderr."""
     said = run_processes(
         SCRIPT, model, out, json.dumps(settings), processes=n_processes, launch=environment
     )
     assert ("stopping" in said[0][1]) == ("stop_in" in settings)
-    return [json.loads((out / f"rank{rank}.json").read_text()) for rank in range(n_processes)]
+    records = [json.loads((out / f"rank{rank}.json").read_text()) for rank in range(n_processes)]
+    return [{**record, "said": told} for record, (_, told) in zip(records, said, strict=True)]
 
 
 def weights(folder):
@@ -74,7 +75,8 @@ def test_sharded_weights_learn_what_whole_ones_learn(tmp_path, kind, adapter):
     }
     (alone,) = run(model, tmp_path / "one", 1, settings)
     both = run(model, tmp_path / "two", 2, settings, launch_environment("fsdp2"))
-    for batch, first, second in zip(alone, *both, strict=True):  # the same responses, split
+    traces = (record["batches"] for record in (alone, *both))
+    for batch, first, second in zip(*traces, strict=True):  # the same responses, split
         for key in ("rows", "ids"):
             assert batch[key] == first[key] + second[key]
     one, two = weights(tmp_path / "one"), weights(tmp_path / "two")

@@ -166,7 +166,7 @@ def test_sigterm_in_a_long_step_saves_within_the_grace(command, undisturbed):
 def test_ctrl_c_to_one_of_two_processes_stops_both(command, undisturbed):
     # it waits for the other in a collective; a terminal and a launcher both pass a Ctrl-C on
     out = command.folder / "one-of-two"
-    with command.started(out, processes=2, slow_at=1, slow_s=1) as children:
+    with command.started(out, processes=2, slow_at=1, slow_s=2) as children:
         for _ in range(2):
             children[1].send_signal(signal.SIGINT)
             time.sleep(0.2)

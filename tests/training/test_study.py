@@ -15,10 +15,10 @@ from unswayed.tiny.items import NOUNS, WORDS, worth
 
 
 @pytest.fixture(scope="module")
-def trained(study, base):
+def learned(study, base):
     """Figures on other items after 50 steps on noisy gold, per arm, of one fixed seed."""
     world, measured = study["world"], study["outcome"].measure_model
-    setting = setting_of(study, "judge-noisy")
+    setting = setting_of(study, "judge-noisy", steps=50)
     held_out = world.evaluation_items(setting)
     pool = world.make_pool(*world.inconsistent_items(base, setting, 0), setting, 0)
     figures = {"base": measured(base, held_out)}
@@ -32,16 +32,16 @@ def trained(study, base):
     return figures
 
 
-def test_with_noisy_gold_consistency_rises_from_base_to_pa_grpo(trained):
-    assert trained["PA-GRPO"]["Con"] > trained["GRPO"]["Con"] > trained["base"]["Con"] + 20
+def test_with_noisy_gold_consistency_rises_from_base_to_pa_grpo(learned):
+    assert learned["PA-GRPO"]["Con"] > learned["GRPO"]["Con"] > learned["base"]["Con"] + 20
 
 
-def test_with_noisy_gold_pa_grpo_is_right_in_both_orders_more(trained):
-    assert trained["PA-GRPO"]["CA"] > trained["GRPO"]["CA"]
+def test_with_noisy_gold_pa_grpo_is_right_in_both_orders_more(learned):
+    assert learned["PA-GRPO"]["CA"] > learned["GRPO"]["CA"]
 
 
-def test_invariance_and_distillation_beat_pa_grpo_on_noisy_gold(trained):
-    better, paper = trained["exact inv + distill"], trained["PA-GRPO"]
+def test_invariance_and_distillation_beat_pa_grpo_on_noisy_gold(learned):
+    better, paper = learned["exact inv + distill"], learned["PA-GRPO"]
     assert better["CA"] > paper["CA"]
     assert better["ECE"] < paper["ECE"]
 
@@ -165,20 +165,23 @@ def small(study, tmp_path_factory):
     """The study of one step with a few items, its base measured."""
     whole, draw = study["world"].evaluation_items, study["run"].inconsistent_items
     parts = {
-        part: tuple(replace(setting, steps=1, arms=arms_of(setting)) for setting in settings)
+        part: tuple(
+            replace(setting, steps=1, items_per_step=4, arms=arms_of(setting))
+            for setting in settings
+        )
         for part, settings in study["settings"].PARTS.items()
     }
     every = tuple(setting for settings in parts.values() for setting in settings)
     with pytest.MonkeyPatch.context() as patch:
         for name in ("inference", "run", "world"):
-            patch.setattr(study[name], "evaluation_items", lambda *given: whole(*given)[:24])
+            patch.setattr(study[name], "evaluation_items", lambda *given: whole(*given)[:12])
         for name in ("inference", "page_tables", "run", "settings", "tables"):
             patch.setattr(study[name], "PARTS", parts)
         for name in ("page_tables", "settings", "tables"):
             patch.setattr(study[name], "SETTINGS", every)
             patch.setattr(study[name], "SWEEPS", {})
         patch.setattr(
-            study["run"], "inconsistent_items", lambda *given, wanted: draw(*given, wanted=32)
+            study["run"], "inconsistent_items", lambda *given, wanted: draw(*given, wanted=16)
         )
         patch.setattr(study["settings"], "HEADLINE", ())
         patch.setattr(study["tables"], "STEPS", (1,))

@@ -5,18 +5,10 @@ from pathlib import Path
 
 import pytest
 from commands import run_processes
-from small_models import colour_items, small_recipe
+from test_sharded import run
 from traced import largest_error
 
-from unswayed.training.planning import plan_training
-
-SCRIPT = Path(__file__).with_name("traced.py")
 STARTS = Path(__file__).with_name("starts.py")
-
-
-def run_two(model, out, arguments):
-    run_processes(SCRIPT, model, out, json.dumps(arguments))
-    return [json.loads((out / f"rank{rank}.json").read_text()) for rank in range(2)]
 
 
 @pytest.mark.parametrize(
@@ -29,26 +21,24 @@ def run_two(model, out, arguments):
     ],
     ids=["P=5 N=2", "P=2 N=4 lora"],
 )
-def test_groups_split_across_processes(word_model, tmp_path, n, n_samples, changes):
+def test_groups_split_across_processes(planned, word_model, tmp_path, n, n_samples, changes):
     arguments = {"n": n, "items": 4, "optimiser_steps": "2", **changes}
-    ranks = run_two(word_model, tmp_path, arguments)
-    assert [rank["processes"] for rank in ranks] == [2, 2]
+    ranks = run(word_model, tmp_path / "out", 2, arguments)
     assert ranks[0]["weights"] == ranks[1]["weights"]
-    recipe = small_recipe(n, **changes)
-    plan = plan_training("pa-grpo", colour_items(4, n=n), model=str(word_model), recipe=recipe)
+    plan = planned(items=4, n=n, **changes)
     groups, settings = plan.groups, plan.settings
     worst, split = 0.0, 0
-    for first, second in zip(ranks[0]["trace"], ranks[1]["trace"], strict=True):
+    for first, second in zip(ranks[0]["batches"], ranks[1]["batches"], strict=True):
         whole = {key: first[key] + second[key] for key in ("rows", "texts", "advantages")}
         worst = max(worst, largest_error(whole, groups, settings, n_samples)[0])
         split += len(first["rows"]) % (groups.n_presentations * n_samples) != 0
         assert first["texts"] != second["texts"]  # each process samples for itself
     assert worst < 1e-5
-    assert len(ranks[0]["trace"]) == 2
+    assert len(ranks[0]["batches"]) == 2
     assert split == (2 if n == 4 else 0)
     if n == 4:  # without sharing prompts the same is sampled and learned
-        plain = run_two(word_model, tmp_path, {**arguments, "run_share_prompts": "false"})
-        assert [rank["trace"] for rank in plain] == [rank["trace"] for rank in ranks]
+        plain = run(word_model, tmp_path / "plain", 2, {**arguments, "run_share_prompts": "false"})
+        assert [rank["batches"] for rank in plain] == [rank["batches"] for rank in ranks]
         assert plain[0]["weights"] == pytest.approx(ranks[0]["weights"], rel=1e-5)
 
 

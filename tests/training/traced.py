@@ -1,20 +1,11 @@
-"""A trainer that writes down what it trained with, and the check against the plain oracle.
+"""A trainer that writes down what it trained with, and the check against the plain oracle."""
 
-Run as a script it is one process of several: see `test_two_processes.py`.
-"""
-
-import json
-import math
-import os
-import sys
 from pathlib import Path
 
 import plain_pa_grpo
-from small_models import colour_items, small_recipe
+from small_models import small_plan
 
 from unswayed.training import pa_grpo
-from unswayed.training.planning import plan_training
-from unswayed.training.processes import joined
 from unswayed.training.table import OBJECTIVES
 
 
@@ -45,9 +36,7 @@ def traced_class(original):
 
 def traced_trainer(model, out, n, *, kind="pa-grpo", items=6, **changes):
     """A traced trainer, its data and its reward."""
-    data = colour_items(items, n=n) if isinstance(items, int) else items
-    recipe = small_recipe(n, **changes)
-    plan = plan_training(kind, data, model=str(model), recipe=recipe)
+    plan = small_plan(model, kind, items, n, **changes)
     original = pa_grpo.trainer_class()
     pa_grpo.trainer_class = lambda: traced_class(original)
     try:
@@ -94,25 +83,3 @@ def largest_error(batch, groups, settings, n_samples):
         worst = max(worst, *(abs(a - b) for a, b in zip(flat, found, strict=True)))
         different.update(round(value, 6) for value in found)
     return worst, len(different)
-
-
-def main():
-    model, out, settings_json = sys.argv[1:]
-    arguments = json.loads(settings_json)
-    with joined(small_recipe(arguments["n"])):
-        trainer, _, _ = traced_trainer(model, out, **arguments)
-        trainer.train()
-        weights = trainer.model.state_dict().values()
-        total = math.fsum(value.double().sum().item() for value in weights)
-        found = {
-            "trace": trainer.trace,
-            "weights": total,
-            "samples": trainer.num_generations,
-            "processes": trainer.accelerator.num_processes,
-            "micro": trainer.args.per_device_train_batch_size,
-        }
-        Path(out, f"rank{os.environ['RANK']}.json").write_text(json.dumps(found))
-
-
-if __name__ == "__main__":
-    main()

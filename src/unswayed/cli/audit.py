@@ -13,7 +13,7 @@ from unswayed.auditing.gates import Condition, check
 from unswayed.auditing.run_directory import default_directory
 from unswayed.auditing.settings import AuditSettings
 from unswayed.auditing.shard_files import ShardFolder
-from unswayed.audits import audit_data, price_calls, settled
+from unswayed.audits import AuditArguments, audit_data, price_calls
 from unswayed.backends import BackendSettings
 from unswayed.cli.command import command_line
 from unswayed.cli.gate import FailedShare, FailIf, Junit, RuleOption, conclude
@@ -31,7 +31,7 @@ from unswayed.cli.options import (
 from unswayed.cli.output import note, write
 from unswayed.cli.results import finish, show_price
 from unswayed.prompts import AskOptions
-from unswayed.sharded import ShardedAudit, ask_shard
+from unswayed.sharded import ask_shard
 from unswayed.sources import DataOptions
 
 SELDOM: Final = 70_000
@@ -85,7 +85,18 @@ def audit(
     """
     conditions = [Condition.of(text) for text in fail_if or ()]
     gc.set_threshold(SELDOM, *gc.get_threshold()[1:])  # the process is the command's
-    reach = replace(reach, pricing_only=dry_run)
+    run = AuditArguments(
+        data=data,
+        model=model,
+        measured=measured,
+        asking=asking,
+        selection=selection,
+        reach=replace(reach, pricing_only=dry_run),
+        shots=shots,
+        directory=out,
+        budget=budget,
+        command=command_line(),
+    )
     part = shard_of_options(
         tasks.first(shard),
         data,
@@ -97,39 +108,16 @@ def audit(
         junit=junit,
     )
     if dry_run and decisions is None:
-        items, settings, name = settled(model, data, measured, asking, selection, shots)
+        items, settings, name = run.settled()
         directory = out or default_directory(items.name, name, settings.prompts)
         part = None if tasks.shards else part
         directory = ShardFolder(directory).local(part) if part else directory
-        price = price_calls(items, settings, name, reach, directory=directory, shard=part)
+        price = price_calls(items, settings, name, run.reach, directory=directory, shard=part)
         show_price(price, json=json)
         return 0
-    if part and out is not None:
-        run = ShardedAudit(
-            data=data,
-            model=model,
-            measured=measured,
-            asking=asking,
-            selection=selection,
-            reach=reach,
-            directory=out,
-            shots=shots,
-            budget=budget,
-        )
+    if part:
         return ask_shards(ask_shard, run, tasks, part, json=json)
-    result = audit_data(
-        model,
-        data,
-        measured,
-        asking,
-        selection,
-        reach,
-        shots=shots,
-        decisions=decisions,
-        directory=out,
-        budget=budget,
-        command=command_line(),
-    )
+    result = audit_data(run, decisions=decisions)
     code = finish(result, json=json, max_flip_rate=max_flip_rate, max_failed_share=max_failed_share)
     if conditions and not code:
         metrics = result.record.metrics

@@ -15,6 +15,7 @@ import typer
 
 from unswayed.auditing.opening import recorded_calls
 from unswayed.auditing.shard_files import VERDICTS, ShardFolder
+from unswayed.audits import RunArguments
 from unswayed.backends import BackendSettings
 from unswayed.base.counts import agrees, plural
 from unswayed.base.errors import UnswayedError, UsageError
@@ -45,7 +46,7 @@ from unswayed.methods.fitted_file import FittedFile, load_method
 from unswayed.model.decisions import Verdict
 from unswayed.model.items import Item, Shard, by_criterion, fingerprint
 from unswayed.prompts import AskOptions, prompt_fingerprint
-from unswayed.sharded import ShardAsked, ShardedRun
+from unswayed.sharded import ShardAsked, plan_of
 from unswayed.sources import DataOptions, examples_of, model_for
 from unswayed.store import CallStore
 
@@ -89,7 +90,7 @@ def judge(
     part = shard_of_options(
         tasks.first(shard), data, out, shadow=shadow or None, calls=calls, dry_run=dry_run or None
     )
-    run = ShardedJudge(
+    run = JudgeArguments(
         data=data,
         model=model,
         method=method,
@@ -114,7 +115,7 @@ def judge(
     by = method_of(method, order)
     with run.judge(by, calls=kept, progress=progress, shadow=shadow) as judging:
         if dry_run:
-            show_price(judging.price(item for items in arrived for item in items), json=False)
+            show_price(judging.price(chain.from_iterable(arrived)), json=False)
             return 0
         stream = _Stream(judging)
         try:
@@ -133,7 +134,7 @@ def judge(
         if stream.stopped is not None and judging.counts.budget_spent:
             told = replace(selection, on_bad_item="skip")
             again = iter(()) if data == "-" else arriving(data, told)
-            needed = judging.budget_for(item for items in again for item in items)
+            needed = judging.budget_for(chain.from_iterable(again))
             note(f"to resume: {with_budget(command_line(), needed)}")
     return 3 if stream.failed else 0
 
@@ -154,10 +155,12 @@ def method_of(text: str | None, order: Literal["given", "canonical"]) -> str | M
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShardedJudge(ShardedRun):
-    """Arguments of a judge whose items are judged in shards."""
+class JudgeArguments(RunArguments):
+    """Arguments of a judge of data."""
 
     data: str
+    model: str | None
+    directory: Path
     method: str | None
     order: Literal["given", "canonical"]
 
@@ -174,14 +177,14 @@ class ShardedJudge(ShardedRun):
         )
 
 
-def judge_shard(run: ShardedJudge, shard: Shard) -> ShardAsked:
+def judge_shard(run: JudgeArguments, shard: Shard) -> ShardAsked:
     """Judge the items of a shard, and write their calls and verdicts once all are judged; see `ask_shard`."""
     require("pyarrow", extra="parquet", feature="--shard")
     folder, method = ShardFolder(run.directory), method_of(run.method, run.order)
     path, named = folder.path(shard), str(method)
     if isinstance(method, FittedFile):
         named = f"sha256:{hashlib.sha256(msgspec.json.encode(method)).hexdigest()}"
-    plan = run.plan("judge", shard, method=named)
+    plan = plan_of(run, "judge", shard, method=named)
     if folder.is_done(shard, plan):
         return ShardAsked(path)
     own: list[Item] = []

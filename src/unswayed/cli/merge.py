@@ -14,6 +14,7 @@ import msgspec
 import typer
 
 from unswayed.auditing.shard_files import VERDICTS, ShardFolder, ShardPlan, count_missing
+from unswayed.audits import RunArguments
 from unswayed.base.counts import plural
 from unswayed.base.errors import RunDirectoryError, UsageError
 from unswayed.base.files import whole_file
@@ -25,10 +26,10 @@ from unswayed.cli.results import finish, tell_shard
 from unswayed.integrations.ray import on_ray
 from unswayed.model.decisions import Verdict
 from unswayed.model.items import Item, Shard, by_criterion, fingerprint, shard_of
-from unswayed.sharded import ShardAsked, ShardedRun, merge_audit
+from unswayed.sharded import ShardAsked, merge_audit
 from unswayed.sources import DataOptions
 
-R = TypeVar("R", bound=ShardedRun)
+R = TypeVar("R", bound=RunArguments)
 
 READ_BYTES: Final = 1 << 15
 
@@ -119,20 +120,21 @@ def ask_shards(
     json: bool = False,
 ) -> int:
     """Ask one shard, or all of them as tasks and merge them; returns the exit code."""
-    run = replace(run, command=without_shard(command_line()))
+    run, directory = replace(run, command=without_shard(command_line())), run.directory
+    assert directory is not None
     if tasks.shards is None:
         return tell_shard(ask(run, shard))
     if run.budget is not None:
         run = replace(run, budget=run.budget / tasks.shards)
         note(f"each shard may spend ${run.budget:g}.")
-    count, local = tasks.shards, (run.model or "").startswith(("hf/", "vllm/"))
+    count, local = tasks.shards, str(run.model).startswith(("hf/", "vllm/"))
     gpus = tasks.gpus_per_shard if local or tasks.gpus_per_shard else 0
     incomplete = []
-    for number, asked in enumerate(on_ray(partial(ask, run), count, run.directory, gpus=gpus), 1):
+    for number, asked in enumerate(on_ray(partial(ask, run), count, directory, gpus=gpus), 1):
         aside(f"{number:,} of {plural(count, 'shard')}")
         incomplete += [asked] if asked.exit_code else []
     if not incomplete:
-        return merge(directory=run.directory, json=json)
+        return merge(directory=directory, json=json)
     note(f"{len(incomplete):,} of {plural(count, 'shard')} are incomplete. One of them:")
     worst = max(incomplete, key=lambda asked: asked.needed_usd or 0)
     return tell_shard(worst._replace(needed_usd=worst.needed_usd and worst.needed_usd * count))

@@ -9,8 +9,6 @@ from __future__ import annotations
 import math
 from typing import Final, Literal
 
-from scipy.special import betaincinv
-
 from unswayed.base.errors import UsageError
 from unswayed.methods.checks import ROUNDING, UnsoundError
 from unswayed.methods.tables import TOLERANCE
@@ -27,6 +25,8 @@ def upper_end(guarantee: Guarantee, events: int, count: int, risk: float) -> flo
     >>> round(upper_end("high", 0, 45, 0.1), 3), upper_end("mean", 1, 19, 0.1)
     (0.05, 0.1)
     """
+    from scipy.special import betaincinv
+
     if guarantee == "mean":
         return (events + 1) / (count + 1)
     return 1.0 if events >= count else float(betaincinv(events + 1, count - events, 1 - risk))

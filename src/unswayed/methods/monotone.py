@@ -61,21 +61,14 @@ def loss(problem: Problem, g: FloatArray, weight: float) -> float:
     return float(np.einsum("kp,kp->", v @ problem.form.at(weight), v)) / len(v)
 
 
-def solve(
-    problem: Problem,
-    weight: float,
-    *,
-    starts: int = 5,
-    tolerance: float = 1e-11,
-    most_steps: int = 5000,
-) -> tuple[FloatArray, float]:
+def solve(problem: Problem, weight: float, *, starts: int = 5) -> tuple[FloatArray, float]:
     """Minimise over nondecreasing g in [0, 1]: projected gradient from several starts.
 
     Each step is g <- clip(isotonic(y - grad / (rho * count))) from an extrapolated y; isotonic
     regression with multiplicities followed by clipping is the exact projection, and rho = 2 max|eig
     H| / K bounds the curvature. A step that would raise the loss is taken again without
     extrapolation, so the loss never rises. Every start runs until it changes little; the best goes
-    on until two steps in a row lower the loss by less than `tolerance`. Below 400 probabilities,
+    on until two steps in a row lower the loss by less than 1e-11. Below 400 probabilities,
     where local optima differ most and a start costs least, up to 400 / M times as many `starts` are
     run.
 
@@ -84,15 +77,13 @@ def solve(
     """
     best = np.full(len(problem.z), problem.form.center)
     best_loss = 0.0
-    coarse = max(tolerance, 1e-7)
-    for start in _starts(problem, weight, starts * max(1, SMALL // len(problem.z))):
-        g, reached = _descend_projected(problem, weight, start, coarse, most_steps)
-        if reached < best_loss - 1e-12:
-            best, best_loss = g, reached
-    for start in [best] if best_loss < 0 else _starts(problem, weight, 1):
-        g, reached = _descend_projected(problem, weight, start, tolerance, most_steps)
-        if reached < best_loss - 1e-12:
-            best, best_loss = g, reached
+    starting = _starts(problem, weight, starts * max(1, SMALL // len(problem.z)))
+    for tolerance in (1e-7, 1e-11):
+        for start in starting:
+            g, reached = _descend_projected(problem, weight, start, tolerance, 5000)
+            if reached < best_loss - 1e-12:
+                best, best_loss = g, reached
+        starting = [best] if best_loss < 0 else _starts(problem, weight, 1)
     return best, best_loss
 
 

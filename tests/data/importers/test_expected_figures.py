@@ -19,10 +19,10 @@ import numpy as np
 import pytest
 from foreign_files import table
 from pair_figures import figures, pairs_of, symbol
-from recorded_data import expected
 
 import unswayed as us
 from needs import DATA, recorded
+from unswayed.cli import main
 from unswayed.data.importers import Imported, import_files, parse_map
 from unswayed.metrics.correlation import Pairs, kendall, pearson, spearman
 from unswayed.model.decisions import Decision
@@ -43,6 +43,13 @@ MAP = (
     "verdict=extra_info.model_answer,gold=reward_model.ground_truth,gold_is=label"
 )
 ARENA_FILE = DATA / "pagrpo_train" / "chatbot_arena_filter_2perm_think_dev.jsonl.gz"
+
+
+def expected(name: str) -> dict[str, Any]:
+    """Figures of a file, {} where the data are absent."""
+    path = DATA / "expected" / name
+    return json.loads(path.read_text()) if path.is_file() else {}
+
 
 JUDGEBENCH = expected("judgebench_recorded_judges.json").get("judges", {})
 LLMBAR = expected("llmbar_recorded_judges.json").get("judges", {})
@@ -530,3 +537,52 @@ def split(
         parts[row[field]][0].append(left)
         parts[row[field]][1].append(right)
     return [parts[name] for name in sorted(parts)]
+
+
+# the row `macro` of an audit: the plain mean of accuracies by source, here of JudgeBench
+
+FILES = sorted((DATA / "judgebench").glob("outputs_*.jsonl.gz"))
+SWAPPED = {"A>B": "B>A", "B>A": "A>B"}
+
+
+def by_source(file: Path) -> dict[str, dict[str, list[float]]]:
+    """Per source and method what each pair scores, by hand: a direct call in either order counts half.
+
+    The second judgment is in the letters of the swapped pair. A vote of two that disagree is a tie,
+    which is wrong, and an answer that was not read has no vote.
+    """
+    scores: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    with gzip.open(file, "rt", encoding="utf-8") as lines:
+        for row in map(json.loads, lines):
+            first, second = (judgment["decision"] for judgment in row["judgments"])
+            second = SWAPPED.get(second, second)
+            right = row["label"]
+            scores[row["source"]]["direct"].append(fmean([first == right, second == right]))
+            votes = {first, second} - {None}
+            scores[row["source"]]["vote"].append(float(votes == {right}))
+    return scores
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_the_macro_average_is_the_mean_of_the_sources(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    decisions, items = str(tmp_path / "decisions.jsonl"), str(tmp_path / "items.jsonl")
+    assert main(["import", "judgebench", str(file), "--out", decisions, "--items", items]) == 0
+    capsys.readouterr()
+    command = ["audit", items, "--decisions", decisions, "--json", "--out", str(tmp_path / "run")]
+    options = ["--methods", "direct,vote", "--group-by", "meta.source", "--resamples", "100"]
+    assert main([*command, *options]) == 0
+    metrics = json.loads(capsys.readouterr().out)
+    want = by_source(file)
+    assert metrics["groups"].keys() == want.keys()
+    assert len(want) > 10
+    for method in ("direct", "vote"):
+        means = {source: fmean(scores[method]) for source, scores in want.items()}
+        for source, mean in means.items():
+            assert metrics["groups"][source][method]["accuracy"]["value"] == pytest.approx(mean)
+        average = metrics["macro"][method]["accuracy"]
+        assert average["value"] == pytest.approx(fmean(means.values()))
+        assert average["groups"] == len(want)
+        pooled = metrics["methods"][method]["accuracy"]["value"]
+        assert abs(average["value"] - pooled) > 0.005  # sources differ in size and difficulty

@@ -132,12 +132,11 @@ def test_llmbar_without_a_verdict_is_counted_or_refused(tmp_path: Path) -> None:
 def autoj(tmp_path: Path) -> dict[str, Path]:
     texts = {"response 1": "By train.", "response 2": "By bus.", "scenario": "planning"}
     pairs = [{**texts, "label": label, "prompt": f"Plan trip {label}."} for label in (0, 1, 2)]
-    outputs = {"own": (0, 0, 2), "exchanged": (1, 0, 2)}
+    outputs = {"own": [0, 0, 2], "exchanged": [1, 0, 2]}
     files = {
         name: lines(tmp_path / f"pairwise_{name}.jsonl", *({"output": k} for k in given))
         for name, given in outputs.items()
     }
-    files["exchanged"] = files["exchanged"].rename(tmp_path / "pairwise_exchange_example.jsonl")
     return {"data": lines(tmp_path / "testdata_pairwise.jsonl", *pairs), **files}
 
 

@@ -15,14 +15,23 @@ import needs
 from plain_decisions import read_plainly
 from random_decisions import random_file
 from unswayed.auditing.export import export_decisions
-from unswayed.base.errors import ItemError, ShapeError, UsageError
+from unswayed.base.errors import ItemError, ShapeError, StoreError, UsageError
 from unswayed.data.importers import (
     items_from_decisions,
+    read_decisions_file,
     read_recording,
     recorded_lines,
     write_decisions,
 )
-from unswayed.model.decisions import Decision, Recording
+from unswayed.metrics import measure, outcomes_from_decisions
+from unswayed.model.decisions import Decision, Estimate, Recording, tie_rank
+from unswayed.model.items import Task
+
+
+def decision(name: str = "q", order: tuple[int, ...] = (0, 1), **fields: object) -> Decision:
+    letters = tuple("ABCD"[: len(order)])
+    given = {"choice": 0, "probs": (0.75, 0.25), **fields}
+    return Decision(item_id=name, order=order, labels=letters, label_set=letters, **given)  # type: ignore[arg-type]
 
 
 def decisions_of(recording: Recording) -> list[Decision]:
@@ -38,6 +47,59 @@ def outcome(read: object, *args: object) -> object:
     if isinstance(given, Recording):
         return tuple(decisions_of(given)), given.bad_lines
     return given
+
+
+def encoded(**fields: object) -> bytes:
+    return msgspec.json.encode({**msgspec.to_builtins(decision()), **fields})
+
+
+def test_decisions_survive_a_round_trip(tmp_path: Path) -> None:
+    made = [
+        decision(probs=(0.25, 0.75), label_mass=0.9, text="é", cost_usd=0.01),
+        decision(order=(1, 0), choice="tie"),
+        decision("q2", order=(1, 2, 0), choice=None, probs=None, ranking=(2, 1, 0)),
+    ]
+    for name in ("d.jsonl", "d.jsonl.gz"):
+        assert write_decisions(tmp_path / name, made) == 3
+        assert list(read_decisions_file(tmp_path / name)) == made
+    with gzip.open(tmp_path / "d.jsonl.gz") as file:
+        assert file.read() == (tmp_path / "d.jsonl").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b"{not json", "JSON: not valid JSON"),
+        (b'{"item_id": "q"}', "missing required field `order`"),
+        (encoded(order="01"), "order: Expected `array`, got `str`"),
+        (encoded(order=[0, 0]), "order: .* is not a permutation"),
+        (encoded(choice=2), r"choice: 2 is out of range \(0 to 1\)"),
+        (encoded(choice="draw"), "choice"),
+        (encoded(probs=[0.9, 0.9]), "probs: not probabilities"),
+        (encoded(probs=[1.0]), "probs: 1 values for 2 candidates"),
+        (encoded(labels=["A", "C"]), "labels"),
+    ],
+)
+def test_a_bad_line_is_reported_with_its_number(tmp_path: Path, line: bytes, message: str) -> None:
+    path = tmp_path / "d.jsonl"
+    path.write_bytes(encoded(item_id="fine") + b"\n\n" + line + b"\n")
+    with pytest.raises(ItemError, match=rf"d\.jsonl:3: .*{message}"):
+        read_decisions_file(path)
+    kept = read_recording(path, "skip")
+    assert kept.item_ids == ("fine",)
+    assert [bad.line for bad in kept.bad_lines] == [3]
+
+
+def test_a_question_answered_twice_is_refused_or_counted(tmp_path: Path) -> None:
+    path = tmp_path / "d.jsonl"
+    others: list[dict[str, object]] = [{}, {"sample": 1}, {"model": "o"}, {"prompt_id": "debias"}]
+    asked = [decision(choice=int(k > 0), **other) for k, other in enumerate(others)]
+    write_decisions(path, [*asked, decision(choice=1)])
+    said = r":5: item_id: q: the same question was answered on line 1"
+    with pytest.raises(ItemError, match=said):
+        read_decisions_file(path)
+    assert [one.choice for one in read_decisions_file(path, "skip")] == [0, 1, 1, 1]
+    assert len(read_recording(path, "skip").bad_lines) == 1
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -63,12 +125,6 @@ def test_good_files_repeat_nothing_and_are_taken_quickly(tmp_path: Path) -> None
     assert recording.kinds[0] == msgspec.structs.replace(
         written[0], item_id="", choice=None, probs=None, text=None
     )
-
-
-def decision(name: str = "q", order: tuple[int, ...] = (0, 1), **fields: object) -> Decision:
-    letters = tuple("ABCD"[: len(order)])
-    given = {"choice": 0, "probs": (0.75, 0.25), **fields}
-    return Decision(item_id=name, order=order, labels=letters, label_set=letters, **given)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("field", ["sample", "input_tokens", "output_tokens"])
@@ -104,11 +160,13 @@ def test_compressed_piped_and_parquet_files_are_the_same(
         assert decisions_of(read_recording(shouted, "skip")) == list(expected)
 
 
-def test_invalid_parquet_table_is_rejected(tmp_path: Path) -> None:
-    path = tmp_path / "d.parquet"
-    path.write_bytes(b"item_id,order\n")
-    with pytest.raises(UsageError, match=r"cannot read .*d\.parquet"):
-        read_recording(path)
+@pytest.mark.parametrize("name", ["d.parquet", "d.jsonl.gz", "absent.jsonl"])
+def test_file_that_cannot_be_read_is_an_error(name: str, tmp_path: Path) -> None:
+    lines = b"\n".join(msgspec.json.encode(decision(f"{k}")) for k in range(99))
+    (tmp_path / "d.jsonl.gz").write_bytes(gzip.compress(lines)[:-40])
+    (tmp_path / "d.parquet").write_bytes(b"item_id,order\n")
+    with pytest.raises(UsageError, match=rf"cannot read .*{name}"):
+        read_recording(tmp_path / name)
 
 
 def test_parquet_says_which_row_is_bad(tmp_path: Path) -> None:
@@ -118,11 +176,14 @@ def test_parquet_says_which_row_is_bad(tmp_path: Path) -> None:
         read_recording(path)
 
 
-def test_a_replaced_file_stays_readable_and_a_cut_one_fails(
-    tmp_path: Path,
-) -> None:
-    path = tmp_path / "d.jsonl"
-    write_decisions(path, [decision("a"), decision("b")])
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A file of two decisions."""
+    write_decisions(tmp_path / "d.jsonl", [decision("a"), decision("b")])
+    return tmp_path / "d.jsonl"
+
+
+def test_a_replaced_file_stays_readable_and_a_cut_one_fails(path: Path) -> None:
     recording = read_recording(path)
     write_decisions(path, [decision("c")])
     assert [own.item_id for own in decisions_of(recording)] == ["a", "b"]
@@ -132,9 +193,7 @@ def test_a_replaced_file_stays_readable_and_a_cut_one_fails(
         decisions_of(recording)
 
 
-def test_an_overwritten_file_is_an_error_and_a_growing_one_not(tmp_path: Path) -> None:
-    path = tmp_path / "d.jsonl"
-    write_decisions(path, [decision("a"), decision("b")])
+def test_an_overwritten_file_is_an_error_and_a_growing_one_not(path: Path) -> None:
     recording = read_recording(path)
     whole = path.read_bytes()
     with path.open("ab") as file:
@@ -149,11 +208,9 @@ def test_an_overwritten_file_is_an_error_and_a_growing_one_not(tmp_path: Path) -
         decisions_of(recording)
 
 
-def test_a_longer_text_in_the_place_of_another_is_an_error(tmp_path: Path) -> None:
-    path = tmp_path / "d.jsonl"
-    write_decisions(path, [decision("a"), decision("b")])
+def test_a_longer_text_in_the_place_of_another_is_an_error(path: Path) -> None:
     recording = read_recording(path)
-    longer = tmp_path / "longer.jsonl"
+    longer = path.with_name("longer.jsonl")
     write_decisions(longer, [decision("c"), decision("d"), decision("e")])
     path.write_bytes(longer.read_bytes())  # every line lies where one lay before
     os.utime(path, ns=(0, 0))
@@ -228,15 +285,6 @@ def test_a_candidate_that_no_column_can_hold_is_an_error(tmp_path: Path) -> None
                 read_recording(path)
 
 
-def test_a_damaged_file_is_an_error(tmp_path: Path) -> None:
-    whole = gzip.compress(b"\n".join(msgspec.json.encode(decision(f"{k}")) for k in range(99)))
-    (tmp_path / "d.jsonl.gz").write_bytes(whole[:-40])
-    with pytest.raises(UsageError, match="cannot read"):
-        read_recording(tmp_path / "d.jsonl.gz")
-    with pytest.raises(UsageError, match="cannot read"):
-        read_recording(tmp_path / "absent.jsonl")
-
-
 def test_nothing_good_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "d.jsonl"
     path.write_bytes(b"{}\n\n")
@@ -284,3 +332,69 @@ except UsageError as error:
     )
     assert ended.stderr == ""
     assert ended.stdout.count("temporary file: File too large. Set TMPDIR to a directory") == 1
+
+
+# written whole, and items without text
+
+
+def test_a_failed_write_leaves_nothing_behind(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="cannot write"):
+        write_decisions(tmp_path / "absent" / "d.jsonl", [decision()])
+    target = tmp_path / "d.jsonl"
+    target.mkdir()
+    with pytest.raises(StoreError, match="cannot write"):
+        write_decisions(target, [decision()])
+    assert [path.name for path in tmp_path.iterdir()] == ["d.jsonl"]
+
+
+def test_items_are_made_without_text_and_gold() -> None:
+    made = items_from_decisions([decision("a"), decision("a", order=(1, 0)), decision("b")])
+    assert [(item.id, item.n, item.task, item.gold) for item in made] == [
+        ("a", 2, Task.PAIRWISE, None),
+        ("b", 2, Task.PAIRWISE, None),
+    ]
+    assert sorted(tie_rank(made[0])) == [0, 1]  # ties fall back to the index
+
+
+@pytest.mark.parametrize(
+    ("order", "rated", "task"),
+    [
+        ((0, 1, 2), {}, Task.MCQ),
+        ((1, 2, 3, 0), {}, Task.MCQ),
+        ((0, 1, 2), {"scores": (1.0, None, 2.0)}, Task.LISTWISE),
+        ((1, 2, 0), {"ranking": (0, 1, 2)}, Task.LISTWISE),
+        ((0, 1), {"ranking": (1, 0)}, Task.LISTWISE),
+        ((0, 1), {"scores": (1.0, 2.0)}, Task.PAIRWISE),  # a reward model's
+    ],
+)
+def test_decisions_that_rank_or_score_several_are_listwise(
+    order: tuple[int, ...], rated: dict[str, object], task: Task
+) -> None:
+    (item,) = items_from_decisions([decision(order=order, probs=None, **rated)])
+    assert item.task is task
+
+
+def test_an_item_has_one_number_of_candidates() -> None:
+    with pytest.raises(ItemError, match="a: one decision has 2 candidates and another has 3"):
+        items_from_decisions([decision("a"), decision("a", order=(0, 1, 2))])
+
+
+def test_decisions_alone_can_be_measured() -> None:
+    decisions = [decision("a"), decision("a", order=(1, 0)), decision("b", choice=1)]
+    strata = outcomes_from_decisions(items_from_decisions(decisions), decisions)
+    row = measure(strata, resamples=0)
+    assert row["consistency"] == Estimate(value=1.0, n=1)
+    assert row.incomplete == 1
+    assert row["accuracy"].value is None
+
+
+def test_label_sets_may_be_left_out_where_the_labels_suffice(tmp_path: Path) -> None:
+    path = tmp_path / "d.jsonl"
+    path.write_text(
+        '{"item_id": "q1", "order": [1, 0], "labels": ["A", "B"], "choice": 1}\n'
+        '{"item_id": "q2", "order": [0, 1], "labels": ["X", "Y"], "choice": 0}\n'
+    )
+    with pytest.raises(ItemError, match=r"d\.jsonl:2: .*label_set: give it"):
+        read_decisions_file(path)
+    (decision,) = read_decisions_file(path, on_bad_item="skip")
+    assert decision.label_set == ("A", "B")

@@ -41,7 +41,6 @@ class _Vote(msgspec.Struct):
     conversation_a: list[Message]
     conversation_b: list[Message]
     turn: int
-    judge: str = ""
 
 
 def _mt_bench(votes: Sequence[_Vote], place: Place) -> Iterator[Item]:

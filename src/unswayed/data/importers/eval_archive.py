@@ -75,18 +75,18 @@ def _samples(
     evaluation = head if isinstance(head, BadFieldError) else head.get("eval", {})
     if isinstance(evaluation, BadFieldError):
         raise UsageError(f"{file}: {evaluation}.")
-    samples = [member for member in members.values() if _is_sample(archive, member)]
+    samples = [
+        member
+        for member in members.values()
+        # the zip's table or the member's own header says so: one name may be damaged
+        for names in [(member.orig_filename.encode(), _header(archive, member)[0])]
+        if any(name.startswith(b"samples/") and name.endswith(b".json") for name in names)
+    ]
     for number, member in enumerate(samples, start=1):
         sample = _decoded(archive, member)
         if not isinstance(sample, BadFieldError):
             sample = {**sample, EVALUATION: evaluation}
         yield Source(file, number), sample
-
-
-def _is_sample(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bool:
-    """Return True if the zip's table or the member's own header says so: one name may be damaged."""
-    names = member.orig_filename.encode(), _header(archive, member)[0]
-    return any(name.startswith(b"samples/") and name.endswith(b".json") for name in names)
 
 
 def _header(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> tuple[bytes, int]:

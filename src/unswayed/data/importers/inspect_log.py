@@ -126,25 +126,24 @@ def _choice_of(sample: _Sample, scores: Mapping[str, _Score]) -> ReadRecord:
     n = len(shown)
     if n > len(ascii_uppercase):
         raise BadFieldError("choices", f"{n} options have no letters")
-    mark = mark_of(sample.metadata, field="metadata")
-    order = _order(sample, mark)
-    if order is None:
+    mark = mark_of(sample.metadata, field="metadata") or _unmarked(sample, shown)
+    if mark is None:
         return ReadRecord(None, (), left_out=EQUAL)
+    order = mark.order
     if sorted(order) != list(range(n)):
         raise BadFieldError(
             "metadata.unswayed.order", f"{list(order)} is not an order of {n} options"
         )
-    gold = _gold(sample.target, order, shown) if mark is None or mark.gold is None else mark.gold
+    gold = _gold(sample.target, order, shown) if mark.gold is None else mark.gold
     right = [gold] if isinstance(gold, int) else gold
-    name = str(sample.id if mark is None else mark.item)
     task, labels = sample.evaluation.task, tuple(ascii_uppercase[:n])
     item = Item(
-        id=name if task is None else f"{task}/{name}",
+        id=str(mark.item) if task is None else f"{task}/{mark.item}",
         task=Task.MCQ,
         prompt=_text(sample.input),
         candidates=by_candidate(order, shown),
         gold=tuple(right) if len(right) > 1 else right[0] if right else None,
-        permutable=True if mark is None else mark.permutable,
+        permutable=mark.permutable,
     )
     answers = {name: s.answer for name, s in scores.items() if isinstance(s.answer, str)}
     scorer = _SCORER if _SCORER in scores else next(iter(answers), next(iter(scores)))
@@ -169,18 +168,15 @@ def _choice_of(sample: _Sample, scores: Mapping[str, _Score]) -> ReadRecord:
     return ReadRecord(item, (call,), remarks=tuple(remarks), unread=unread)
 
 
-def _order(sample: _Sample, mark: Mark | None) -> Order | None:
-    """Return the candidate at each place; None where equal texts hide it."""
-    shown = sample.choices or []
-    if mark is not None:
-        return mark.order
+def _unmarked(sample: _Sample, shown: Sequence[str]) -> Mark | None:
+    """Return the order by the options of the log read before; None where equal texts hide it."""
     if sample.base is None or sample.base == shown:
-        return tuple(range(len(shown)))
+        return Mark(sample.id, tuple(range(len(shown))))
     if len(set(shown)) < len(shown):
         return None
     if sorted(sample.base) != sorted(shown):
         raise BadFieldError("choices", "are other options than in the log read before")
-    return tuple(sample.base.index(text) for text in shown)
+    return Mark(sample.id, tuple(map(sample.base.index, shown)))
 
 
 def _letter(answer: str, order: Order) -> Choice:

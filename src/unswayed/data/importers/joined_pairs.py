@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import PurePath
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from unswayed.data.importers.protocol import (
     Record,
     Source,
     candidate_at,
+    changed,
     importer,
     named,
     pair_decision,
@@ -207,21 +209,17 @@ def _by_idx(files: Sequence[tuple[str, Iterator[Entry]]]) -> Iterator[Entry]:
     own = sets[0][1] if sets else []
     yield from (entry for entry in own if isinstance(entry[1], BadFieldError))
     pairs = {str(record.get("idx")): record for record in readable(own)}
-    judged: set[str] = set()
+    judged = {str(record.get("idx")) for _, part in results for record in readable(part)}
     for file, part in results:
-        for source, record in part:
-            if not isinstance(record, BadFieldError):
-                number = str(record.get("idx"))
-                judged.add(number)
-                record = _beside(pairs.get(number, {}), record, file)
-            yield source, record
+        yield from changed(part, partial(_beside, pairs, file))
     for source, record in own:
         if not isinstance(record, BadFieldError) and str(record.get("idx")) not in judged:
             yield source, record
 
 
-def _beside(pair: Record, result: Record, file: str) -> Record:
+def _beside(pairs: Mapping[str, Record], file: str, result: Record) -> Record:
     field = _result_field(result)
+    pair = pairs.get(str(result.get("idx")), {})
     reason = result.get(f"{field.removesuffix(_RESULT)}_reason") if field else None
     return {
         **pair,
@@ -236,16 +234,14 @@ def _result_field(record: Record) -> str | None:
     return next((name for name in record if name.endswith(_RESULT)), None)
 
 
-def _is_pandalm(record: Record) -> bool:
-    annotated = record.keys() >= _PANDALM_PAIR and "annotator1" in record
-    return annotated or ("idx" in record and _result_field(record) is not None)
-
-
 PANDALM: Final = importer(
     "PandaLM's test set with results of judges, one order; give all files together.",
     _PandaLm,
     _pandalm,
-    detects=_is_pandalm,
+    detects=lambda record: (
+        record.keys() >= _PANDALM_PAIR | {"annotator1"}
+        or ("idx" in record and _result_field(record) is not None)
+    ),
     left_out=None,
     join=_by_idx,
 )

@@ -27,6 +27,7 @@ import msgspec
 from unswayed.data.importers.protocol import (
     Entry,
     Importer,
+    Mark,
     ReadRecord,
     Source,
     by_candidate,
@@ -136,24 +137,25 @@ def _unread_gold(sample: _Sample, item: Item) -> dict[str, tuple[str, object]]:
 
 
 def _item(sample: _Sample, labels: tuple[str, ...], source: Source) -> tuple[Item, Order]:
-    mark, n = mark_of(sample.doc, field="doc"), len(labels)
-    order = tuple(range(n)) if mark is None else mark.order
+    shown, n = _options(sample.doc), len(labels)
+    mark = mark_of(sample.doc, field="doc")
+    if mark is None:
+        gold = _gold(sample.target, labels, shown or [])
+        mark = Mark(sample.doc_id, tuple(range(n)), gold)
+    order = mark.order
     if sorted(order) != list(range(n)):
         raise BadFieldError("doc.unswayed.order", f"{list(order)} is not an order of {n} labels")
-    shown = _options(sample.doc)
     texts = shown if shown is not None and len(shown) == n else [""] * n
     task = _FILE.match(PurePath(source.file).name)
-    name = str(sample.doc_id if mark is None else mark.item)
-    gold = _gold(sample.target, labels, shown or []) if mark is None else mark.gold
     question = sample.doc.get("question", sample.doc.get("query"))
     item = Item(
-        id=f"{task[1]}/{name}" if task else name,
+        id=f"{task[1]}/{mark.item}" if task else str(mark.item),
         task=Task.MCQ,
         prompt=question if isinstance(question, str) else "",
         candidates=by_candidate(order, texts),
-        gold=tuple(gold) if isinstance(gold, list) else gold,
+        gold=tuple(mark.gold) if isinstance(mark.gold, list) else mark.gold,
         group=task[1] if task else None,
-        permutable=True if mark is None else mark.permutable,
+        permutable=mark.permutable,
     )
     return item, order
 

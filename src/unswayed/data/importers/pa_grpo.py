@@ -161,7 +161,6 @@ class _Result(msgspec.Struct):
     model_response: str | None = None
     user_question: str = ""
     data_source: str = ""
-    row_index: int | None = None
     answer_probability: Any = None
     error: str | None = None
     original: bool = msgspec.field(name=_ORIGINAL, default=False)

@@ -32,7 +32,6 @@ from unswayed.data.importers.protocol import (
     read_as,
     short_name,
 )
-from unswayed.model.decisions import Decision
 from unswayed.model.items import BadFieldError, Item, Task
 from unswayed.model.permutations import Order
 from unswayed.model.tasks.listwise import best_candidate
@@ -95,36 +94,29 @@ def _read(line: _Line, source: Source) -> ReadRecord:
     for end, reason in _UNKNOWN.items():
         if setting.endswith(end) or (end == "noid" and question.losses is not None):
             return ReadRecord(item, (), left_out=reason)
-    field, rows = _rows(question)
     runs = (_RUN.fullmatch(part) for part in PurePath(source.file).parts)
     model = next((run[1] for run in runs if run), None)
-    if rows is None:
-        letter = (question.sampled or "").strip()[:1]
+    field = "observed" if question.probs is None else "probs"
+    rows = question.observed if question.probs is None else question.probs
+    if rows is None and question.sampled is not None:
+        letter = question.sampled.strip()[:1]
         own = labels.index(letter) if letter in labels else None
         call = decision(item, tuple(range(n)), labels, choice=own, model=model)
         return ReadRecord(item, (call,))
-    orders = orders_of(len(rows), n)
-    if orders is None:
-        raise BadFieldError(
-            field, f"{len(rows)} rows for {n} options are neither all orders nor the rotations"
-        )
-    counts = question.probs is None
-    decisions = tuple(
-        _decision(item, order, labels, _row(row, n, f"{field}[{k}]", counts=counts), model)
-        for k, (order, row) in enumerate(zip(orders, rows, strict=True))
-    )
-    return ReadRecord(item, decisions)
-
-
-def _rows(question: _Question) -> tuple[str, list[Any] | None]:
-    """Return the field with the figures, and these as one row per order; None where one letter is all."""
-    field = "probs" if question.probs is not None else "observed"
-    rows = question.probs if question.probs is not None else question.observed
-    if rows is None and question.sampled is not None:
-        return "data.sampled", None
     if not rows:
         raise BadFieldError("data.probs", "is missing, and so is data.observed")
-    return f"data.{field}", rows if isinstance(rows[0], list) else [rows]
+    rows = rows if isinstance(rows[0], list) else [rows]
+    orders = orders_of(len(rows), n)
+    if orders is None:
+        reason = f"{len(rows)} rows for {n} options are neither all orders nor the rotations"
+        raise BadFieldError(f"data.{field}", reason)
+    calls = []
+    for k, (order, row) in enumerate(zip(orders, rows, strict=True)):
+        shares = _row(row, n, f"data.{field}[{k}]", counts=field == "observed")
+        probs = None if shares is None else by_candidate(order, shares)
+        choice = best_candidate(probs or (None,), None)
+        calls.append(decision(item, order, labels, choice=choice, probs=probs, model=model))
+    return ReadRecord(item, tuple(calls))
 
 
 def _row(row: object, n: int, field: str, *, counts: bool) -> tuple[float, ...] | None:
@@ -141,20 +133,6 @@ def _row(row: object, n: int, field: str, *, counts: bool) -> tuple[float, ...] 
     if not counts and abs(total - 1) > _MASS:
         raise BadFieldError(field, f"sums to {total:.4g}, not to 1")
     return tuple(value / total for value in values)
-
-
-def _decision(
-    item: Item,
-    order: Order,
-    labels: tuple[str, ...],
-    by_position: tuple[float, ...] | None,
-    model: str | None,
-) -> Decision:
-    if by_position is None:
-        return decision(item, order, labels, model=model)
-    probs = by_candidate(order, by_position)
-    choice = best_candidate(probs, None)
-    return decision(item, order, labels, choice=choice, probs=probs, model=model)
 
 
 def _gold(ideal: str | None, labels: tuple[str, ...]) -> int | None:
