@@ -68,12 +68,12 @@ def counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Countin
 def test_killed_shard_goes_on_and_merged_figures_are_unchanged(
     run: Run, counted: CountingServer, local: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_lines("pairs.jsonl", [pair(number) for number in range(60)])
+    write_lines("pairs.jsonl", [pair(number) for number in range(120)])
     options = ("--max-connections", "8", "--methods", "all")
     words = ("audit", "pairs.jsonl", "--model", MODEL, "--out", "run", "--shard", "0/2")
     for _ in range(2):
         process = command(local, *words, *options)
-        point = counted.n_received + random.Random(os.getpid()).randint(40, 90)
+        point = counted.n_received + random.Random(os.getpid()).randint(120, 200)
         while counted.n_received < point and process.is_alive:
             time.sleep(0.001)
         process.kill()

@@ -253,7 +253,7 @@ def test_the_parts_of_the_loss_stand_in_log_and_tensorboard(trained, tmp_path, o
 
 
 @pytest.mark.parametrize("changes", [{}, {"lora": "{rank = 4, alpha = 8}"}], ids=["full", "lora"])
-def test_a_trained_folder_is_a_model_and_has_a_card_without_paths(tmp_path, changes):
+def test_trained_folder_is_a_model_with_a_card_without_paths(tmp_path, changes):
     base, out = save_word_model(tmp_path / "base"), tmp_path / "out"
     lines = []
     checks = {"data_held_out": "3", "run_check_every": "1"}
