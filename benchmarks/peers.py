@@ -191,9 +191,9 @@ def show(
         (
             "client",
             "whole process, CPU-ms per call",
-            "times aiohttp",
+            "multiple of aiohttp",
             "calls alone, CPU-ms per call",
-            "calls alone, times aiohttp",
+            "calls alone, multiple of aiohttp",
         )
     )
     for name in names:

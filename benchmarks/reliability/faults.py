@@ -249,7 +249,7 @@ def main() -> None:
     slowest = max(seen.seconds for seen in outcomes)
     largest = max(seen.peak_mb or 0 for seen in outcomes)
     print()
-    table = Table(("ways", "broke a rule", "slowest (s)", "most memory (MB)"))
+    table = Table(("kinds of failure", "broke a rule", "slowest (s)", "most memory (MB)"))
     table.add(len(outcomes), broken, f"{slowest:.1f}", f"{largest:.0f}")
     if given.write:
         table.keep("reliability", "faults")

@@ -299,7 +299,7 @@ def main() -> None:
     arguments = parser.parse_args()
     outcome = fuzz(arguments.texts, arguments.seed, READERS[arguments.reader])
     print(f"seed {arguments.seed}, {arguments.texts} texts, {len(outcome.faults)} faults")
-    table = Table(("texts", "n", "read", "slowest, ms of CPU"))
+    table = Table(("texts", "number of texts", "read", "slowest, ms of CPU"))
     for kind, n in outcome.texts.items():
         table.add(kind, n, outcome.read[kind], f"{outcome.slowest_s[kind] * 1e3:.1f}")
     if arguments.write:
