@@ -180,7 +180,7 @@ def test_criteria_and_levels_moving_together_are_inseparable(tmp_path: Path) -> 
     file = tmp_path / "d.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     result = audit(decisions=str(file), methods=["vote"])
-    assert any("cannot be told apart" in said for said in result.run["warnings"])
+    assert any("their effects are not separate" in said for said in result.run["warnings"])
     assert result.metrics["data"]["criteria"] == {"x": 8, "y": 8}
     assert result.metrics["methods"]["direct"]["consistency"]["value"] == 1.0
 

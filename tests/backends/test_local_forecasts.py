@@ -92,7 +92,7 @@ def test_a_dry_run_says_how_prompts_would_be_read(
 
 def test_price_for_missing_device_reports_its_error(bare: Path) -> None:
     (said,) = priced(bare, replace(PRICED, device="cuda:99")).forecast(queries())
-    assert "cannot be told here: cuda:99: " in said
+    assert "unknown on this machine: cuda:99: " in said
 
 
 def test_a_price_downloads_no_weights(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -213,8 +213,8 @@ def _without_confounded_criteria(recording: Recording) -> tuple[Recording, list[
     if len(np.unique(recording.cells)) > len(np.unique(asked)):  # one question in two orders
         return recording, []
     kinds = [msgspec.structs.replace(kind, criteria_order=None) for kind in recording.kinds]
-    said = "the order of the criteria changed only together with that of the levels: what each of "
-    return recording.asked_as(kinds), [f"{said}them does cannot be told apart."]
+    said = "the order of the criteria changed only together with the order of the levels"
+    return recording.asked_as(kinds), [f"{said}, so their effects are not separate."]
 
 
 def _matching(recording: Recording, items: ItemSet) -> tuple[Recording, int]:

@@ -94,7 +94,7 @@ class HuggingFaceBackend(LocalBackend):
         except (RuntimeError, AssertionError) as error:  # torch's, where there is no such device
             reason = first_line(error).rstrip(".")
             return (
-                f"{name}: how its prompts would be read cannot be told here: {device}: {reason}.",
+                f"{name}: the form of its prompts is unknown on this machine: {device}: {reason}.",
             )
         reading = PromptCounts()
         n_written = n_refused = 0

@@ -154,7 +154,7 @@ def device_of(settings: BackendSettings) -> torch.device:
 
 
 def check_places(settings: BackendSettings, shown: str) -> None:
-    """Check where a model is to lie, as far as it can be told without torch."""
+    """Check where a model is to lie, as far as this needs no torch."""
     if settings.tensor_parallel > 1:
         raise UsageError(
             f"{shown}: tensor_parallel={settings.tensor_parallel} is for vllm/ models. An hf/ model is "

@@ -216,7 +216,7 @@ class LabelScorer:
         """Return True if trees give what rows give: tried once, on a small tree, whole and walked.
 
         Left out without a trial: kernels that take no mask, layers that keep a window or a state
-        in place of all keys and values, bodies that cannot be told where a token stands.
+        in place of all keys and values, bodies that take no positions of tokens.
         """
         import torch
 

@@ -64,7 +64,7 @@ class ReplayBackend(Backend):
             query,
             f"{self._path} has no answer for order {list(order)}, "
             f"labels {symbols}, prompt {query.ask.prompt_id!r}, sample {query.ask.sample}. "
-            "Replay asks no model: record it with the model itself, or ask what was recorded.",
+            "Replay asks no model: name what was recorded (--labels, --prompt), or record this with the model.",
         )
 
     def find(self, query: Query) -> Response | None:

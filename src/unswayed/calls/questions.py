@@ -104,7 +104,7 @@ class Drafter:
         return Draft(question, request, key, self._layout(question, rendered))
 
     def addresses(self, questions: Sequence[Question]) -> list[tuple[bytes, Draft | None]]:
-        """Return the key of each question, and its draft where the key cannot be told without."""
+        """Return the key of each question, and its draft where the key depends on it."""
         addresses: list[tuple[bytes, Draft | None]] = []
         last: Item | None = None
         texts: list[bytes] | None = None

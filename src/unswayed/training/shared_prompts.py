@@ -165,7 +165,7 @@ def takes_prompts_apart(model: Any) -> bool:
     """Return True if a prompt can be computed apart from its responses.
 
     Every layer keeps the keys and values of all tokens, not of a window or a state in their place,
-    and the model can be told where each token stands.
+    and the model takes the position of each token.
     """
     from peft import PeftModel
     from transformers.cache_utils import DynamicCache, DynamicLayer

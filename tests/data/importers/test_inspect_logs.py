@@ -113,7 +113,7 @@ def test_shuffled_logs_are_matched_by_the_texts_of_options(tmp_path: Path) -> No
         ("metals/1", (2, 0, 1), 2),
     ]
     assert made.items[0].gold == 0
-    equal = "two options have the same text: a shuffled order cannot be told"
+    equal = "two options have the same text, so their shuffled order is unknown"
     assert counted(made) == {equal: 1}
     other = inspect_json(tmp_path / "c.json", scored("A", choices=["ore", "tin", "oak"]))
     with pytest.raises(ItemError, match="choices: are other options than in the log read before"):

@@ -131,7 +131,7 @@ def import_files(
     Raises:
         ItemError: If a record is bad, no decision is left, or no value of a field could be read.
         UnknownNameError: If there is no such importer.
-        UsageError: If a file cannot be read or its format cannot be told, or the map does not fit.
+        UsageError: If a file cannot be read or its format is unknown, or the map does not fit.
     """
     if fields is not None and kind not in ("jsonl", "auto"):
         raise UsageError(f"--map is for jsonl; {kind} knows its own fields.")

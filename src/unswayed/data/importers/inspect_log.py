@@ -44,7 +44,7 @@ from unswayed.model.permutations import Order
 
 FAILED: Final = "a sample that failed (error)"
 NO_CHOICES: Final = "a sample without choices: no multiple choice"
-EQUAL: Final = "two options have the same text: a shuffled order cannot be told"
+EQUAL: Final = "two options have the same text, so their shuffled order is unknown"
 NO_ANSWER: Final = "a sample that was not scored"
 SEVERAL_RIGHT: Final = "several right letters in the target: each of them counts as right"
 SEVERAL: Final = "several letters in the answer, unparsed"

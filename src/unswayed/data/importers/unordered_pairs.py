@@ -31,7 +31,7 @@ from unswayed.model.tasks.listwise import best_candidate
 
 # AlpacaEval: the judge sees the two outputs once, in an order drawn by a hash that the file does not keep, and answers "m"
 # for the first shown or "M" for the second. `preference` - 1 is the probability that output_2 is better, already switched
-# back, so comparing it with P("M") tells the order; where the two are equally likely it cannot be told, and the record is
+# back, so comparing it with P("M") tells the order; where the two are equally likely it is unknown, and the record is
 # left out. A label outside the returned top-k gets the smallest returned log-probability; the decision is `censored`.
 # Without logprobs (AlpacaEval 1, and annotators that answer with a rank) only the choice is known: 1 for output_1, 2 for
 # output_2, 1.5 or 0 for a draw. The order shown is not; such decisions stand in the own order and are counted as `order not
