@@ -32,20 +32,25 @@ def query(messages: Sequence[Message], item_id: str = "q7", **fields: Any) -> Qu
     return Query(Item(id=item_id, prompt="Which?", candidates=("one", "two")), Ask(X0), request)
 
 
-def ask(backend: Backend, queries: Iterable[Query]) -> list[Response | Failure]:
-    """Answers in the order of the queries."""
+def ask(
+    backend: Backend, queries: Iterable[Query], *, closes: bool = False
+) -> list[Response | Failure]:
+    """Answers in the order of the queries; `closes` if the backend has connections of this loop."""
     queries = list(queries)
 
     async def collect() -> dict[int, Response | Failure]:
-        return {id(asked): answer async for asked, answer in backend.answer(queries)}
+        found = {id(asked): answer async for asked, answer in backend.answer(queries)}
+        if closes:
+            await backend.close()
+        return found
 
     found = asyncio.run(collect())
     return [found[id(asked)] for asked in queries]
 
 
-def answered(backend: Backend, queries: Iterable[Query]) -> list[Response]:
+def answered(backend: Backend, queries: Iterable[Query], *, closes: bool = False) -> list[Response]:
     """The same, where nothing may fail."""
-    answers = ask(backend, queries)
+    answers = ask(backend, queries, closes=closes)
     responses = [answer for answer in answers if isinstance(answer, Response)]
     assert len(responses) == len(answers), answers
     return responses

@@ -137,7 +137,9 @@ def decisions_of(model: str) -> dict[tuple[str, Ask], Decision]:
         (item.id, own): read_decision(
             item, own, request.labels, response, model=backend.model, answer_only=True
         )
-        for (item, own, request), response in zip(queries, answered(backend, queries), strict=True)
+        for (item, own, request, _), response in zip(
+            queries, answered(backend, queries, closes=True), strict=True
+        )
     }
 
 
@@ -167,7 +169,7 @@ def test_random_weights_write_what_the_schema_says(
     for schema, texts in ((SCHEMA, bound), (msgspec.UNSET, free)):
         how = {"max_tokens": 200, "top_logprobs": 0, "temperature": 1.0, "schema": schema}
         asked = [query(messages, sample=sample, **how) for sample in (1, 2, 3)]
-        texts += [response.text for response in answered(backend, asked)]
+        texts += [response.text for response in answered(backend, asked, closes=True)]
     for text in bound:
         assert msgspec.json.decode(text, type=Reply, strict=True).ranking
     for text in free:
