@@ -410,6 +410,12 @@ def test_wrong_columns_are_rejected(columns: str, reason: str) -> None:
         items_of(rows, name="data.csv", columns=columns)
 
 
+def test_columns_of_lines_without_json_name_the_line(tmp_path: Path) -> None:
+    (tmp_path / "own.jsonl").write_text("question,first,second\nQ,x,y\n")
+    with pytest.raises(ItemError, match="not valid JSON"):
+        us.load_data(tmp_path / "own.jsonl", columns="prompt=question,candidates=first|second")
+
+
 def test_names_of_models_may_stand_in_two_columns() -> None:
     rows = [{"question": "Q", "answer_1": "x", "answer_2": "y", "model_1": "m", "model_2": "n"}]
     (item,) = us.load_data(rows, columns="candidates_by=model_1|model_2")

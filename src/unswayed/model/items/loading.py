@@ -214,9 +214,9 @@ def _readable(
         return entries, _read, ""
     held = [(number, _record(entry)) for number, entry in entries]
     rows = [entry for _, entry in held if isinstance(entry, Mapping)]
+    if not rows or (not columns and is_ours(rows[0])):
+        return held, _read, ""
     if not columns:
-        if not rows or is_ours(rows[0]):
-            return held, _read, ""
         with suppress(BadFieldError):  # columns of ours, in every record as the format has it
             return [(number, _read(entry)) for number, entry in held], _read, ""
     given = parse_columns(columns) if isinstance(columns, str) else columns or {}
