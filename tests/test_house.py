@@ -120,7 +120,7 @@ BUDGETS: Final = {
     "data": 5947,
     "ext": 128,
     "integrations": 458,
-    "methods": 5348,
+    "methods": 5355,
     "metrics": 4806,
     "model": 7794,
     "prompts": 1596,

@@ -209,6 +209,12 @@ def test_broken_rule_is_named(check, broken, rule) -> None:
         check(broken)
 
 
+@pytest.mark.parametrize("reads", ["probs", ("probs",), frozenset({"logprobs"})])
+def test_method_with_unknown_evidence_is_refused(reads) -> None:
+    with pytest.raises(TypeError, match=r"^Odd\.reads is .*Write reads = frozenset\(\{Evidence"):
+        type("Odd", (Vote,), {"reads": reads})
+
+
 @pytest.mark.parametrize(
     ("rule", "broken"),
     [

@@ -10,7 +10,7 @@ by the first of its questions alone `prefixes`. The rest is here.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
@@ -130,6 +130,13 @@ class Method(ABC):
     needs_gold: ClassVar[bool] = False
     abstains: ClassVar[bool] = False
     learns_threshold: ClassVar[bool] = False
+
+    def __init_subclass__(cls) -> None:
+        for name in ("reads", "or_reads"):
+            value = getattr(cls, name)
+            if not isinstance(value, Set) or not value <= set(Evidence):
+                right = f"{name} = frozenset({{Evidence.PROBS}})"
+                raise TypeError(f"{cls.__name__}.{name} is {value!r}. Write {right}, for instance")
 
     @classmethod
     def readings(cls) -> tuple[frozenset[Evidence], ...]:
