@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from example_package import EXAMPLE, installed
-from unswayed.backends import BACKENDS
+from unswayed.backends import BACKENDS, Backend
 from unswayed.base.errors import UnknownNameError
 from unswayed.methods import METHODS
 from unswayed.methods.apoc import SKIPS
@@ -19,6 +19,7 @@ from unswayed.methods.estimation import MethodWarning
 from unswayed.methods.names import parse_method, spec_name
 from unswayed.methods.over_orders import Vote
 from unswayed.metrics import METRICS
+from unswayed.model.calls import Response
 from unswayed.model.decisions import DecisionTable, Evidence
 from unswayed.model.items import TASKS
 from unswayed.model.presentation import presentations
@@ -189,6 +190,20 @@ class ReadsPosition(Vote):
         return verdicts
 
 
+class Greedy(Backend):
+    model = "greedy/test"
+    offline = True
+
+    async def answer(self, queries):
+        for query in list(queries):
+            yield query, Response(text=query.request.labels[0])
+
+
+def open_greedy(model, settings):
+    """The first label, once every question is there."""
+    return Greedy()
+
+
 class SilentlyNeedsMore(Vote):
     reads = frozenset({Evidence.CHOICE, Evidence.PROBS})
 
@@ -201,6 +216,7 @@ class SilentlyNeedsMore(Vote):
         (check_reward, replace(REWARDS.load("con"), sampled=lambda z, right: z * np.nan), "pays_e"),
         (check_reward, replace(REWARDS.load("con"), sampled=lambda z, right: z * 1.0), "ignores_"),
         (check_backend, lambda model, settings: None, "says_what_it_is"),
+        (check_backend, open_greedy, "pulls_lazily"),
         (check_skip, lambda item: item.gold, "is_a_function_of_blind_items"),
     ],
 )
