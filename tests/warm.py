@@ -1,6 +1,7 @@
 """`unswayed` for shells, forked from a process that has made a small audit: modules and templates are loaded."""
 
 import functools
+import gc
 import importlib
 import json
 import os
@@ -49,6 +50,8 @@ def serve(place: str, modules: list[str]) -> None:
     for name in modules:
         importlib.import_module(name)
     rehearse()
+    gc.collect()
+    gc.freeze()  # else each fork walks, and so copies, all that is loaded
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(place)
         server.listen()
