@@ -46,10 +46,13 @@ class Forked:
         assert self._process.pid is not None
         os.kill(self._process.pid, number)
 
-    def code(self) -> int | None:
+    def code(self) -> int:
         """Wait for its end; the exit code."""
         self._process.join(MOST_S)
-        return self._process.exitcode
+        code = self._process.exitcode
+        self.kill()
+        assert code is not None, f"it did not end within {MOST_S} s"
+        return code
 
     def kill(self) -> None:
         self._process.kill()

@@ -7,6 +7,7 @@ import json
 import os
 import runpy
 import select
+import shutil
 import socket
 import subprocess
 import sys
@@ -65,6 +66,7 @@ def serve(place: str, modules: list[str]) -> None:
             with suppress(ChildProcessError):  # those that have ended meanwhile
                 while os.waitpid(-1, os.WNOHANG)[0]:
                     pass
+    shutil.rmtree(Path(place).parent)
 
 
 def rehearse() -> None:

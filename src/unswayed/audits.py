@@ -54,7 +54,7 @@ from unswayed.tiny import DEFAULT_SET, is_built_in
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunArguments:
-    """Arguments of a run over data; where they are named, other processes can be given them."""
+    """Arguments of a run over data; other processes can be given them if data, model and shots are names."""
 
     data: Source | None  # None for the default set
     model: str | Backend | None
@@ -76,7 +76,7 @@ class AuditArguments(RunArguments):
     def settled(self) -> tuple[ItemSet, AuditSettings, str]:
         """Return the items, what is measured on them, and the name of the model; a built-in set has its own defaults.
 
-        Without a model the error is for a command line, unless there is no command for it.
+        Without a model, the error names --model if there is a command, else `model=`.
         """
         settings = replace(
             self.measured,

@@ -67,7 +67,7 @@ def rank(
         items: The pairs, whose `candidates_by` names the models; None if the source holds them.
 
     Raises:
-        ItemError: If the items name no models, or their scores are not determined.
+        ItemError: If items are missing or name no models, or their scores are not determined.
         UnknownNameError: If there is no such baseline.
     """
     given = RankOptions.of(options)

@@ -79,6 +79,16 @@ def test_averaging_rotations_has_no_dagger_under_all_orders(questions: ItemSet) 
     assert 0.5 < value(record, "average", "consistency") < 1
 
 
+def test_verdicts_do_not_depend_on_gold(pairs: ItemSet) -> None:
+    items = pairs.items[:100]
+    other = [msgspec.structs.replace(item, gold=1 - int(item.gold)) for item in items]  # type: ignore[arg-type]
+    wanted = AuditSettings(methods=("direct", "pride", "average"), resamples=50)
+    one, two = (run(ItemSet.of(own, name="own"), wanted) for own in (items, other))
+    for method in wanted.methods:
+        assert value(one, method, "consistency") == value(two, method, "consistency")
+        assert value(one, method, "accuracy") == pytest.approx(1 - value(two, method, "accuracy"))
+
+
 def test_without_gold_agreement_is_listed_and_no_method_named(pairs: ItemSet) -> None:
     blind = ItemSet.of([msgspec.structs.replace(item, gold=None) for item in pairs], name="blind")
     record = run(blind, AuditSettings(methods=("vote", "average", "pride"), resamples=100))

@@ -57,7 +57,7 @@ def forked(*arguments: str | Path, first: Callable[[], object] = int) -> Ran:
 
     with tempfile.TemporaryDirectory() as folder:
         child = Forked(Path(folder), work)
-        return Ran(child.code() or 0, child.out.read_text("utf-8"), child.err.read_text("utf-8"))
+        return Ran(child.code(), child.out.read_text("utf-8"), child.err.read_text("utf-8"))
 
 
 def shell(line: str, *, fresh: bool = False) -> Ran:

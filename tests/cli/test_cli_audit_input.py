@@ -286,12 +286,15 @@ def test_a_dry_run_refuses_the_template_like_the_run(run: Run, pairs: Path, fold
     assert "never shows the question" in ran.err
 
 
-def test_a_dry_run_prices_and_leaves_nothing(run: Run, pairs: Path, folder: Path) -> None:
-    ran = audit(run, pairs, "--dry-run")
+@pytest.mark.parametrize("model", [SIMULATED, "openai/m", "anthropic/m"])
+def test_a_dry_run_prices_without_a_key_and_leaves_nothing(
+    model: str, run: Run, pairs: Path, folder: Path
+) -> None:
+    ran = audit(run, pairs, "--dry-run", model=model)
     assert ran.code == 0
     assert ran.out.startswith("60 calls for 60 questions: 0 recorded, 60 to make\n")
     assert [path.name for path in folder.iterdir()] == ["pairs.jsonl"]
-    assert audit(run, pairs, "--dry-run", "--json").json["n_to_make"] == 60
+    assert audit(run, pairs, "--dry-run", "--json", model=model).json["n_to_make"] == 60
 
 
 def test_the_recorded_command_holds_no_secret(

@@ -107,10 +107,11 @@ def export_decisions(decisions: Iterable[Decision], path: Path, form: Format) ->
     if form == "jsonl":
         return write_decisions(path, decisions)
     rows = [msgspec.to_builtins(as_filed(decision)) for decision in decisions]
-    columns = columns_of(Decision, rows)
     if form == "csv":
-        write_text(path, as_csv(rows, list(columns)))
-    elif form == "parquet":
+        write_text(path, as_csv(rows, Decision.__struct_fields__))
+        return len(rows)
+    columns = columns_of(Decision, rows)
+    if form == "parquet":
         write_parquet(columns, path)
     else:
         write_dataset(columns, path, name="decisions", what="Decisions of a judge, one call a row.")

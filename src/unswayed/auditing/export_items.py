@@ -89,8 +89,9 @@ def _used(rows: Iterable[dict[str, Any]]) -> list[str]:
 
 
 def _columns(rows: Sequence[dict[str, Any]]) -> Columns:
-    golds = ({"gold": None if (gold := row["gold"]) is None else as_text(gold)} for row in rows)
-    columns = dict(columns_of(Item, [row | gold for row, gold in zip(rows, golds, strict=True)]))
+    # JSON of a text too, so that "1" and 1 stay apart
+    rows = [row | {"gold": None if row["gold"] is None else as_text(row["gold"])} for row in rows]
+    columns = dict(columns_of(Item, rows))
     prompts, candidates = ([row[name] for row in rows] for name in ("prompt", "candidates"))
     columns["prompt"] = _kind_of("prompt", prompts), prompts
     each = itertools.chain.from_iterable(candidates)

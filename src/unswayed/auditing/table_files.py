@@ -57,7 +57,7 @@ def _inert(value: object) -> object:
 
 
 def columns_of(record: type[msgspec.Struct], rows: Sequence[Mapping[str, Any]]) -> Columns:
-    """Rows with the fields of a record by column; JSON in the text of a field of several types."""
+    """Return rows by column, one for each field of a record; a field of several types is JSON in text."""
     columns = {}
     for field in inspect.type_info(record).fields:  # type: ignore[attr-defined]
         kind, cells = _kind(field.type), [row[field.name] for row in rows]

@@ -14,8 +14,6 @@ from unswayed.metrics.board import Ranking, Standing
 from unswayed.report.numerals import interval, percent, plural, points, share
 
 COLUMNS: Final = "Score|95%\ninterval|Rank|Ranks\npossible|Shown\nfirst|Shown\nsecond"
-
-
 LISTED: Final = 6
 """Most pairs of models that a sentence names; JSON has all under `certainly_above`."""
 

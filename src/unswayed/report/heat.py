@@ -16,7 +16,7 @@ class HeatRow(NamedTuple):
     """A row; `total` stands behind its cells."""
 
     label: str
-    cells: tuple[tuple[str, float], ...]  # texts, and how strongly the ground of each is coloured
+    cells: tuple[tuple[str, float], ...]  # texts with values, or opacities in `Heat.shaded`
     total: str
 
 
