@@ -109,7 +109,7 @@ def rates(trials: int | None = None) -> Iterator[Rate]:
     for setting in SETTINGS:
         for name, count in sorted(said(setting, runs).items()):
             yield Rate(
-                statement=f"{name.replace('_', ' ')} is said to have changed",
+                statement=f"{name.replace('_', ' ')} is reported as changed",
                 setting=setting.text,
                 count=count,
                 trials=runs,

@@ -71,7 +71,7 @@ def copied_run(run: SingleCalls) -> SingleCalls:
 
 
 def change_said(questions: int, trial: int) -> bool:
-    """Return True if anything is said to have changed between two runs of the same judge."""
+    """Return True if anything is reported as changed between two runs of the same judge."""
     runs = [answers("slot=0.6", 2, seed=seed) for seed in (1, 2)]
     generator = np.random.default_rng(trial)
     rows = generator.choice(POPULATION, questions, replace=False).tolist()
@@ -85,7 +85,7 @@ def rates(trials: int | None = None) -> Iterator[Rate]:
     """Alarms without a change, then drift alarms with one."""
     count = trials or TRIALS
     yield Rate(
-        statement="anything is said to have changed, judge unchanged",
+        statement="anything is reported as changed, judge unchanged",
         setting=f"slot=0.6, 50 questions on {50 * COPIES} items",
         count=sum(change_said(50, trial) for trial in range(count)),
         trials=count,

@@ -45,7 +45,7 @@ def rates(trials: int | None = None) -> Iterator[Rate]:
     said = [statements(seed) for seed in range(trials or TRIALS)]
     for statement, count in (
         ("a group is called worst", sum(groups for groups, _ in said)),
-        ("position or letter is said to matter more", sum(cause for _, cause in said)),
+        ("position or letter is reported to matter more", sum(cause for _, cause in said)),
     ):
         yield Rate(
             statement=statement,

@@ -27,5 +27,7 @@ def rates(trials: int | None) -> Iterator[Rate]:
             named = {found.method, found.cheapest, found.most_accurate}
             better.append(found.state == "better")
             meant.append(better[-1] and "escalate" in named)
-    yield from share("state better", "gold a coin, escalate named too", better, at_most=0.05)
-    yield from share("state better, of escalate", "gold a coin, escalate named too", meant)
+    yield from share(
+        "some method is called better", "gold by coin toss, escalate named", better, at_most=0.05
+    )
+    yield from share("escalate is called better", "gold by coin toss, escalate named", meant)

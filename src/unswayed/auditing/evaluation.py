@@ -293,7 +293,7 @@ def _as_probabilities(scores: FloatArray) -> FloatArray | None:
 
 
 def average_of_everything(stratum: Stratum) -> IntArray:
-    """Return the full-pool average's verdict for each item: the reference where there is no gold.
+    """Return the full-pool average's verdict for each item: the reference of items without gold.
 
     Mean probability over the coupled presentations where all are known, else the plurality of
     three choices or more (TIE where that is one). Two choices without probabilities have a winner

@@ -131,7 +131,7 @@ class Apoc(Method):
         return (*orders, canonical_ask(n, prompt_id="keyed"))
 
     def stops_after(self, n: int) -> Sequence[int]:
-        """After both orders: where they agree, or nothing could be confirmed, there is no key."""
+        """After both orders: if they agree, or nothing could be confirmed, no key is asked for."""
         return (n,)
 
     def plan(self, item: Item, seen: Sequence[Decision] = ()) -> list[Ask]:

@@ -53,7 +53,7 @@ class Outcomes:
         tie_is_class: A gold tie is a third class that a TIE answers rightly. By default items with
             a gold tie are left out of what needs gold.
         abstains: The method may withhold verdicts (ABSTAINED), which are neither right nor wrong.
-        yardstick: There is no gold: verdicts of the average over the full pool stand in its place.
+        yardstick: Without gold, verdicts of the average over the full pool stand in its place.
         human: The score that people gave the item, NaN where unknown; shape (I,). None if there
             are none.
         score: The score that the judge or method gave the item (rubric: the value of the chosen

@@ -41,7 +41,7 @@ class PromptSettings:
 
     @property
     def style(self) -> str:
-        """The prompt that "default" means where there is no template."""
+        """The prompt that "default" means without a template."""
         return self.prompt or DEFAULT_PROMPT
 
 

@@ -19,7 +19,7 @@ A template may use
     n, task      number of candidates, name of the task
 
 White space stays as written, except for the line break before a section line and one more at the
-very end of a message. Texts are inserted as they are: there is no escaping, and nothing inside a
+very end of a message. Texts are inserted as they are, without escaping. Nothing inside a
 text is read as a template or as a section line.
 """
 

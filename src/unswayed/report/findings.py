@@ -108,7 +108,7 @@ class Finding:
 
     @property
     def base_row(self) -> Row:
-        """The row of `base`; an empty one if there is no method."""
+        """The row of `base`; an empty one without a method."""
         return self.metrics.methods[self.base] if self.base is not None else NO_ROW
 
     @property

@@ -193,7 +193,7 @@ class DecisionTable:
 
         The columns are every question that occurs, in order of appearance, unless `asks` says which.
         Decisions about other items or questions are left out; items are used without their gold. A
-        `ShapeError` where there is no item, or where sizes or label sets differ.
+        `ShapeError` without any item, or where sizes or label sets differ.
         """
         subjects = Subjects.blind(items)
         row_of = {name: row for row, name in enumerate([item.id for item in subjects])}
