@@ -111,8 +111,8 @@ def called_better(judge: ListJudge, method: PCF, trials: int) -> int:
 
 
 def written(values: list[float]) -> str:
-    """One share, or the mean and the range of several."""
-    if len(values) == 1:
+    """One share, or the mean and the range of several that differ."""
+    if f"{min(values):.3f}" == f"{max(values):.3f}":
         return f"{values[0]:.3f}"
     return f"{np.mean(values):.3f} ({min(values):.3f} to {max(values):.3f})"
 
@@ -127,15 +127,17 @@ def main() -> None:
     add_write(parser, "claims")
     arguments = parser.parse_args()
     print(f"accuracy on {arguments.items} lists, {arguments.draws} seeds")
-    print("| judge | one order | 7 seeded | 4 cyclic | 8 balanced |\n|---|---|---|---|---|")
+    table = Table(("judge", "one order", "7 seeded", *EVEN))
     for name, judge in JUDGES.items():
-        rows = accuracies(judge, arguments.items, arguments.draws)
-        print(f"| {name} | {' | '.join(map(written, rows.values()))} |")
+        table.add(name, *map(written, accuracies(judge, arguments.items, arguments.draws).values()))
+    if arguments.write:
+        table.keep("claims", "order-sets")
     if not arguments.trials:
         return
     print(f"\ncalled more accurate than one order, right answers by lot, {arguments.trials} trials")
     methods = {"7 seeded": PCF(), **EVEN}
-    table = Table(("judge", *methods))
+    heads = (f"called more accurate with {name} orders" for name in methods)
+    table = Table(("judge, with right answers drawn at random", *heads))
     for name, judge in JUDGES.items():
         counts = [called_better(judge, method, arguments.trials) for method in methods.values()]
         table.add(name, *(f"{count / arguments.trials:.1%}" for count in counts))

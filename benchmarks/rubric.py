@@ -1,6 +1,6 @@
 """Measure the effect of methods on position bias among the levels of a scale, where truth is known.
 
-    python benchmarks/rubric.py [--trials N] [--items N] [--levels 5,7,10]
+    python benchmarks/rubric.py [--trials N] [--items N] [--levels 5,7,10] [--write]
 
 A response of quality q, uniform on the scale, is judged as `simulated/judge` judges it (content 1.2,
 noise .4): the logit of a level falls with the square of its distance from q, and positions add to
@@ -10,6 +10,7 @@ are learned on 100 others, and all levels are listed from the lowest. Nothing he
 bias of a real judge is. Columns: rank correlation with the quality; mean of score - quality, over all
 trials and as the mean of its size in each; mean of |score - quality|; and in how many trials the 95%
 interval of the paired difference of |score - quality| says that the method is better than its control.
+--write keeps a table of `balanced-rubric` and one of `bias-cost`, each beside its control.
 """
 
 from __future__ import annotations
@@ -21,11 +22,13 @@ os.environ["OMP_NUM_THREADS"] = "1"
 import argparse
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from scipy.stats import spearmanr
 
+from evidence_table import Table, add_write
 from unswayed.backends.simulated import simulated_items
 from unswayed.methods.bias_cost import BiasCost
 from unswayed.methods.estimation import MethodWarning
@@ -62,14 +65,14 @@ def biases(n: int) -> Mapping[str, FloatArray]:
     places = np.linspace(0.0, 1.0, n)
     by_position = {
         "none": np.zeros(n),
-        "primacy": 1.5 * (1.0 - places),
-        "recency": 1.5 * places,
-        "U-shape": 1.5 * (2.0 * places - 1.0) ** 2,
+        "first positions": 1.5 * (1.0 - places),
+        "last positions": 1.5 * places,
+        "both ends": 1.5 * (2.0 * places - 1.0) ** 2,
     }
     one_level = np.zeros((n, n))
     one_level[0, 0] = 1.5
     every = {name: np.tile(bias, (n, 1)) for name, bias in by_position.items()}
-    return {**every, "lowest level first": one_level}
+    return {**every, "the lowest level where it is first": one_level}
 
 
 def answers(
@@ -121,7 +124,28 @@ def scored(
     return quality, scores
 
 
-def run(n: int, kind: str, trials: int, size: int) -> None:
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Figures of a method on one judge: means over trials, and standard errors of these means."""
+
+    rank: tuple[float, float]  # correlation with the quality
+    apart: tuple[float, float]  # score - quality
+    size: tuple[float, float]  # its absolute value in a trial
+    error: tuple[float, float]  # |score - quality|
+    better: float | None  # share of trials that call the method better than its control
+
+    def cells(self) -> list[str]:
+        """Return the four means with their errors, and the share."""
+        means = (self.rank, self.apart, self.size, self.error)
+        return [*(f"{mean:.3f} ± {error:.3f}" for mean, error in means), share(self.better)]
+
+
+def share(value: float | None) -> str:
+    """Format a share of trials."""
+    return "–" if value is None else f"{value:.1%}"
+
+
+def run(n: int, kind: str, trials: int, size: int) -> dict[str, Figures]:
     """One judge: correlation and errors of every method, and how often one is called better."""
     bias = biases(n)[kind]
     rng = np.random.default_rng([n, *kind.encode()])
@@ -142,16 +166,70 @@ def run(n: int, kind: str, trials: int, size: int) -> None:
             gain = errors[control] - errors[name]
             gained = paired_difference(gain, span=float(n - 1))
             better[name] += gained.low is not None and gained.low > 0
-    for name, rows in figures.items():
-        told = f"{better[name] / trials:.1%} than {AGAINST[name]}" if name in AGAINST else "–"
-        cells = [n, kind, f"`{name}`", *map(_with_error, np.array(rows).T), told]
-        print(f"| {' | '.join(map(str, cells))} |", flush=True)
+    return {
+        name: Figures(
+            *map(_with_error, np.array(rows).T), better[name] / trials if name in better else None
+        )
+        for name, rows in figures.items()
+    }
 
 
-def _with_error(values: FloatArray) -> str:
+def _with_error(values: FloatArray) -> tuple[float, float]:
     """The mean over trials and its standard error."""
     error = float(np.std(values, ddof=1)) / np.sqrt(len(values)) if len(values) > 1 else 0.0
-    return f"{values.mean():.3f} ± {error:.3f}"
+    return float(values.mean()), error
+
+
+def short(mean: float, error: float | None = None) -> str:
+    """Format an error without its leading zero, and with its standard error."""
+    text = f"{mean:.3f}".replace("0.", ".").replace("-", "−")
+    return text if error is None else f"{text} ± {error:.3f}".replace("± 0.", "± .")
+
+
+def keep(made: Mapping[tuple[int, str], Mapping[str, Figures]], trials: int) -> None:
+    """Keep the tables of the two methods and of the claims on judges without bias."""
+    balanced = Table(
+        (
+            "levels",
+            "planted bias",
+            "mean error, `repeat-score`",
+            "mean error, `balanced-rubric`",
+            "mean absolute error, both",
+            "with `average:orders=balanced`",
+            "rank correlation, both",
+            "called better",
+        )
+    )
+    heads = (
+        "`direct`",
+        "`bias-cost`",
+        "`bias-cost:search=all`",
+        "called better than `direct`, both",
+    )
+    cheapest = Table(("levels", "planted bias", *heads))
+    for (n, kind), row in made.items():
+        control, method = row["repeat-score"], row["balanced-rubric"]
+        apart = (short(*one.apart) for one in (control, method))
+        error, rank = (
+            ", ".join(short(getattr(one, name)[0]) for one in (control, method))
+            for name in ("error", "rank")
+        )
+        averaged = short(row["average:orders=balanced"].error[0])
+        balanced.add(n, kind, *apart, error, averaged, rank, share(method.better))
+        learned = [row[name] for name in ("bias-cost", "bias-cost:search=all")]
+        sizes = (short(one.size[0]) for one in (row["direct"], *learned))
+        cheapest.add(n, kind, *sizes, ", ".join(share(one.better) for one in learned))
+    unbiased = [row for (_, kind), row in made.items() if kind == "none"]
+    alike = Table(("method", "compared with", "interval shows the smaller error"))
+    for name, control in (
+        ("balanced-rubric", "as many calls in one order"),
+        ("bias-cost", "a single call"),
+    ):
+        rates = [row[name].better or 0.0 for row in unbiased]
+        alike.add(f"`{name}`", control, f"{min(rates):.1%} to {max(rates):.1%} of {trials} trials")
+    alike.keep("claims", "scales")
+    balanced.keep("claims", "balanced-rubric")
+    cheapest.keep("claims", "bias-cost")
 
 
 def main() -> None:
@@ -160,6 +238,7 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=200)
     parser.add_argument("--items", type=int, default=200, help="responses judged in a trial")
     parser.add_argument("--levels", default="5,7,10")
+    add_write(parser, "claims")
     arguments = parser.parse_args()
     heads = (
         "Spearman",
@@ -168,11 +247,15 @@ def main() -> None:
         "mean absolute error",
         "called better",
     )
-    print(f"| levels | bias | method | {' | '.join(heads)} |")
-    print("|---" * 8 + "|")
+    table = Table(("levels", "bias", "method", *heads))
+    made = {}
     for n in map(int, arguments.levels.split(",")):
         for kind in biases(n):
-            run(n, kind, arguments.trials, arguments.items)
+            made[n, kind] = run(n, kind, arguments.trials, arguments.items)
+            for name, figures in made[n, kind].items():
+                table.add(n, kind, f"`{name}`", *figures.cells())
+    if arguments.write:
+        keep(made, arguments.trials)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,14 @@
-"""Render the tables and figures of the evidence pages from the measured data.
+"""Render the measured tables and figures of the pages from the data.
 
     python docs/evidence.py    # rewrite the marked blocks of every page
 
 `evidence/data/PAGE.json` holds `tables` (each with `command`, `measured`, `columns` and `rows`), `figures`
 and `views`. The block between `<!-- NAME: begin -->` and `<!-- NAME: end -->` in `evidence/PAGE.md` shows
-the table, figure or view of that name. A figure is a text or `[table, match, column]`, the cell in that
-column of the first row that matches the expression. A view is
-`{"table": …, "match": …, "heading": …}`: the rows of a table of rates whose "statement | setting" matches
-the expression; its groups `row` and `column`, if it has them, place a rate in the view.
+the table, figure or view of that name. Any page shows that of another with `<!-- PAGE.NAME: begin -->`,
+without the command below a table. A figure is a text or `[table, match, column]`, the cell in that column of the first row that matches the
+expression. A view is `{"table": …, "match": …, "heading": …}`: the rows of a table of rates whose
+"statement | setting" matches the expression; its groups `row` and `column`, if it has them, place a rate in
+the view. A view with `columns` shows only these columns of the rows that match.
 """
 
 from __future__ import annotations
@@ -18,8 +19,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-EVIDENCE = Path(__file__).parent / "evidence"
-BLOCK = re.compile(r"(<!-- (\w[\w-]*): begin -->)(.*?)(<!-- \2: end -->)", re.DOTALL)
+DOCS = Path(__file__).parent
+EVIDENCE = DOCS / "evidence"
+BLOCK = re.compile(
+    r"(<!-- ((?:([\w-]+)\.)?(\w[\w-]*)): begin -->)(.*?)(<!-- \2: end -->)", re.DOTALL
+)
+CAPTION = re.compile(r"\n`[^`]*`\n$")
 
 
 def load(page: str, folder: Path = EVIDENCE) -> dict[str, Any]:
@@ -84,11 +89,20 @@ def view_block(table: Mapping[str, Any], match: str, heading: str = "setting") -
     return table_block({**table, "columns": columns, "rows": rows}, remarks)
 
 
+def columns_block(table: Mapping[str, Any], columns: Sequence[str], match: str = "") -> str:
+    """Format some columns of the rows that match."""
+    places = [table["columns"].index(name) for name in columns]
+    rows = [row for row in table["rows"] if re.search(match, " | ".join(row))]
+    kept = [[row[place] for place in places] for row in rows]
+    return table_block({**table, "columns": columns, "rows": kept})
+
+
 def block(data: Mapping[str, Any], name: str) -> str:
     """Format what a marked block shows; a `KeyError` if the data has nothing of that name."""
     if name in data["views"]:
         view = data["views"][name]
-        return view_block(**{**view, "table": data["tables"][view["table"]]})
+        show = columns_block if "columns" in view else view_block
+        return show(**{**view, "table": data["tables"][view["table"]]})
     if name in data["tables"]:
         return table_block(data["tables"][name])
     figure = data["figures"][name]
@@ -100,20 +114,33 @@ def block(data: Mapping[str, Any], name: str) -> str:
     return str(row[of["columns"].index(column)])
 
 
-def page_text(text: str, data: Mapping[str, Any]) -> str:
-    """Rewrite the marked blocks of a page."""
-    return BLOCK.sub(lambda found: f"{found[1]}{block(data, found[2])}{found[4]}", text)
+def page_text(text: str, own: Mapping[str, Any] | None = None, folder: Path = EVIDENCE) -> str:
+    """Rewrite the marked blocks of a page; those without the name of a page only from data of its own."""
+
+    def rewritten(found: re.Match[str]) -> str:
+        opening, _, page, name, _, closing = found.groups()
+        data = load(page, folder) if page else own
+        if data is None:
+            return found[0]
+        shown = block(data, name)
+        return f"{opening}{CAPTION.sub('', shown) if page else shown}{closing}"
+
+    return BLOCK.sub(rewritten, text)
+
+
+def pages() -> dict[Path, str]:
+    """Return every page of the documentation as the data makes it."""
+    own = {EVIDENCE / f"{path.stem}.md": load(path.stem) for path in EVIDENCE.glob("data/*.json")}
+    found = sorted(DOCS.rglob("*.md"))
+    return {page: page_text(page.read_text(encoding="utf-8"), own.get(page)) for page in found}
 
 
 def main() -> None:
-    """Rewrite the pages that have data and print the names of those that changed."""
-    for path in sorted((EVIDENCE / "data").glob("*.json")):
-        page = EVIDENCE / f"{path.stem}.md"
-        text = page.read_text(encoding="utf-8")
-        made = page_text(text, load(path.stem))
-        if made != text:
+    """Rewrite the pages whose data have changed and print their names."""
+    for page, made in pages().items():
+        if made != page.read_text(encoding="utf-8"):
             page.write_text(made, encoding="utf-8")
-            print(page.name)
+            print(page.relative_to(DOCS))
 
 
 if __name__ == "__main__":

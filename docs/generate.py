@@ -202,12 +202,6 @@ def evidence_table() -> str:
     return markdown(("question", "measured", "page"), rows)
 
 
-def decision_table() -> str:
-    """Table of real decisions with reversed options, without and with `unswayed serve`."""
-    table = load("real-models")["tables"]["decisions"]
-    return markdown(table["columns"], table["rows"])
-
-
 def picture_line(docs: Path) -> str:
     """The picture of the README, with the description in its file as alternative text."""
     drawn = (docs / "before-after.svg").read_text(encoding="utf-8")
@@ -352,7 +346,6 @@ def pages(docs: Path = DOCS) -> dict[Path, str]:
         page = docs / "methods" / f"{name}.md"
         made[page] = method_page(name, by_hand_of(page))
     made[docs.parent / "src" / "unswayed" / "keywords.pyi"] = keyword_stub()
-    scale = load("performance")["tables"]["scale"]
     tables = {
         docs.parent / "README.md": {
             "methods": short_table(),
@@ -360,8 +353,6 @@ def pages(docs: Path = DOCS) -> dict[Path, str]:
             "evidence": evidence_table(),
         },
         docs / "reference" / "metrics.md": {"metrics": metric_table()},
-        docs / "decisions.md": {"decisions": decision_table()},
-        docs / "scale.md": {"scale": markdown(scale["columns"], scale["rows"])},
         docs / "train.md": {"objectives": objective_table(), "rewards": reward_table()},
         docs / "benchmarks.md": {"benchmarks": benchmark_table()},
         docs / "reference" / "cli.md": {"cli": command_help()},

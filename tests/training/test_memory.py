@@ -2,12 +2,15 @@
 
 import dataclasses
 import functools
+import json
 import math
 import weakref
+from pathlib import Path
 
 import pytest
 from small_models import WORDS, save_word_model, small_plan, small_recipe
 
+from training_memory import cells, published_config
 from unswayed.training import memory
 from unswayed.training.architecture import Architecture, build_skeleton, shape_of
 from unswayed.training.devices import Device
@@ -25,41 +28,7 @@ from unswayed.training.processes import Sharding
 from unswayed.training.table import OBJECTIVES
 
 GB = 10**9
-
-
-def large_config(name):
-    """The sizes of published models, as their config.json states them."""
-    from transformers import LlamaConfig, Qwen3Config
-
-    qwen = {"vocab_size": 151936, "num_key_value_heads": 8, "head_dim": 128}
-    common = {"tie_word_embeddings": False}
-    return {
-        "Llama-3.1-8B": lambda: LlamaConfig(
-            vocab_size=128256,
-            hidden_size=4096,
-            intermediate_size=14336,
-            num_hidden_layers=32,
-            num_attention_heads=32,
-            num_key_value_heads=8,
-            **common,
-        ),
-        "Qwen3-8B": lambda: Qwen3Config(
-            hidden_size=4096,
-            intermediate_size=12288,
-            num_hidden_layers=36,
-            num_attention_heads=32,
-            **qwen,
-            **common,
-        ),
-        "Qwen3-32B": lambda: Qwen3Config(
-            hidden_size=5120,
-            intermediate_size=25600,
-            num_hidden_layers=64,
-            num_attention_heads=64,
-            **qwen,
-            **common,
-        ),
-    }[name]()
+ROOT = Path(__file__).parents[2]
 
 
 @functools.cache
@@ -68,7 +37,7 @@ def shape_by_name(name, **changes):
     from transformers import AutoModelForCausalLM
 
     with torch.device("meta"):
-        model = AutoModelForCausalLM.from_config(large_config(name))
+        model = AutoModelForCausalLM.from_config(published_config(name))
     return shape_of(model, small_recipe(2, **changes), sampled=True)
 
 
@@ -364,6 +333,12 @@ def test_the_base_answers_whole_on_the_first_process():
     assert "on the first process before training, where the base answers" in advice(asking)
     small = dataclasses.replace(asking, device=asking.device._replace(size=40 * 10**9))
     assert "GB: use a smaller model: sharding does not divide this." in advice(small)
+
+
+def test_documented_memory_is_that_of_the_estimate():
+    kept = json.loads((ROOT / "docs/evidence/data/performance.json").read_text(encoding="utf-8"))
+    rows = kept["tables"]["training-memory"]["rows"]
+    assert [cells(row[0]) for row in rows] == rows
 
 
 def test_advice_names_what_lowers_the_largest_terms():
