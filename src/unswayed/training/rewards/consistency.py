@@ -114,7 +114,9 @@ def pair_reward(choices: ArrayLike, n: int) -> FloatArray:
     presentations it is the paper's r_con (Eq. 8).
     """
     hits = named(choices, n)
-    result: FloatArray = 2.0 * (hits * elsewhere(hits, axis=-3, reward="reward pair")).sum(axis=-1) - 1.0
+    result: FloatArray = (
+        2.0 * (hits * elsewhere(hits, axis=-3, reward="reward pair")).sum(axis=-1) - 1.0
+    )
     return result
 
 
