@@ -111,7 +111,7 @@ def test_function_fits_a_screen(path: Path) -> None:
 
 
 BUDGETS: Final = {
-    ".": 1328,
+    ".": 1332,
     "auditing": 4988,
     "backends": 7907,
     "base": 1114,
@@ -129,7 +129,7 @@ BUDGETS: Final = {
     "store": 1272,
     "testing": 1335,
     "tiny": 1148,
-    "training": 9121,
+    "training": 9125,
 }
 """Lines of Python by room. Who raises one names, in that commit, the feature that needs it."""
 
