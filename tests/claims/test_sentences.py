@@ -359,6 +359,7 @@ UNSEEN = """
 (--protocol all separates them)
 This judge favours no position, yet #% of verdicts change
 Too few items. 1 distinct question
+No cheaper method comes close: @, # calls per item, measures # points below the recommended method
 distinct question: no interval
 because of the position, of the @s shown there, or both
 such intervals can miss by chance, so this is not a finding
