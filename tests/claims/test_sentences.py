@@ -265,7 +265,7 @@ the planned comparison of every order with a single call and those of consistent
 percentile bootstrap over items
 Consistency is #% in every group
 Blue marks an interval that excludes the dashed line
-groups, chance alone marks one in about
+groups, chance alone marks one group in about
 Groups sorted by consistency, method @, bands are 95% intervals
 Macro average of consistency over groups
 Depending on the order, the judge chose

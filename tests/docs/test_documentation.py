@@ -77,6 +77,16 @@ def test_example_of_metrics_has_the_keys_of_an_audit() -> None:
     assert absent({"calls": {"none": 1}, "no": 2}, made.metrics) == [".calls.none", ".no"]
 
 
+def test_pages_name_the_size_of_the_built_in_judge() -> None:
+    from safetensors.numpy import load_file
+
+    files = sorted((ROOT / "src" / "unswayed" / "tiny" / "weights").glob("*.safetensors"))
+    size = sum(weight.size for file in files for weight in load_file(file).values())
+    for name in ("glossary", "evidence/study", "evidence/beyond", "evidence/heads"):
+        text = (DOCS / f"{name}.md").read_text(encoding="utf-8")
+        assert f"{round(size, -3):,} parameters" in " ".join(text.split()), name
+
+
 @pytest.mark.parametrize("name", sorted(METHODS))
 def test_every_method_has_a_page_with_a_part_written_by_hand(
     generate: ModuleType, name: str
