@@ -162,7 +162,10 @@ def test_recorded_run_takes_the_items_it_was_audited_with(
     run: Run, files: tuple[Path, Path]
 ) -> None:
     assert run("audit", files[0], "--decisions", files[1], "--out", "run").code == 0
-    assert "run: items are missing. Name their file with --items" in run("rank", "run").err
+    assert (
+        "run: items are missing. Name their file: --items, in Python items=."
+        in run("rank", "run").err
+    )
     assert run("rank", "run", "--items", files[0], "--json").json["questions"] == 12
 
 
