@@ -85,7 +85,7 @@ ROWS: tuple[Row, ...] = (
     Row("Position and label moved together and show no joint effect, yet #% of verdicts change",
         lambda t, share: not t.judge.apart and (not biased(t)) and near(share, t.changed /
         t.whole)),
-    Row("Too few items show whether a position is favoured: with # items",
+    Row("There are too few items to see whether a position is favoured: with # items",
         lambda t, items: half_width(t) > 0.024 and items == t.judge.items),
     Row("the @-position rate may be anything from #% to #%",
         lambda t, name, low, high: within(low, t.law.shares[place(name)], high) and high - low < 90,

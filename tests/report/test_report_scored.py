@@ -68,7 +68,7 @@ def test_points_are_drawn_around_zero() -> None:
     assert [row.on for row in block.rows] == [True, False, True]
 
 
-def test_groups_are_drawn_from_the_lowest_correlation_and_not_alone() -> None:
+def test_groups_are_drawn_from_the_lowest_correlation_on() -> None:
     groups = figures(scale_run())["groups"]
     turned = with_metrics(scale_run(), groups=dict(reversed(groups.items())))
     (table,) = group_tables([Finding(turned)])

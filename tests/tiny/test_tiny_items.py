@@ -142,7 +142,7 @@ def test_a_smaller_set_is_the_beginning_of_a_larger_one(make: Maker) -> None:
         make(0)
 
 
-def test_more_questions_than_there_are_different_ones_are_refused() -> None:
+def test_more_questions_than_exist_are_refused() -> None:
     with pytest.raises(UsageError, match="tiny-mcq-5: 50001 items asked for; 50000 different"):
         mcq_items(50_001, seed=5)
 
