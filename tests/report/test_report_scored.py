@@ -77,7 +77,7 @@ def test_groups_are_drawn_from_the_lowest_correlation_on() -> None:
     assert group_tables([Finding(alone)]) == []
 
 
-def test_a_point_of_a_curve_that_holds_by_construction_has_no_interval() -> None:
+def test_point_of_curve_by_construction_has_no_interval() -> None:
     points = [
         {"calls_per_item": calls, "accuracy": est(0.6, 0.5, 0.7), "consistency": consistency}
         for calls, consistency in ((1.0, est(0.7, 0.6, 0.8)), (3.0, fixed(1.0, 100)))
