@@ -1,5 +1,6 @@
 """The Python names: the same audit as on the command line, in plain code and in notebooks."""
 
+import ast
 import asyncio
 import copy
 import json
@@ -44,6 +45,9 @@ def file(items: ItemSet, tmp_path: Path) -> Path:
 
 def test_every_public_name_is_listed_sorted_and_documented() -> None:
     assert us.__all__ == sorted(us.__all__)
+    tree = ast.parse(Path(us.__file__).read_text(encoding="utf-8"))
+    (value,) = (n.value for n in tree.body if ast.unparse(n).startswith("__all__"))  # type: ignore[attr-defined]
+    assert ast.literal_eval(value) == us.__all__  # type checkers read it without running it
     assert dir(us) == us.__all__
     for name in us.__all__:
         assert getattr(us, name).__doc__, name

@@ -111,25 +111,25 @@ def test_function_fits_a_screen(path: Path) -> None:
 
 
 BUDGETS: Final = {
-    ".": 1328,
+    ".": 1332,
     "auditing": 4988,
-    "backends": 7907,
+    "backends": 7911,
     "base": 1114,
-    "calls": 3074,
-    "cli": 3054,
+    "calls": 3081,
+    "cli": 3055,
     "data": 5947,
     "ext": 128,
     "integrations": 458,
-    "methods": 5355,
-    "metrics": 4806,
-    "model": 7794,
+    "methods": 5357,
+    "metrics": 4811,
+    "model": 7797,
     "prompts": 1596,
     "report": 3885,
     "serving": 731,
     "store": 1272,
     "testing": 1335,
     "tiny": 1148,
-    "training": 9121,
+    "training": 9125,
 }
 """Lines of Python by room. Who raises one names, in that commit, the feature that needs it."""
 

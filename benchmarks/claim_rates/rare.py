@@ -4,7 +4,8 @@ Judges of two candidates, asked in both orders, from hardly any discordant item 
 that of 200 000 items. With `gaps` a tenth of the calls failed, and `one order` shows every item as it
 was given: there gold does not stand under both labels of every item.
 
-Then the sizes of four labels, from no pull of the first place on, where resamples lie above the truth.
+Then the sizes of four labels, from no pull of the first place on, where resamples lie above the truth,
+and means over few items, such as those of a small group.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ COUNTED = ("position_rate", "position_effect", "recall_difference", "rstd")
 AGREEMENT = ("icc2k", "icc3k")
 PLACES = (0.0, 0.15, 0.6)
 """Logits for the first of four options."""
+HANDFULS = (2, 3, 5, 7, 10)
+MEANS = ("consistency", "accuracy", "consistent_accuracy", "position_rate")
 FEW = 40
 """Items of which ICC under a hardly discordant judge covers 88.9% (1,500 trials), below 90."""
 
@@ -115,6 +118,8 @@ def rates(trials: int | None = None) -> Iterator[Rate]:
         yield from coverage(judge, runs)
     for place in PLACES:
         yield from coverage_of_sizes(place, runs)
+    for place in (0.0, 2.0):
+        yield from coverage_of_handfuls(place, runs)
 
 
 def four(place: float, items: int, seed: int) -> Outcomes:
@@ -157,6 +162,29 @@ def coverage_of_sizes(place: float, runs: int, *, size: int = POPULATION) -> Ite
                 count=held[name],
                 trials=asked[name],
                 at_least=0.92,
+            )
+
+
+def coverage_of_handfuls(place: float, runs: int, *, size: int = POPULATION) -> Iterator[Rate]:
+    """Coverage of means over a handful of items of four options."""
+    whole, draw = four(place, size, 0), np.random.default_rng(2)
+    truth = measure([whole], names=MEANS, resamples=0)
+    for items in HANDFULS:
+        held: Counter[str] = Counter()
+        for trial in range(runs):
+            sample = drawn(whole, items, 1, draw)
+            row = measure([sample], names=MEANS, resamples=400, seed=trial)
+            for name in MEANS:
+                right = truth[name].value
+                assert right is not None
+                held[name] += covers(row[name].low, row[name].high, right)
+        for name in MEANS:
+            yield Rate(
+                statement=f"interval of {name}",
+                setting=f"four options, {place:g} logits for the first, {items} items, a mean",
+                count=held[name],
+                trials=runs,
+                at_least=0.91,
             )
 
 

@@ -58,7 +58,11 @@ _WHERE = {
     "rank": "unswayed.ranking:rank",
 }
 
-__all__ = [*_WHERE]
+__all__ = [
+    "AuditResult", "Decision", "FunctionJudge", "Item", "Judge", "Judged", "Presentation", "Task",
+    "UnswayedError", "Verdict", "assert_unswayed", "audit", "calibrate", "load_data", "load_items",
+    "load_method", "methods", "rank",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> object:

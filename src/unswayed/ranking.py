@@ -74,7 +74,7 @@ def rank(
     decisions, pairs, told = _judged(source)
     pairs = list(pairs if items is None else load_data(items))
     if not pairs:
-        raise ItemError(f"{source}: items are missing. Name their file with --items.")
+        raise ItemError(f"{source}: items are missing. Name their file: --items, in Python items=.")
     recording, more = one_model_one_prompt(record(decisions), given.model)
     compared, left = compared_models(recording, pairs)
     ranking = rank_models(compared, baseline=given.baseline, seed=given.seed)

@@ -109,15 +109,8 @@ def test_lists_of_two_sizes_share_a_curve_but_not_exposure() -> None:
     audited = us.audit(JUDGE, listwise(3, 4), methods=["pcf"], resamples=100).record.metrics
     assert set(audited.methods["pcf"].beside.exposure) == {3, 4}
     curve = audited.order_curve["pcf"]  # type: ignore[index]
-    assert [row.beside.calls_per_item for row in curve] == [
-        1,
-        2,
-        3,
-        4,
-        5,
-        6,
-        6.5,
-    ]  # three have 6 orders
+    calls = [row.beside.calls_per_item for row in curve]
+    assert calls == [1, 2, 3, 4, 5, 6, 6.5]  # three have 6 orders
     assert "of 4 candidates" in audited.cautions["pcf"][0]
     assert "of 3 candidates" not in audited.cautions["pcf"][0]  # all six orders are even
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import unswayed as us
 from unswayed.auditing.run_directory import (
     default_directory,
     json_text,
@@ -69,3 +70,11 @@ def test_versions_are_those_of_what_is_installed() -> None:
     versions = package_versions()
     assert versions["unswayed"]
     assert versions["python"].count(".") == 2
+
+
+def test_a_run_keeps_what_columns_were_taken_for(tmp_path: Path) -> None:
+    row = {"question": "Which?", "candidates": ["x", "y"]}
+    (tmp_path / "items.jsonl").write_text(json.dumps(row))
+    us.audit("simulated/judge", tmp_path / "items.jsonl", out=tmp_path / "run", resamples=100)
+    run = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert "took question as prompt" in run["data"]["read_as"]

@@ -7,9 +7,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+import unswayed as us
 from unswayed.backends import open_backend
 from unswayed.backends.replay import ReplayBackend
-from unswayed.base.errors import ItemError, RunDirectoryError, UsageError
+from unswayed.base.errors import ItemError, RunDirectoryError, UnswayedError, UsageError
 from unswayed.model.calls import Failure, Query, Request, Response, TokenLogprob, key_of
 from unswayed.model.decisions import Decision
 from unswayed.model.items import Item, ItemSet, Message, Task
@@ -219,3 +220,30 @@ def test_a_run_directory_is_not_written_to(tmp_path: Path) -> None:
     before = (tmp_path / "run" / "calls.sqlite").read_bytes()
     answers(f"replay/{tmp_path / 'run'}", *asked)
     assert (tmp_path / "run" / "calls.sqlite").read_bytes() == before
+
+
+def test_orders_of_a_log_without_texts_are_answered_apart(tmp_path: Path) -> None:
+    items = [Item(id=name, task=Task.PAIRWISE, prompt="", candidates=("", "")) for name in "pq"]
+    said = {"p": 0, "q": 1}
+    log = [
+        decision(
+            item_id=name, order=shown.order, labels=("A", "B"), label_set=("A", "B"),
+            choice=choice, probs=None, label_mass=None, text="",
+        )
+        for name, choice in said.items()
+        for shown in (X0, X2)
+    ]  # fmt: skip
+    model = f"replay/{write(tmp_path / 'log.jsonl', *log)}"
+    for method in ("vote", "direct"):
+        with us.Judge(model, method=method) as judge:
+            verdicts = list(judge.verdicts(items))
+        assert [verdict.choice for verdict in verdicts] == [0, 1]
+
+
+def test_no_model_is_asked_about_items_without_texts() -> None:
+    items = [Item(id="p", task=Task.PAIRWISE, prompt="", candidates=("", ""))]
+    with (
+        us.Judge("openai-api/local/m", method="vote", base_url="http://127.0.0.1:9/v1") as judge,
+        pytest.raises(UnswayedError, match="neither question nor answers"),
+    ):
+        list(judge.verdicts(items))

@@ -85,7 +85,7 @@ ROWS: tuple[Row, ...] = (
     Row("Position and label moved together and show no joint effect, yet #% of verdicts change",
         lambda t, share: not t.judge.apart and (not biased(t)) and near(share, t.changed /
         t.whole)),
-    Row("Too few items show whether a position is favoured: with # items",
+    Row("There are too few items to see whether a position is favoured: with # items",
         lambda t, items: half_width(t) > 0.024 and items == t.judge.items),
     Row("the @-position rate may be anything from #% to #%",
         lambda t, name, low, high: within(low, t.law.shares[place(name)], high) and high - low < 90,
@@ -265,7 +265,7 @@ the planned comparison of every order with a single call and those of consistent
 percentile bootstrap over items
 Consistency is #% in every group
 Blue marks an interval that excludes the dashed line
-groups, chance alone marks one in about
+groups, chance alone marks one group in about
 Groups sorted by consistency, method @, bands are 95% intervals
 Macro average of consistency over groups
 Depending on the order, the judge chose
@@ -359,6 +359,7 @@ UNSEEN = """
 (--protocol all separates them)
 This judge favours no position, yet #% of verdicts change
 Too few items. 1 distinct question
+No cheaper method comes close: @, # calls per item, measures # points below the recommended method
 distinct question: no interval
 because of the position, of the @s shown there, or both
 such intervals can miss by chance, so this is not a finding

@@ -64,7 +64,9 @@ def test_decisions_and_items_give_a_ranking(run: Run, files: tuple[Path, Path]) 
     assert certain == {"good": ["base", "fair", "poor"], "base": lowest, "fair": lowest, "poor": []}
 
 
-def test_table_says_what_one_side_would_have_said(run: Run, files: tuple[Path, Path]) -> None:
+def test_table_says_what_one_side_would_have_said(
+    run: Run, files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     ran = run("rank", files[1], "--items", files[0])
     assert ran.code == 0
     assert "Position effect: +33.3 points" in ran.out
@@ -74,6 +76,8 @@ def test_table_says_what_one_side_would_have_said(run: Run, files: tuple[Path, P
     assert "base (baseline)" in ran.out
     assert "If always shown first, 1 of 3 models would be on the other side of 50%" in ran.out
     assert "A judge that always takes the first answer would give 50.0% for every model." in ran.out
+    monkeypatch.setattr("unswayed.report.board.LISTED", 4)
+    assert "certain for 5 of 6 pairs of models.\n" in run("rank", files[1], "--items", files[0]).out
 
 
 def test_long_name_leaves_room_for_figures(run: Run, files: tuple[Path, Path]) -> None:
@@ -158,7 +162,10 @@ def test_recorded_run_takes_the_items_it_was_audited_with(
     run: Run, files: tuple[Path, Path]
 ) -> None:
     assert run("audit", files[0], "--decisions", files[1], "--out", "run").code == 0
-    assert "run: items are missing. Name their file with --items" in run("rank", "run").err
+    assert (
+        "run: items are missing. Name their file: --items, in Python items=."
+        in run("rank", "run").err
+    )
     assert run("rank", "run", "--items", files[0], "--json").json["questions"] == 12
 
 

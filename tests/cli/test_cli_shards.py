@@ -8,7 +8,12 @@ from pathlib import Path
 import pytest
 from cli_commands import SIMULATED, Run, choice, pair, write_lines
 
+from unswayed.audits import RunArguments
+from unswayed.backends import BackendSettings
 from unswayed.model.items import Shard, as_item, shard_of
+from unswayed.prompts import AskOptions
+from unswayed.sharded import plan_of
+from unswayed.sources import DataOptions
 
 FIGURES = ("metrics.json", "answers.json", "flipped.json")
 
@@ -49,11 +54,20 @@ def test_merged_shards_equal_one_process_with_samples(run: Run) -> None:
     merged_equals_whole(run, ("m.jsonl", *options), 3)
 
 
-def test_shard_without_items_and_method_that_stops_early(run: Run) -> None:
+def test_shard_without_items_shots_and_method_that_stops_early(run: Run) -> None:
     items = write_lines("p.jsonl", [pair(number) for number in range(6)])
     empty = [k for k in range(9) if k not in {shard_of(f"q{number}", 9) for number in range(6)}]
     assert empty
-    merged_equals_whole(run, (str(items), "--model", SIMULATED, "--methods", "sequential"), 9)
+    shots = write_lines("shots.jsonl", [pair(9)])
+    options = (str(items), "--model", SIMULATED, "--methods", "sequential", "--shots", str(shots))
+    merged_equals_whole(run, options, 9)
+
+
+def test_plan_of_shards_has_no_secret_of_an_address() -> None:
+    reach = BackendSettings(base_url="https://me:word@example.org/v1?key=abc")
+    kept = {"asking": AskOptions(), "selection": DataOptions(), "reach": reach}
+    plan = plan_of(RunArguments(data="a.jsonl", model="m", **kept), "judge", Shard(0, 2))  # type: ignore[arg-type]
+    assert plan.reach["base_url"] == "https://example.org/v1"
 
 
 def test_shard_of_item_depends_on_its_id_alone() -> None:

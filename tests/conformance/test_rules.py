@@ -58,6 +58,7 @@ VARIANTS = (
     "additive:design=coupled",
     "additive:centre=median",
     "calibraeval:solver=noa:epochs=20",
+    "calibraeval:objective=l1",
     "sequential:rule=lead:lead=2",
     "sequential:rule=agree",
     "sequential:orders=random:5",

@@ -1,6 +1,7 @@
 """The documentation is up to date: generated pages, worked numbers, links and options."""
 
 import doctest
+import json
 import re
 import warnings
 from pathlib import Path
@@ -9,6 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+import unswayed as us
 from scripts import load_script
 from unswayed.methods import METHODS
 from unswayed.methods.estimation import MethodWarning
@@ -48,6 +50,41 @@ def test_documented_finish_reasons_match_code() -> None:
     }
     known = {kind.value: words.split() for kind, words in endings.WORDS.items()}
     assert listed == {**known, "broken": [], "failed": endings.FAILED.split()}
+
+
+def absent(wanted: object, made: object, place: str = "") -> list[str]:
+    """Keys of an example that a record lacks."""
+    if not isinstance(wanted, dict):
+        return []
+    if not isinstance(made, dict):
+        return [place]
+    return [
+        name
+        for key, value in wanted.items()
+        for name in (
+            absent(value, made[key], f"{place}.{key}") if key in made else [f"{place}.{key}"]
+        )
+    ]
+
+
+def test_example_of_metrics_has_the_keys_of_an_audit() -> None:
+    page = (DOCS / "reference" / "formats.md").read_text(encoding="utf-8")
+    example = json.loads(
+        re.findall(r"```json\n(.*?)```", page.partition("## metrics.json")[2], re.DOTALL)[0]
+    )
+    made = us.audit("tiny/judge", limit=60, protocol="all", methods=["average"], resamples=100)
+    assert absent(example, made.metrics) == []
+    assert absent({"calls": {"none": 1}, "no": 2}, made.metrics) == [".calls.none", ".no"]
+
+
+def test_pages_name_the_size_of_the_built_in_judge() -> None:
+    from safetensors.numpy import load_file
+
+    files = sorted((ROOT / "src" / "unswayed" / "tiny" / "weights").glob("*.safetensors"))
+    size = sum(weight.size for file in files for weight in load_file(file).values())
+    for name in ("glossary", "evidence/study", "evidence/beyond", "evidence/heads"):
+        text = (DOCS / f"{name}.md").read_text(encoding="utf-8")
+        assert f"{round(size, -3):,} parameters" in " ".join(text.split()), name
 
 
 @pytest.mark.parametrize("name", sorted(METHODS))

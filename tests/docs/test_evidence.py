@@ -127,3 +127,18 @@ def test_no_figure_starts_a_line() -> None:
     ]
     assert pages
     assert wrong == []
+
+
+def test_ranges_that_page_of_training_calls_overlapping_do() -> None:
+    page = (ROOT / "docs" / "train.md").read_text(encoding="utf-8")
+    assert "`pa-grpo` and `grpo` overlap in the last column" in " ".join(page.split())
+    rows = dict(re.findall(r"^\| `train ([\w-]+)` \|.*?\(([^)]*)\) \|$", page, re.MULTILINE))
+    one, other = (tuple(map(float, rows[name].split("–"))) for name in ("pa-grpo", "grpo"))
+    assert max(one[0], other[0]) <= min(one[1], other[1])
+
+
+def test_page_gives_the_accuracy_of_the_memory_estimate() -> None:
+    from unswayed.training.memory import MEASURED
+
+    page = (ROOT / "docs" / "train.md").read_text(encoding="utf-8")
+    assert "{} to {} times the memory".format(*MEASURED) in page

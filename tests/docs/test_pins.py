@@ -48,6 +48,17 @@ def test_the_lowest_version_is_the_bound(requirement: Requirement) -> None:
     assert Version(pins("constraints-lowest.txt")[name]) == Version(bound.version)
 
 
+def test_page_names_the_tested_clients_of_decision_models() -> None:
+    page = (ROOT / "docs" / "decisions.md").read_text(encoding="utf-8")
+    told = dict(re.findall(r"`(\w+) ([\d.]+)`", re.search(r"^Tested: .*", page, re.MULTILINE)[0]))
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    tested = {
+        name: re.search(rf"{name}\S*==([\d.]+)", script)[1]
+        for name in ("openai", "typesafe-sdk", "litellm")
+    }
+    assert told == {name.replace("-", "_"): version for name, version in tested.items()}
+
+
 def test_the_lock_holds_every_constraint_but_torch_with_its_hash() -> None:
     locked, pinned = pins("requirements.lock"), pins("constraints.txt")
     assert not {name for name in locked if locked[name] != pinned.get(name, locked[name])}

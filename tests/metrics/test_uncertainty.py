@@ -7,6 +7,7 @@ from metric_builders import SWAP, by_letter, outcomes, simulated
 from unswayed.metrics import measure, sign_test
 from unswayed.metrics.patterns import unique_rows
 from unswayed.metrics.uncertainty import (
+    TOO_FEW,
     alike_interval,
     interval,
     paired_difference,
@@ -187,6 +188,23 @@ def test_a_paired_interval_by_hand() -> None:
     spread = np.sqrt((8 / 22 - (6 / 22) ** 2) / 21)
     assert paired.low == pytest.approx(6 / 22 - 2.093024 * spread)  # t with 19 degrees of freedom
     assert paired.high == pytest.approx(6 / 22 + 2.093024 * spread)
+
+
+@pytest.mark.parametrize(
+    ("items", "low", "high"), [(2, 0.003, 0.969), (6, 0.059, 0.806), (7, 0.246, 0.503)]
+)
+def test_handful_of_fractions_is_as_uncertain_as_a_rate(
+    items: int, low: float, high: float
+) -> None:
+    samples = np.random.default_rng(0).normal(0.375, 0.05, 4000)
+    ends = interval(0.375, samples, n_items=items, limits=(0.0, 1.0))
+    assert ends == pytest.approx((low, high), abs=0.001)
+
+
+def test_handful_of_items_gives_an_interval_only_of_a_mean() -> None:
+    samples = np.random.default_rng(0).normal(0.375, 0.05, 4000)
+    assert interval(0.375, samples, n_items=6, limits=None) == TOO_FEW
+    assert not isinstance(interval(0.375, samples, n_items=7, limits=None), str)
 
 
 def test_few_items_away_from_a_limit_have_the_exact_interval() -> None:

@@ -8,7 +8,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judges import plain_run, sample_run
+from judges import list_run, plain_run, sample_run
 from unswayed.auditing.flips import FlippedItem, Flips, Shown
 from unswayed.model.decisions import Choice
 from unswayed.model.items import Message
@@ -104,6 +104,13 @@ def test_the_page_embeds_the_surest_items_up_to_its_limit() -> None:
     assert len(some.data.encode()) <= len(whole.data.encode()) / 2
     assert some.count == f"surest {len(items)} of {run.flips.n_flipped}; all: unswayed export"
     assert whole.count == f"{run.flips.n_flipped} flipped items, surest first"
+
+
+def test_items_of_lists_begin_with_the_least_stable() -> None:
+    run = list_run()
+    item = msgspec.structs.replace(run.flips.flipped[0], stability=0.2)
+    made = embed([Finding(replace(run, flips=Flips(1, (item,))))], embed_mb=4.0)
+    assert made.count == "1 flipped item, least stable first"
 
 
 def test_the_surest_item_is_embedded_despite_the_limit() -> None:

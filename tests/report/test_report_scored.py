@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 import unswayed as us
-from judges import est, figures, list_run, scale_run, with_metrics
+from judges import est, figures, fixed, list_run, scale_run, with_metrics
 from unswayed.backends.simulated import simulated_items
 from unswayed.model.items import Task
 from unswayed.report.applying import applications_of
@@ -22,6 +22,8 @@ from unswayed.report.page import render_report
 from unswayed.report.papers import write_figures
 from unswayed.report.scores import (
     costs_of,
+    curve_tables,
+    group_tables,
     lede_of,
     lists_of,
     points_tables,
@@ -64,6 +66,30 @@ def test_points_are_drawn_around_zero() -> None:
     assert [row.line for row in block.rows] == [0.5] * 3
     assert block.rows[0].marks == pytest.approx(((5 + 3.7) / 10, 0.91, 0.95))
     assert [row.on for row in block.rows] == [True, False, True]
+
+
+def test_groups_are_drawn_from_the_lowest_correlation_on() -> None:
+    groups = figures(scale_run())["groups"]
+    turned = with_metrics(scale_run(), groups=dict(reversed(groups.items())))
+    (table,) = group_tables([Finding(turned)])
+    assert [row.label for row in table.blocks[0].rows] == ["wit", "facts"]
+    alone = with_metrics(scale_run(), groups={"wit": groups["wit"]})
+    assert group_tables([Finding(alone)]) == []
+
+
+def test_point_of_curve_by_construction_has_no_interval() -> None:
+    points = [
+        {"calls_per_item": calls, "accuracy": est(0.6, 0.5, 0.7), "consistency": consistency}
+        for calls, consistency in ((1.0, est(0.7, 0.6, 0.8)), (3.0, fixed(1.0, 100)))
+    ]
+    run = with_metrics(list_run(), order_curve={"pcf": points})
+    right, same = curve_tables(Finding(run))
+    assert [len(row.marks) for row in right.blocks[0].rows] == [3, 3]
+    first, last = same.blocks[0].rows
+    assert last.estimate is not None
+    assert (first.label, last.label) == ("1 order", "3 orders")
+    assert (last.estimate.low, last.estimate.high) == (None, None)
+    assert same.ticks == (0, 0.5, 1)
 
 
 def test_uneven_orders_are_named_and_even_ones_are_not() -> None:

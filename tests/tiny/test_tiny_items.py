@@ -142,6 +142,11 @@ def test_a_smaller_set_is_the_beginning_of_a_larger_one(make: Maker) -> None:
         make(0)
 
 
+def test_more_questions_than_exist_are_refused() -> None:
+    with pytest.raises(UsageError, match="tiny-mcq-5: 50001 items asked for; 50000 different"):
+        mcq_items(50_001, seed=5)
+
+
 def test_margins_are_a_continuum_with_near_ties() -> None:
     gaps = np.array([abs(np.subtract(*item.meta["utility"])) for item in judge_items()])
     shares = np.histogram(gaps, bins=[0, 0.25, 0.5, 1, 2, 10])[0] / len(gaps)

@@ -30,7 +30,7 @@ def stopped_and_resumed(trained, tmp_path_factory):
         return result_of(out)
 
     def check(out, press=None, disturb=None, **changes):
-        changes["optimiser_steps"] = "4"
+        changes = {"optimiser_steps": "4", **changes}
         expected = result_of_whole(**changes)
         if disturb:
             disturb()
@@ -60,11 +60,12 @@ def test_a_signal_while_a_step_is_logged_lets_it_end(stopped_and_resumed, tmp_pa
     assert "stopping when the step" in capfd.readouterr().err
 
 
-@pytest.mark.parametrize(("pressed", "saved"), [(1, 2), (2, 2)])
+@pytest.mark.parametrize(("pressed", "saved"), [(1, 2), (2, 2), (3, 4)])
 def test_between_updates_of_one_batch_the_last_is_waited_for(
     stopped_and_resumed, tmp_path, pressed, saved
 ):
     changes = {"optimiser_inner_updates": "2", "lora": "{rank = 4, alpha = 8}"}
+    changes["optimiser_steps"] = "6"
     assert stopped_and_resumed(tmp_path, press=at_step(pressed), **changes) == saved
 
 
@@ -163,10 +164,11 @@ def test_sigterm_in_a_long_step_saves_within_the_grace(command, undisturbed):
     assert result_of(out) == undisturbed(1)
 
 
-def test_ctrl_c_to_one_of_two_processes_stops_both(command, undisturbed):
-    # it waits for the other in a collective; a terminal and a launcher both pass a Ctrl-C on
-    out = command.folder / "one-of-two"
-    with command.started(out, processes=2, slow_at=1, slow_s=2) as children:
+@pytest.mark.parametrize("slow_rank", [0, 1])
+def test_ctrl_c_to_one_of_two_processes_stops_both(command, undisturbed, slow_rank):
+    # the second is told, and one waits in a collective; terminal and launcher both pass a Ctrl-C on
+    out = command.folder / f"one-of-two-{slow_rank}"
+    with command.started(out, processes=2, slow_at=1, slow_rank=slow_rank, slow_s=2) as children:
         for _ in range(2):
             children[1].send_signal(signal.SIGINT)
             time.sleep(0.2)

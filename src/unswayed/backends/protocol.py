@@ -141,6 +141,8 @@ class Backend:
 
     def refusal(self, item: Item, asks: Iterable[Ask], prompts: PromptSettings) -> str | None:
         """Return why these cannot be asked about an item, without a full stop; None if they can."""
+        if not (self.offline or item.prompt or item.response or any(item.candidates)):
+            return "it has neither question nor answers; only recorded decisions can judge it"
         for ask in asks:
             if ask.sample and not self.samples:
                 return "this judge samples nothing: asked again, it answers the same"

@@ -20,7 +20,7 @@ from unswayed.backends import BackendSettings, open_backend
 from unswayed.backends.protocol import Backend, Outcome, failed, ranked
 from unswayed.base.errors import ItemError, RunDirectoryError, UnswayedError, UsageError
 from unswayed.data.importers import read_decisions_file
-from unswayed.model.calls import Query, Request, Response, key_of
+from unswayed.model.calls import REPLAYED, Query, Request, Response, key_of
 from unswayed.model.decisions import Decision
 from unswayed.model.items import iter_lines, suffix
 from unswayed.model.presentation import Ask
@@ -110,6 +110,8 @@ class RunReplay(ReplayBackend):
 class DecisionReplay(ReplayBackend):
     """Decisions of a file, found by item and question."""
 
+    keyed_by_item = True  # items of a log may have no text, or the same
+
     def __init__(self, path: Path) -> None:
         self._recorded: dict[tuple[str, Ask, tuple[str, ...]], Decision] = {}
         for decision in read_decisions_file(path):
@@ -124,7 +126,7 @@ class DecisionReplay(ReplayBackend):
         for _, line in iter_lines(path):
             digest.update(line)
         probs = any(decision.probs is not None for decision in self._recorded.values())
-        name = f"replay/{path}@sha256:{digest.hexdigest()[:16]}"
+        name = f"{REPLAYED}{path}@sha256:{digest.hexdigest()[:16]}"
         super().__init__(name, path, gives_logprobs=probs)
 
     def converses(self, request: Request) -> bool:

@@ -9,7 +9,7 @@ import msgspec
 
 from unswayed.calls.keys import Question
 from unswayed.calls.writer import Answered
-from unswayed.model.calls import Query, Request, Response, key_of
+from unswayed.model.calls import REPLAYED, Query, Request, Response, key_of
 from unswayed.model.decisions import Decision
 from unswayed.model.items import Message
 from unswayed.model.parsing import Ending, ending, is_unread
@@ -56,8 +56,9 @@ class Draft(NamedTuple):
 
     @property
     def may_be_reasked(self) -> bool:
-        """True if an answer may be asked about. Judges that read items directly read no conversation."""
-        return self.after is None and self.layout.reask is not None and self.request.nonce is None
+        """True if an answer may be asked about. Simulated judges read items directly, not a conversation."""
+        converses = self.request.nonce is None or self.request.model.startswith(REPLAYED)
+        return self.after is None and self.layout.reask is not None and converses
 
     @property
     def query(self) -> Query:

@@ -94,7 +94,7 @@ class Drafter:
     def _drafted(self, question: Question, key: bytes | None) -> Draft:
         item, ask = question
         rendered = render(item, ask, self.settings.prompts)
-        request = self._request(ask, rendered, rendered.messages, item.asked_as)
+        request = self._request(ask, rendered, rendered.messages, self._nonce(question))
         if key is None:
             try:
                 key = key_of(request)
@@ -122,9 +122,7 @@ class Drafter:
                 addresses.append((draft.key, draft))
                 continue
             try:
-                key = self._frame(question, wording).key(
-                    texts, item.asked_as if self.keyed_by_item else None
-                )
+                key = self._frame(question, wording).key(texts, self._nonce(question))
             except UnicodeEncodeError as error:
                 raise _not_unicode(item, error) from None
             self._enter(question, key)
@@ -148,7 +146,7 @@ class Drafter:
         ask: Ask,
         prompt: Terms,
         messages: tuple[Message, ...],
-        asked_as: str | None,
+        nonce: str | None,
     ) -> Request:
         return Request(
             model=self.model,
@@ -158,10 +156,18 @@ class Drafter:
             temperature=self.settings.sample_temperature if ask.sample else 0.0,
             top_logprobs=prompt.top_logprobs if self.gives_logprobs else 0,
             sample=ask.sample,
-            nonce=asked_as if self.keyed_by_item else None,
+            nonce=nonce,
             schema=msgspec.UNSET if prompt.schema is None else prompt.schema,
             extra_body=self.settings.prompts.extra_body or msgspec.UNSET,
         )
+
+    def _nonce(self, question: Question) -> str | None:
+        """Return what an answer depends on beside the prompt; orders of equal texts are told apart by it."""
+        item, ask = question
+        if not self.keyed_by_item:
+            return None
+        distinct = len(set(item.candidates)) == item.n
+        return item.asked_as if distinct else f"{item.asked_as} {ask.presentation.order}"
 
     def _enter(self, question: Question, key: bytes) -> None:
         if self._remembers:

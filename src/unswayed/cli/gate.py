@@ -49,7 +49,8 @@ def gate(
     runs: Annotated[list[Path], typer.Argument(help="Run directories.", metavar="RUN")],
     fail_if: FailIf = None,
     baseline: Annotated[
-        Path | None, typer.Option(help="Run whose consistency to keep, up to --margin.")
+        Path | None,
+        typer.Option(help="Run whose consistency with single calls to keep, up to --margin."),
     ] = None,
     margin: Annotated[
         float, typer.Option(min=0, max=1, help="Loss of consistency that is allowed.")

@@ -104,7 +104,7 @@ class Additive(Method):
 
     Attributes:
         orders: Presentations to judge: `identity` makes one call; any other set averages the
-            corrected log probabilities of its calls.
+            corrected log-probabilities of its calls.
         layouts: Parts that move with `orders`.
         design: Presentations of the estimation items: `decoupled` separates positions from labels,
             `coupled` is usual in recorded data.
@@ -129,13 +129,13 @@ class Additive(Method):
     about: ClassVar[About] = About(
         title="Additive position and label effects",
         source="Unswayed",
-        idea="Estimate what each position and each label adds to log p, and subtract both.",
+        idea="Estimate the effect of each position and each label on log p, and subtract both.",
         calls="1",
         estimation="4 per estimation item for two candidates; for more, n if a Graeco-Latin set "
-        "exists, otherwise 2n - 1",
+        "exists, otherwise 2n − 1",
         equation="argmax_c log p(c) - alpha[position of c] - beta[label of c]",
         helps="you want to know how much of the bias is position and how much is label, or "
-        "presentations move them apart",
+        "presentations vary them separately",
         cannot="On coupled presentations it is no better than `pride`. It assumes that effects "
         "add up on the log scale; `cell-median` is safer if the scale saturates.",
         per_layout="additive",
@@ -237,7 +237,7 @@ class Additive(Method):
         return asks_of_set(self.orders, n, self.layouts, self.seed)
 
     def decide_table(self, table: DecisionTable) -> VerdictTable:
-        """Return the highest mean corrected log probability.
+        """Return the highest mean corrected log-probability.
 
         A call without probabilities is left out of the mean: what is left is corrected for the
         positions and labels it was shown under, so it needs no balance.

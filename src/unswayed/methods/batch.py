@@ -1,4 +1,4 @@
-"""Batch calibration: subtract the mean log probability of each label over a batch of items.
+"""Batch calibration: subtract the mean log-probability of each label over a batch of items.
 
 logit q(c) = log p(c) - mean over the batch of log p(label of c), per label sequence. The batch is
 the estimation items in their own order, so one verdict never depends on which others are asked
@@ -41,7 +41,7 @@ class Batch(PriorMethod):
     about: ClassVar[About] = About(
         title="Batch calibration",
         source="Zhou et al. 2024 (arXiv 2309.17249)",
-        idea="Subtract each label's mean log probability over a batch of items.",
+        idea="Subtract each label's mean log-probability over a batch of items.",
         calls="1",
         estimation="1 per estimation item, shared with the direct answer",
         equation="log q(c) = log p(c) - mean_batch log p(label of c)",
@@ -57,7 +57,7 @@ class Batch(PriorMethod):
         return tuple(Ask(Presentation(own, layout)) for layout in label_layouts(n, self.layouts))
 
     def layout_priors(self, table: DecisionTable, columns: Sequence[int]) -> Sequence[LabelPrior]:
-        """Return the batch's mean log probability of each label."""
+        """Return the batch's mean log-probability of each label."""
         (column,) = columns
         logs = log_probs_by_label(table, column)
         complete = ~np.isnan(logs).any(axis=1)

@@ -152,7 +152,7 @@ class CalibraEval(Method):
         starts: Starts of the exact solver, more for few items; the best result is kept.
         rate: Step size of `noa`.
         batch: Batch size of `noa`.
-        epochs: Most epochs of `noa`.
+        epochs: Maximum epochs of `noa`.
         resamples: Bootstrap resamples for the interval of the threshold, which needs 60 items; 0
             skips it. Each resample is a fit.
         diagnose: True computes λ* and warns if λ is below 1.2 λ*.

@@ -118,7 +118,7 @@ class Contextual(_ContentFree):
         helps="the label preference shows without any content: the correction is almost free",
         cannot="The answer to empty content need not be the bias on real content, so it often "
         "over- or under-corrects. For two candidates it moves one threshold, so it "
-        "cannot undo a first-position preference where labels and positions move apart.",
+        "cannot undo a first-position preference where labels and positions move separately.",
     )
 
     def __post_init__(self) -> None:

@@ -89,7 +89,7 @@ class Escalate(Method):
 
     Attributes:
         share: Largest share of verdicts that may differ from the verdicts of all orders.
-        guarantee: Bound on the share: with confidence 1 - `risk` (`high`), or in the mean over
+        guarantee: Bound on the share: with confidence 1 − `risk` (`high`), or in the mean over
             estimation sets (`mean`), provided that a smaller gap changes at least as many verdicts.
         risk: Probability with which `high` may exceed the share.
         orders: Set of orders; `auto` is swap for two candidates and cyclic for more.
@@ -121,7 +121,7 @@ class Escalate(Method):
         estimation="n per estimation item",
         equation="stop at call k if the gap of mean_j<=k (log p_j - offset) >= threshold",
         helps="you want the verdicts of all orders for little more than one call per item, with a bound"
-        " on the share that differ",
+        " on the share that differs",
         cannot="Calls of one item wait for each other. The bound limits changes from the verdicts of all"
         " orders, not errors, and holds for items like the estimation items. With few estimation items, every"
         " order is asked, with a warning.",

@@ -107,10 +107,12 @@ def warn_if_few(
         what: What is counted.
     """
     if not counts or not any(counts.values()):
-        warn_of(
-            f"{name}: no estimation {what}; verdicts are the uncorrected ones. "
-            f"Give at least {least}."
+        unread, remedy = (
+            (f"no estimation {what}", f" Give at least {least}.")
+            if least > 1
+            else (f"{what} could not be read", "")
         )
+        warn_of(f"{name}: {unread}; verdicts are the uncorrected ones.{remedy}")
         return
     for n, count in sorted(counts.items()):
         if count == 0:

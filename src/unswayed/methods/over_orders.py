@@ -95,9 +95,9 @@ class BalancedRubric(Vote):
         idea="Ask with the levels of the scale in 2n orders and average the scores.",
         calls="2n for n levels",
         equation="score = mean_t value(z_t); choice = the level whose value is nearest",
-        helps="a scale judge returns no probabilities: the mean loses what a preference for "
-        "positions adds to it, and the standard deviation within an item shows how much "
-        "the order moved the score",
+        helps="a scale judge returns no probabilities: the mean cancels the effect of position "
+        "preferences, and the standard deviation within an item shows how much the order "
+        "moved the score",
         cannot="A preference for positions still adds noise within each order and pulls the "
         "mean towards the middle of the scale. With probabilities, `average` has less "
         "noise.",

@@ -51,7 +51,7 @@ class PCF(Method):
 
     Attributes:
         runs: Number of seeded orders, the item's own included; all n! if there are no more.
-        orders: Orders to read: the paper's seeded draws, or even sets that ignore `runs` and
+        orders: Orders to read: the paper's seeded draws, or balanced sets that ignore `runs` and
             `seed`: `cyclic` (n orders) and `balanced` (2n).
         seed: Seed of the draws.
         tolerance: Points of C, out of 100, within which the highest candidates tie.

@@ -5,7 +5,7 @@ fixed label sequence, where every candidate carries every label once and the con
 (PA-GRPO Eq. 16-18; Zheng et al. 2024). The global prior is their arithmetic mean; other items:
 argmax log p - log prior. A prior holds for the number of candidates and the label sequence it was
 estimated on, never for another (the CalibraEval scripts apply the coupled prior to X1 too).
-Calls: fit n per estimation item (n * n with `prior=cell`), judge 1. Ties: the tie rule.
+Calls: fit n per estimation item (n² with `prior=cell`), judge 1. Ties: the tie rule.
 Differences from the released code: estimation items are not scored (there they are answered by
 averaging their n calls, which inflates accuracy); the geometric mean is offered.
 """
@@ -70,7 +70,7 @@ class PriDe(PriorMethod):
         idea="Learn the judge's preference for each label from a few items shown in every "
         "order, and divide it out of all other answers.",
         calls="1",
-        estimation="n per estimation item; n * n with `prior=cell`",
+        estimation="n per estimation item; n² with `prior=cell`",
         equation="argmax_c log p(c) - log prior(label of c)",
         helps="you have label probabilities and can afford one call per item; `prior=group` "
         "helps if the bias depends on the topic",

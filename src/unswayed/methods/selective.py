@@ -78,7 +78,7 @@ class Selective(Method):
 
     Attributes:
         error: Largest share of wrong verdicts among the verdicts given.
-        guarantee: Bound on the share: with confidence 1 - `risk` (`high`), or in the mean over
+        guarantee: Bound on the share: with confidence 1 − `risk` (`high`), or in the mean over
             estimation sets (`mean`).
         risk: Probability with which `high` may exceed the share.
         orders: Set of orders whose mean decides; `identity` is one call, `auto` is swap for two

@@ -1,4 +1,4 @@
-"""Sequential vote: ask one presentation after the other and stop when the vote is decided.
+"""Sequential vote: ask one presentation after another and stop when the vote is decided.
 
 `curtail` stops when the leader is further ahead than there are calls left: the verdict is exactly
 that of the whole vote, with fewer calls. The other rules stop earlier and may change the verdict:
@@ -47,7 +47,7 @@ class Sequential(Method):
         rule: Stopping rule: `curtail` keeps the verdict of the whole vote, `lead` and `agree` may
             change it.
         lead: Lead in votes at which `lead` stops.
-        samples: Passes through the set; more than 1 samples at a temperature above 0.
+        samples: Passes through the set; above 1, at a temperature above 0.
         seed: Seed of `random:K` orders.
     """
 
@@ -61,10 +61,10 @@ class Sequential(Method):
     about: ClassVar[About] = About(
         title="Sequential vote",
         source="Unswayed (curtailed sampling)",
-        idea="Ask one presentation after the other and stop once the vote is decided.",
+        idea="Ask one presentation after another and stop once the vote is decided.",
         calls="at most 4 for two candidates, 2n for more",
         equation="stop when the leader's margin > calls left; verdict as in vote",
-        helps="you want the verdict of a whole vote for about a fifth to a third fewer calls",
+        helps="you want the verdict of a whole vote with fewer calls",
         cannot="Calls of one item wait for each other, so a run takes longer. `rule=lead` and "
         "`rule=agree` save more but change some verdicts: measure how many on your own "
         "data.",

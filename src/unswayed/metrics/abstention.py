@@ -99,7 +99,7 @@ COVERAGE = Metric(
 
 AURC = Metric(
     title="AURC",
-    meaning="share of errors among the surest answers, mean over all numbers of answers, withheld ones "
+    meaning="share of errors among the k surest answers, mean over all k, withheld answers "
     "included",
     statistics=_counted,
     undefined="no answer has probabilities",

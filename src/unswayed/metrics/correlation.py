@@ -245,7 +245,7 @@ PEARSON = replace(
 KENDALL = replace(
     PEARSON,
     title="Kendall τ-b",
-    meaning="pairs of items in the same order by scores and human scores minus pairs in opposite "
-    "order, ties removed; mean over the presentations",
+    meaning="share of pairs of items in the same order by scores and human scores minus share in "
+    "opposite order, corrected for ties; mean over the presentations",
     weighted=_over_presentations(kendall),
 )

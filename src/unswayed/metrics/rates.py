@@ -121,7 +121,7 @@ PRIMACY = replace(
 POSITION_EFFECT = Metric(
     title="Position effect",
     meaning="share of comparisons that an answer wins when shown first minus its share when shown last, "
-    "with a tie as half; mean over items read equally often with each first; 0 without bias (two candidates)",
+    "with a tie as half; mean over items with equally many readable answers in both orders; 0 without bias (two candidates)",
     statistics=_effect,
     undefined="no item was read equally often with each answer first",
     needs=(Need.PERMUTABLE,),

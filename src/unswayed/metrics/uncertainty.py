@@ -35,6 +35,9 @@ from unswayed.model.decisions.clusters import Clusters
 FEW: Final = 10.0
 """Items away from a limit below which quantiles of resamples are too coarse for a rate."""
 
+SMALL: Final = 7
+"""Items below which the spread of resamples is that of too few to be believed (coverage 71 to 92%)."""
+
 TOO_FEW: Final = "too few differ"
 ONE: Final = "1 question"
 """Why there is no interval where nearly all items are alike, or are one question."""
@@ -150,6 +153,8 @@ def interval(value: float, samples: FloatArray, *, n_items: int, limits: Limits 
     defined = np.where(np.isfinite(defined), defined, finite.max())  # beyond both quantiles
     if defined.max() - defined.min() <= 1e-12 * max(1.0, abs(value)):
         return TOO_FEW if limits is None else alike_interval(value, n_items, limits)
+    if n_items < SMALL:
+        return TOO_FEW if limits is None else exact_interval(value, n_items, limits)
     if limits is not None:
         low, high = limits
         share = (value - low) / (high - low)

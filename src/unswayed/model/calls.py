@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
 from unswayed.model.items import Item, Message
 from unswayed.model.presentation import Ask
+
+REPLAYED: Final = "replay/"
+"""Beginning of the name of a model that answers from recorded decisions."""
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -23,7 +26,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         temperature: 0 for greedy.
         top_logprobs: How many alternatives per generated token are wanted; 0 for none.
         sample: Index of a repeated sample (only its distinctness matters).
-        nonce: Something else the answer depends on (simulated judges: the item id).
+        nonce: Something else the answer depends on (simulated judges and recorded decisions: the item id).
         schema: JSON schema, as text, that the answer is wanted to fit. It is part of the key
             whatever the server makes of it; unset, it is left out, so that the keys of all other
             calls are what they were before there were schemas.

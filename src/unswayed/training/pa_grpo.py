@@ -124,7 +124,7 @@ GRPO = GroupObjective(
 )
 RL = GroupObjective(
     card_text="GRPO with a chosen reward and advantage (none with group: EIS-GRPO, "
-    "arXiv 2505.13346; joint: the reward of J1, arXiv 2505.10320)",
+    "arXiv 2505.13346; joint: J1's reward, arXiv 2505.10320)",
     consistency="con",
     advantage="group",
 )

@@ -340,6 +340,12 @@ def test_expression_that_matches_nowhere_is_named(tmp_path: Path) -> None:
     assert made.items[0].id == "q1"  # a comma is doubled
 
 
+def test_pairs_of_names_count_with_their_question(tmp_path: Path) -> None:
+    rows = [{"q": 81, "a": "x", "b": "y", "v": "A"}, {"q": 81, "a": "z", "b": "x", "v": "B"}]
+    made = mapped(tmp_path, "id=q,names=a|b,verdict=v", *rows)
+    assert [(item.id, item.unit) for item in made.items] == [("81;x;y", "81"), ("81;x;z", "81")]
+
+
 def test_gold_that_moves_with_order_names_both_fields(tmp_path: Path) -> None:
     with pytest.raises(ItemError, match=r"x\.csv:3: gold=human: of item '1' is another one at"):
         table(

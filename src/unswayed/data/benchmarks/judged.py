@@ -122,7 +122,7 @@ def _llmbar(rows: Sequence[_LlmBar], place: Place) -> Iterator[Item]:
 
 
 LLMBAR: Final = Benchmark(
-    title="Pairs of which one follows the instruction; four subsets are traps.",
+    title="Pairs in which one answer follows the instruction; four subsets are traps.",
     hub="github",
     repository="princeton-nlp/LLMBar",
     revision="caa7bee794bfed74baed038b99229fa3f0c4c511",

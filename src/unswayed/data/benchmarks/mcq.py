@@ -110,7 +110,7 @@ MMLU: Final = Benchmark(
     ),
     licence="MIT",
     paper="2009.03300",
-    note="Options that speak of other options are asked in their own order only.",
+    note="Items with options that refer to others keep their own order.",
 )
 
 # TinyMMLU: 100 questions of MMLU that stand for all, chosen by an item-response model.
@@ -128,7 +128,7 @@ TINY_MMLU: Final = Benchmark(
     rows=100,
     licence="not stated (MMLU's is MIT)",
     paper="2402.14992",
-    note="Its estimate of MMLU needs the authors' weights; plain accuracy is that of 100 questions.",
+    note="Its estimate of MMLU needs the authors' weights; plain accuracy covers only 100 questions.",
 )
 
 # ARC-Challenge: school science, three to five options, labelled A, B, ... or 1, 2, ... `answerKey` is one of the

@@ -215,5 +215,5 @@ PREFERENCE_BENCH: Final = Benchmark(
     rows=1998,
     licence="not stated on the hub",
     paper="2405.01535",
-    note="Gold comes of scores by GPT-4, not of humans. The only split is called train.",
+    note="Gold comes from scores by GPT-4, not by humans. The only split is called train.",
 )

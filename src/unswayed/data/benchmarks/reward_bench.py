@@ -120,7 +120,7 @@ REWARD_BENCH: Final = Benchmark(
     licence="ODC-BY; subsets have licences of their own",
     paper="2403.13787",
     shuffles=True,
-    note="Section scores weigh subsets; --group-by meta.section counts items alike.",
+    note="Section scores weight subsets; --group-by meta.section counts items alike.",
 )
 
 # RewardBench 2: the best of four answers, and questions with many right answers. Outside of the subset Ties one of
@@ -171,7 +171,7 @@ def _check(row: _List) -> None:
 
 
 REWARD_BENCH_2: Final = Benchmark(
-    title="The best of four answers in five subsets; in a sixth several of many are right.",
+    title="The best of four answers in five subsets; in a sixth, several of many answers are right.",
     hub="huggingface",
     repository="allenai/reward-bench-2",
     revision="main",
@@ -183,5 +183,5 @@ REWARD_BENCH_2: Final = Benchmark(
     licence="ODC-BY; parts are outputs of models with terms of their own",
     paper="2506.01937",
     shuffles=True,
-    note="The published score of Ties also weighs margins of scores, which accuracy does not.",
+    note="The published score of Ties also weights margins of scores, which accuracy does not.",
 )

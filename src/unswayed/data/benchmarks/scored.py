@@ -78,7 +78,7 @@ HANNA: Final = Benchmark(
     items=_hanna,
     task="rubric",
     rows=3168,
-    licence="MIT; prompts are those of WritingPrompts",
+    licence="MIT; prompts come from WritingPrompts",
     paper="2208.11646",
     note="Rows are ratings: three of each story. Gold is their mean.",
 )

@@ -70,7 +70,7 @@ class _MappedRecord:
             values=self._values(len(order)),
             response=(self._text(fields.response) or "") if fields.values else None,
             group=self._text(fields.group),
-            unit=self._text(fields.unit),
+            unit=self._text(fields.unit) or (str(name) if names else None),
             candidates_by=own_names or None,
         )
         labels = tuple(symbols[c] for c in order) if fields.label_is_value else symbols

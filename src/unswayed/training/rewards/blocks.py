@@ -91,10 +91,12 @@ def named(choices: ArrayLike, n: int) -> BoolArray:
     return result
 
 
-def elsewhere(values: FloatArray | BoolArray, axis: int = -2) -> FloatArray:
+def elsewhere(
+    values: FloatArray | BoolArray, axis: int = -2, *, reward: str = "this reward"
+) -> FloatArray:
     """Return the mean over the other presentations, which lie along `axis`, of the same shape."""
     others = values.shape[axis] - 1
     if others < 1:
-        raise ShapeError("a comparison of presentations needs at least 2 presentations, got 1.")
+        raise ShapeError(f"{reward} needs at least 2 presentations, got {others + 1}.")
     result: FloatArray = (values.sum(axis=axis, keepdims=True) - values) / others
     return result

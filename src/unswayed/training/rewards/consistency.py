@@ -114,7 +114,9 @@ def pair_reward(choices: ArrayLike, n: int) -> FloatArray:
     presentations it is the paper's r_con (Eq. 8).
     """
     hits = named(choices, n)
-    result: FloatArray = 2.0 * (hits * elsewhere(hits, axis=-3)).sum(axis=-1) - 1.0
+    result: FloatArray = (
+        2.0 * (hits * elsewhere(hits, axis=-3, reward="reward pair")).sum(axis=-1) - 1.0
+    )
     return result
 
 
@@ -132,7 +134,7 @@ def probability_weighted_reward(choices: ArrayLike, n: int) -> FloatArray:
     noise. -1 for an unparsed answer.
     """
     hits = named(choices, n)
-    shares = elsewhere(hits.mean(axis=-2))[..., None, :]
+    shares = elsewhere(hits.mean(axis=-2), reward="reward probability-weighted")[..., None, :]
     result: FloatArray = 2.0 * (hits * shares).sum(axis=-1) - 1.0
     return result
 
@@ -157,7 +159,7 @@ def invariance_reward(choices: ArrayLike, n: int) -> FloatArray:
     if samples < 2:
         raise ShapeError(f"reward inv needs at least 2 samples, got {samples}.")
     within = (hits.sum(axis=-2, keepdims=True) - 1) / (samples - 1)
-    across = elsewhere(hits.mean(axis=-2))[..., None, :]
+    across = elsewhere(hits.mean(axis=-2), reward="reward inv")[..., None, :]
     result: FloatArray = np.where(hits, 2.0 * (across - within), 0.0).sum(axis=-1)
     return result
 
