@@ -175,9 +175,9 @@ def coverage_of_handfuls(place: float, runs: int, *, size: int = POPULATION) -> 
             sample = drawn(whole, items, 1, draw)
             row = measure([sample], names=MEANS, resamples=400, seed=trial)
             for name in MEANS:
-                right = truth[name].value
+                cell, right = row.values[name][0], truth.values[name][0].value
                 assert right is not None
-                held[name] += covers(row[name].low, row[name].high, right)
+                held[name] += covers(cell.low, cell.high, right)
         for name in MEANS:
             yield Rate(
                 statement=f"interval of {name}",
