@@ -1,4 +1,6 @@
-"""Measure how often the report says that groups, or position and label, differ where they do not."""
+"""Measure how often the report says that groups, or position and label, differ where they do not, and that
+a judge ignores the letters that it reads.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,10 @@ JUDGE = "slot=0.6&label=0.6"
 """Position and label weigh the same, and every group is drawn alike."""
 
 
-def statements(seed: int) -> tuple[bool, bool]:
-    """Return whether the report of one audit reports different groups, and different position and letter."""
+def statements(seed: int) -> tuple[bool, bool, bool]:
+    """Return whether the report of one audit reports different groups, different position and letter, and
+    a judge that ignores the letters.
+    """
     items = [
         msgspec.structs.replace(item, group=f"g{number % GROUPS}")
         for number, item in enumerate(simulated_items(ITEMS, 2, seed=5000 + seed))
@@ -37,15 +41,17 @@ def statements(seed: int) -> tuple[bool, bool]:
     finding = Finding(run_data(result.record))
     cause = cause_of(finding)
     assert cause is not None
-    return groups_of(finding).differ, cause[0] in {Cause.POSITION, Cause.LABEL}
+    differ = cause[0] in {Cause.POSITION, Cause.LABEL}
+    return groups_of(finding).unlike is not None, differ, cause[0] is Cause.UNFOLLOWED
 
 
 def rates(trials: int | None = None) -> Iterator[Rate]:
     """Both statements from the same audits."""
     said = [statements(seed) for seed in range(trials or TRIALS)]
     for statement, count in (
-        ("a group is called worst", sum(groups for groups, _ in said)),
-        ("position or letter is reported to matter more", sum(cause for _, cause in said)),
+        ("a group is called worst", sum(groups for groups, _, _ in said)),
+        ("position or letter is reported to matter more", sum(cause for _, cause, _ in said)),
+        ("the judge is reported to ignore letters", sum(ignores for _, _, ignores in said)),
     ):
         yield Rate(
             statement=statement,

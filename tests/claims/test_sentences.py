@@ -356,6 +356,9 @@ Pick an item to see what was shown in each order. Its prompt was not recorded
 """Only of recorded decisions."""
 
 UNSEEN = """
+Less consistent on @ than on @.
+The judge does not follow the printed letters, so position and letter cannot be separated
+It is right in #% of its answers, but only as often as by chance if the order (#%) or the letters (#%) change alone
 (--protocol all separates them)
 This judge favours no position, yet #% of verdicts change
 Too few items. 1 distinct question

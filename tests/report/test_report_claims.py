@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from judges import GROUPS, est, figures, fixed, plain_run, sample_run, shares, with_metrics
+from page_text import printed
 from unswayed.auditing.records import RunRecord
 from unswayed.model.decisions import Estimate
 from unswayed.model.permutations import ORDER_SETS, exposure, orders
@@ -133,6 +134,38 @@ def test_the_cause_is_named_only_where_intervals_are_disjoint(
     assert {k: e.value for k, e in found[1].items()} == measured
 
 
+@pytest.mark.parametrize(
+    ("order", "label", "ignores"),
+    [
+        ((0.50, 0.47, 0.53), (0.50, 0.48, 0.52), True),
+        ((0.56, 0.53, 0.59), (0.50, 0.48, 0.52), False),  # right more often than by chance
+        ((0.57, 0.49, 0.65), (0.50, 0.48, 0.52), False),  # not shown to be below both together
+    ],
+)
+def test_judge_that_ignores_letters_has_no_separate_effects(
+    order: tuple[float, float, float], label: tuple[float, float, float], ignores: bool
+) -> None:
+    rows = {
+        name: {
+            "consistency": est(*ends),
+            "accuracy": est(*right),
+            "position_rate": [],
+            "label_rate": [],
+        }
+        for name, ends, right in (
+            ("coupled", (0.43, 0.40, 0.46), (0.66, 0.63, 0.69)),
+            ("order", (0.84, 0.82, 0.87), order),
+            ("label", (0.10, 0.05, 0.15), label),
+        )
+    }
+    finding = Finding(plain_run(protocols=rows))
+    found = cause_of(finding)
+    assert found is not None
+    assert (found[0] is Cause.UNFOLLOWED) is ignores
+    assert (bias_of(finding).label is None) >= ignores
+    assert ("does not follow the printed letters" in printed(finding.run, 110)) is ignores
+
+
 def test_two_protocols_tell_what_one_change_alone_does() -> None:
     rows = {"label": {"consistency": est(0.8, 0.7, 0.9)}}
     found = cause_of(Finding(plain_run(protocols=rows)))
@@ -163,6 +196,13 @@ def test_groups_are_named_only_where_worst_and_best_are_apart() -> None:
     assert found.differ
     assert found.trend is Trend.NONE  # no shares by position
     assert not grouped((0.4, 0.3, 0.5), (0.5, 0.4, 0.6)).differ
+
+
+def test_small_extreme_group_hides_no_other() -> None:
+    found = grouped((0.2, 0.15, 0.25), (0.6, 0.55, 0.65), (1.0, 0.1, 1.0))
+    assert found.unlike == (0, 1)
+    assert not found.differ
+    assert grouped((0.4, 0.3, 0.5), (0.5, 0.4, 0.6), (1.0, 0.1, 1.0)).unlike is None
 
 
 @pytest.mark.parametrize(

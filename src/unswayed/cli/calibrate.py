@@ -64,14 +64,15 @@ def _show(fitted: Calibration) -> None:
     for name, estimate in fitted.diagnostics["estimates"].items():
         value, low, high = (estimate.get(key) for key in ("value", "low", "high"))
         few = (estimate.get("n_units") or estimate["n"]) < FEWEST
-        missing = f"needs {FEWEST} items" if resampled and few else ""
+        counted = "questions" if estimate.get("n_units") else "items"
+        missing = f"needs {FEWEST} {counted}" if resampled and few else ""
         between = missing if low is None or high is None else f"{low:.3f} to {high:.3f}"
         table.add_row(name, "" if value is None else f"{value:.3f}", between)
     if table.row_count:
         show(table)
-    counted = fitted.diagnostics
+    told = fitted.diagnostics
     write(
-        f"{plural(counted['estimation_items'], 'item')}, {plural(counted['decisions'], 'decision')}, "
-        f"{counted['unparsed']:,} unparsed, {counted['without_probabilities']:,} without "
+        f"{plural(told['estimation_items'], 'item')}, {plural(told['decisions'], 'decision')}, "
+        f"{told['unparsed']:,} unparsed, {told['without_probabilities']:,} without "
         "probabilities"
     )

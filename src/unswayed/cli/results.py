@@ -43,7 +43,9 @@ def show_price(plan: CallPlan, *, json: bool) -> None:
         write(f"up to {plural(plan.n_more, 'more call')}{most} if no reply can be read")
     if plan.per_item:
         counts = ", ".join(f"{name} {count:,}" for name, count in plan.per_item.items())
-        write(f"calls per item, shared calls made once, without fitting: {counts}")
+        write(
+            f"calls per item to measure every order, shared calls made once, without fitting: {counts}"
+        )
     for remark in (*_skipped(plan.skipped), *plan.remarks):
         write(remark)
 

@@ -125,13 +125,14 @@ def _python(asked: Asked, method: str, fitted: str | None, *, task: str) -> tupl
         given = [repr(method), data, model, f"out={fitted!r}", *options, *which, *pool]
         lines.append(f"us.calibrate({', '.join(given)})")
     chosen = repr(method) if fitted is None else f"us.load_method({fitted!r})"
-    lines.append(f"judge = us.Judge({', '.join([model, f'method={chosen}', *options, *pool])})")
+    opened = ", ".join([model, f"method={chosen}", *options, *pool])
+    lines.append(f"with us.Judge({opened}) as judge:")
     calls = {**CALLS, **TINY_CALLS} if str(asked["model"]).startswith("tiny/") else CALLS
     if task in calls and "=group" not in method:  # each item names its group
-        lines.append(f"verdict = judge.{calls[task]}")
+        lines.append(f"    verdict = judge.{calls[task]}")
     else:  # items that no call of a few arguments describes
         given = [f"{name}={asked[name]!r}" for name in WHICH if name in asked]
         source = ", ".join([repr(asked.get("data")), *given])
         items = f"us.load_data({source})" if "data" in asked else "items"
-        lines.append(f"verdicts = list(judge.verdicts({items}))")
+        lines.append(f"    verdicts = list(judge.verdicts({items}))")
     return tuple(lines)

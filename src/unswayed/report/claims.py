@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum, auto
 
 from unswayed.metrics.rows import Row
 from unswayed.model.decisions import Estimate
-from unswayed.report.findings import CONSISTENCY, Finding
+from unswayed.report.findings import ACCURACY, CONSISTENCY, Finding
 from unswayed.report.intervals import (
     above,
     apart,
@@ -61,7 +61,7 @@ def bias_of(finding: Finding) -> Bias:
     """Measure the effect of position and label."""
     alone = finding.shares("order", "position")
     named = finding.shares("label", "label")
-    if not alone or not named:
+    if not alone or not named or unfollowed(finding):
         together = _aim(finding, finding.rates, 0) if finding.rates else None
         return Bias(together, measured=bool(finding.rates or alone))
     over = (i for i, rate in enumerate(named) if above(finding.jointly(rate), finding.expected))
@@ -81,6 +81,7 @@ class Cause(StrEnum):
     LABEL = auto()
     SAME = auto()
     UNTOLD = auto()
+    UNFOLLOWED = auto()  # the judge does not follow the printed labels
 
 
 def cause_of(finding: Finding) -> tuple[Cause, Mapping[str, Estimate]] | None:
@@ -91,7 +92,27 @@ def cause_of(finding: Finding) -> tuple[Cause, Mapping[str, Estimate]] | None:
         if (row := finding.metrics.protocols.get(protocol)) is not None
         and (estimate := row.get(CONSISTENCY)) is not None
     }
-    return (_cause(rows.get("order"), rows.get("label")), rows) if len(rows) > 1 else None
+    if len(rows) < 2:
+        return None
+    if unfollowed(finding):
+        return Cause.UNFOLLOWED, rows
+    return _cause(rows.get("order"), rows.get("label")), rows
+
+
+def unfollowed(finding: Finding) -> Mapping[str, Estimate]:
+    """Return accuracy by protocol if it is that of chance where labels and positions part, and higher
+    where they move together: then the judge does not follow the printed labels. Empty otherwise.
+    """
+    accuracies = {
+        protocol: estimate
+        for protocol, row in finding.metrics.protocols.items()
+        if (estimate := row.get(ACCURACY)) is not None and estimate.low is not None
+    }
+    if not {"coupled", "order", "label"} <= accuracies.keys():
+        return {}
+    both, *each = (accuracies[name] for name in ("coupled", "order", "label"))
+    ignored = all((e.low or 0.0) <= finding.expected and disjoint(e, both) for e in each)
+    return accuracies if ignored and above(both, finding.expected) else {}
 
 
 def _cause(order: Estimate | None, label: Estimate | None) -> Cause:
@@ -117,8 +138,13 @@ class ClaimGroups:
     """Groups by consistency under the base method, the least consistent first."""
 
     rows: tuple[tuple[str, Row], ...]
-    differ: bool = False  # whether worst and best may be named
+    unlike: tuple[int, int] | None = None  # two groups that differ: worst and best, if they do
     trend: Trend = Trend.NONE
+
+    @property
+    def differ(self) -> bool:
+        """True if worst and best may be named."""
+        return self.unlike == (0, len(self.rows) - 1)
 
     @property
     def alone(self) -> bool:
@@ -142,8 +168,30 @@ def groups_of(finding: Finding) -> ClaimGroups:
     groups = ClaimGroups(tuple(rows))
     if len(rows) < 2:
         return groups
-    differ = apart(groups.consistency(0), groups.consistency(-1), len(rows))
-    return ClaimGroups(groups.rows, differ, _trend(finding, [row for _, row in rows], differ))
+    groups = replace(groups, unlike=_unlike(groups))
+    return replace(groups, trend=_trend(finding, [row for _, row in rows], groups.differ))
+
+
+def _unlike(groups: ClaimGroups) -> tuple[int, int] | None:
+    """Return worst and best if they differ, else two groups whose intervals are furthest apart, if they do:
+    a few items at an extreme do not hide what others show. The test holds for all pairs together.
+    """
+    bounded = [
+        (index, estimate.low, estimate.high)
+        for index in range(len(groups.rows))
+        if (estimate := groups.consistency(index)).low is not None and estimate.high is not None
+    ]
+    if not bounded:
+        return None
+    lowest, highest = (
+        min(bounded, key=lambda row: row[2])[0],
+        max(bounded, key=lambda row: row[1])[0],
+    )
+    pairs = ((0, len(groups.rows) - 1), (lowest, highest))
+    for worse, better in pairs:
+        if apart(groups.consistency(worse), groups.consistency(better), len(groups.rows)):
+            return worse, better
+    return None
 
 
 def _trend(finding: Finding, rows: Sequence[Row], differ: bool) -> Trend:

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from unswayed.base.visible import one_line, visible
 from unswayed.report.applying import Application, applications_of
+from unswayed.report.claims import unfollowed
 from unswayed.report.data import RunData
 from unswayed.report.findings import Finding
 from unswayed.report.scores import lede_of, uneven_orders
@@ -31,7 +32,7 @@ def terminal_report(run: RunData) -> RenderableType:
     lede = lede_of(finding)
     if lede:
         parts.append(_text(lede))
-    protocols = _plain("terminal.protocols", finding)
+    protocols = _plain("terminal.protocols", finding, bool(unfollowed(finding)))
     if protocols:
         parts += [Text(""), Text(protocols)]
     table = main_table(finding)
