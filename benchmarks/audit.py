@@ -32,6 +32,7 @@ from typing import ParamSpec, TypeVar
 import msgspec
 import numpy as np
 
+from evidence_table import Table, add_write
 from unswayed.model.decisions import Decision
 from unswayed.model.items import Item, Task, encode_item
 from unswayed.model.presentation import X0, X1, X2, X3, Presentation, presentations
@@ -225,7 +226,9 @@ def main() -> None:
     parser.add_argument("--task", choices=["pairwise", "mcq"], default="pairwise")
     parser.add_argument("--methods", default="direct,vote,average")
     parser.add_argument("--simulated", action="store_true", help="make the calls, of two orders")
+    add_write(parser, "performance")
     chosen = parser.parse_args()
+    options = sys.argv[1:]
     task = Task(chosen.task)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -240,14 +243,18 @@ def main() -> None:
         if silent := [stage for stage in stages if not watch.calls[stage]]:
             raise SystemExit(f"never called: {', '.join(silent)}; name what the program calls.")
         size = sum(file.stat().st_size for file in (folder / "run").iterdir())
-    for stage, seconds in watch.seconds.items():
-        print(f"{stage:24s} {seconds:8.2f} s  {watch.calls[stage]:8d} times")
-    print(f"{'the rest':24s} {total - sum(watch.seconds.values()):8.2f} s")
-    print(f"{'whole audit':24s} {total:8.2f} s of CPU, {1e6 * total / chosen.items:.0f} µs an item")
+    table = Table(("stage", "CPU s", "times"))
+    for stage, seconds in sorted(watch.seconds.items(), key=lambda entry: -entry[1]):
+        table.add(stage, f"{seconds:.2f}", f"{watch.calls[stage]:,}")
+    table.add("the rest", f"{total - sum(watch.seconds.values()):.2f}", "–")
+    table.add("whole audit", f"{total:.2f}", "1")
     print(
         f"peak memory {peak_bytes() / 1e6:.0f} MB ({before / 1e6:.0f} before); "
         f"run {size / 1e6:.0f} MB"
     )
+    if chosen.write:
+        sys.argv[1:] = options
+        table.keep("performance", "stages")
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ PARTS = {
     "intervals": "claim_rates.intervals",
     "rare": "claim_rates.rare",
     "drift": "claim_rates.drift",
+    "certain": "claim_rates.certain",
     "duplicates": "claim_rates.duplicates",
     "learned": "claim_rates.learned",
     "escalation": "claim_rates.escalation",

@@ -5,10 +5,12 @@
 `evidence/data/PAGE.json` holds `tables` (each with `command`, `measured`, `columns` and `rows`), `figures`
 and `views`. The block between `<!-- NAME: begin -->` and `<!-- NAME: end -->` in `evidence/PAGE.md` shows
 the table, figure or view of that name. Any page shows that of another with `<!-- PAGE.NAME: begin -->`,
-without the command below a table. A figure is a text or `[table, match, column]`, the cell in that column of the first row that matches the
-expression. A view is `{"table": …, "match": …, "heading": …}`: the rows of a table of rates whose
-"statement | setting" matches the expression; its groups `row` and `column`, if it has them, place a rate in
-the view. A view with `columns` shows only these columns of the rows that match.
+without the command below a table.
+
+A figure is a text, `[table, match, column]`, the cell in that column of the first row that matches the
+expression, or `{"sum": [table, column]}`. A view is `{"table": …, "match": …, "heading": …}`: the rows of a
+table of rates whose "statement | setting" matches the expression; its groups `row` and `column`, if it has
+them, place a rate in the view. A view with `columns` shows only these columns of the rows that match.
 """
 
 from __future__ import annotations
@@ -108,6 +110,10 @@ def block(data: Mapping[str, Any], name: str) -> str:
     figure = data["figures"][name]
     if isinstance(figure, str):
         return figure
+    if isinstance(figure, dict):
+        table, column = figure["sum"]
+        place = data["tables"][table]["columns"].index(column)
+        return str(sum(int(row[place]) for row in data["tables"][table]["rows"]))
     table, match, column = figure
     of = data["tables"][table]
     row = next(row for row in of["rows"] if re.search(match, " | ".join(row)))

@@ -129,7 +129,7 @@ BUDGETS: Final = {
     "store": 1272,
     "testing": 1335,
     "tiny": 1148,
-    "training": 9125,
+    "training": 9129,
 }
 """Lines of Python by room. Who raises one names, in that commit, the feature that needs it."""
 

@@ -46,6 +46,7 @@ def alarms(
     asked: int,
     trials: int,
     resamples: int = 200,
+    steep: float = 1.0,
     **changed: float,
 ) -> Iterator[bool]:
     """Return, for each of some checks, whether it raises the alarm.
@@ -57,10 +58,11 @@ def alarms(
         asked: Items asked again.
         trials: Files and checks.
         resamples: Of the items asked again, in each check.
+        steep: Factor on all logits of the judge; above 1 it is nearly certain.
         changed: What is different in the judge of today.
     """
     method = parse_method(spec)
-    shape: dict[str, Any] = {"n": n, "groups": groups}
+    shape: dict[str, Any] = {"n": n, "groups": groups} | ({"steep": steep} if steep != 1 else {})
     start = zlib.crc32(f"{spec} {shape} {asked} {changed}".encode())  # no two settings share items
     for trial in range(start, start + trials):
         with warnings.catch_warnings():

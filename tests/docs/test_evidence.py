@@ -29,7 +29,11 @@ def data() -> dict[str, Any]:
     table = {"command": "python x.py", "measured": "2026-11-22", "columns": columns, "rows": rows}
     return {
         "tables": {"drift": table},
-        "figures": {"worst": ["drift", "4 candidates", "rate"], "few": "3 of 4"},
+        "figures": {
+            "worst": ["drift", "4 candidates", "rate"],
+            "few": "3 of 4",
+            "checks": {"sum": ["drift", "trials"]},
+        },
         "views": {
             "alarms": {"table": "drift", "match": r"(?P<column>\w+ alarm) \| (?P<row>.*), 60"},
             "true": {"table": "drift", "match": "^true"},
@@ -61,6 +65,7 @@ def test_view_shows_some_columns_of_rows(evidence: ModuleType, data: dict[str, A
 def test_block_shows_table_figure_or_view(evidence: ModuleType, data: dict[str, Any]) -> None:
     assert evidence.block(data, "few") == "3 of 4"
     assert evidence.block(data, "worst") == "3.8%"
+    assert evidence.block(data, "checks") == "840"
     assert evidence.block(data, "drift").count("\n| ") == 4
     assert "`python x.py  # 2026-11-22`" in evidence.block(data, "drift")
     assert evidence.block(data, "true").count("\n| ") == 2
@@ -142,3 +147,33 @@ def test_page_gives_the_accuracy_of_the_memory_estimate() -> None:
 
     page = (ROOT / "docs" / "train.md").read_text(encoding="utf-8")
     assert "{} to {} times the memory".format(*MEASURED) in page
+
+
+def test_script_of_every_table_keeps_it() -> None:
+    """A table typed into the data has no command, or one that cannot have written it."""
+    for path in (ROOT / "docs" / "evidence" / "data").glob("*.json"):
+        data = json.loads(path.read_text(encoding="utf-8"))
+        for name, table in data["tables"].items():
+            scripts = re.findall(r"python (\S+\.py)", table.get("command") or "")
+            scripts = scripts or ["docs/published.py"] * (path.stem == "published")
+            assert scripts, f"{path.stem}, {name}: no command"
+            for script in scripts:
+                script = script.replace("study/run.py", "study/tables.py")  # which run.py calls
+                text = (ROOT / script).read_text(encoding="utf-8")
+                assert re.search(r"\.keep\(|evidence\.save\(", text), f"{name}: {script}"
+
+
+def test_figures_are_cells_sums_or_written_by_a_script() -> None:
+    written = {
+        "beyond": "examples/study/page_tables.py",
+        "published": "docs/published.py",
+        "stability": "benchmarks/stability.py",
+        "study": "examples/study/page_tables.py",
+    }
+    for path in (ROOT / "docs" / "evidence" / "data").glob("*.json"):
+        figures = json.loads(path.read_text(encoding="utf-8"))["figures"]
+        texts = {name for name, figure in figures.items() if isinstance(figure, str)}
+        script = written.get(path.stem)
+        assert not texts or script, f"{path.stem}: {texts}"
+        if script:
+            assert "figures" in (ROOT / script).read_text(encoding="utf-8")

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from commands import Command, result_of
 
+from unswayed.training import stopping
 from unswayed.training.scoring import GroupScorer
 
 GRACE_S = 30
@@ -180,3 +181,14 @@ def test_ctrl_c_to_one_of_two_processes_stops_both(command, undisturbed, slow_ra
     assert record["processes"] == 2
     command.finished(out, processes=2)
     assert result_of(out) == undisturbed(2)
+
+
+@pytest.mark.parametrize(("processes", "waits"), [(1, []), (2, [1.0])])
+def test_repeat_of_one_ctrl_c_does_not_wait_behind_a_collective(monkeypatch, processes, waits):
+    slept = []
+    monkeypatch.setattr(stopping, "process_count", lambda: processes)
+    monkeypatch.setattr(stopping.time, "sleep", slept.append)
+    hooks = object.__new__(stopping.StopHooks)
+    hooks.boundary, hooks.settled = None, False
+    hooks.interrupted()
+    assert slept == waits

@@ -50,7 +50,7 @@ def _effect(finding: Finding) -> Iterator[PlotRow]:
         )
         effect = Estimate(value=value, low=low, high=high, n=rate.n)
     if effect is not None:
-        yield replace(_figure(kind, finding, effect, 0.0, ""), axis=POINTS)
+        yield replace(_figure(kind, finding, effect, 0.0, "dotted: no bias"), axis=POINTS)
 
 
 def _changes(finding: Finding) -> Iterator[PlotRow]:
@@ -78,7 +78,7 @@ def _right(finding: Finding) -> Iterator[PlotRow]:
         if rate is not None:
             beside = None if better is None else better.value
             told = "" if beside is None else number(beside) if ranks else share(beside)
-            flow = f"with {one_line(method or '')}: {told}" if told else ""
+            flow = f"dotted: {told} with {one_line(method or '')}" if told else ""
             figure = _figure(metric, finding, rate, beside, flow)
             yield replace(figure, axis=RHO) if ranks else figure
 

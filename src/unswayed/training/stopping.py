@@ -129,6 +129,10 @@ class StopHooks:
         """Leave the step from within a signal's handler, if that is safe."""
         self.since = time.monotonic()
         self._tell()
+        if (
+            process_count() > 1
+        ):  # a repeat would wait behind a collective, and look like a second Ctrl-C
+            time.sleep(SAME_SIGNAL_S)
         if self.settled and process_count() == 1:
             raise Stopped
 
