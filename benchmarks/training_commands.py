@@ -33,7 +33,7 @@ ARMS: Final[Mapping[str, str]] = {
     "train grpo": "yes",
     "train pif": "yes",
 }
-"""Commands, and whether they read gold."""
+"""Commands, and whether they are given gold."""
 
 COLUMNS: Final = (
     "training",
@@ -83,7 +83,8 @@ def trained(folder: Path, arm: str, seeds: int) -> list[str]:
     rows, seconds = [], []
     for seed in range(seeds):
         out = f"{'-'.join(arm.split()).replace('=', '-')}-{seed}"
-        given = ("train.jsonl", "--recipe", "tiny-judge", "--set", f"run.seed={seed}", "--out", out)
+        data = "train.jsonl" if ARMS[arm] == "yes" else "questions.jsonl"
+        given = (data, "--recipe", "tiny-judge", "--set", f"run.seed={seed}", "--out", out)
         command, objective, *options = arm.split()
         seconds.append(unswayed(folder, command, objective, *given, *options))
         rows.append(shares(audited(folder, f"hf/{out}", f"{out}-audit")))
@@ -104,6 +105,9 @@ def main() -> None:
         unswayed(
             folder, "filter", "tiny-judge-train", "--recipe", "tiny-judge", "--out", "train.jsonl"
         )
+        lines = (folder / "train.jsonl").read_text(encoding="utf-8").splitlines()
+        blind = [json.dumps({**json.loads(line), "gold": None}) for line in lines]
+        (folder / "questions.jsonl").write_text("\n".join(blind), encoding="utf-8")
         metrics = audited(folder, "tiny/judge", "untrained")
         table.add("untrained", "–", *(f"{share:.1f}" for share in shares(metrics)), "–")
         averaged = [f"{share:.1f}" for share in shares(metrics, "average")[:3]]

@@ -149,6 +149,20 @@ def test_page_gives_the_accuracy_of_the_memory_estimate() -> None:
     assert "{} to {} times the memory".format(*MEASURED) in page
 
 
+RENAMED = {"clients-4000", "fault-kinds", "judge-memory", "judge-quiet", "kills-lists"}
+"""Tables that a script printed with other options, and that were then kept under a name of their own."""
+
+
+def kept_by(script: str) -> list[str]:
+    """Return the names that a script keeps tables under, as expressions."""
+    saving = script.replace("study/run.py", "study/tables.py")  # which run.py calls
+    text = (ROOT / saving).read_text(encoding="utf-8")
+    if "evidence.save(" in text:
+        return [".*"]
+    written = re.findall(r'\.keep\(\s*(?:"[\w-]+"|[\w.]+), (?:f?"([^"]*)"|\w+)', text)
+    return [re.sub(r"\\{.*?\\}", ".*", re.escape(name)) if name else ".*" for name in written]
+
+
 def test_script_of_every_table_keeps_it() -> None:
     """A table typed into the data has no command, or one that cannot have written it."""
     for path in (ROOT / "docs" / "evidence" / "data").glob("*.json"):
@@ -156,11 +170,9 @@ def test_script_of_every_table_keeps_it() -> None:
         for name, table in data["tables"].items():
             scripts = re.findall(r"python (\S+\.py)", table.get("command") or "")
             scripts = scripts or ["docs/published.py"] * (path.stem == "published")
-            assert scripts, f"{path.stem}, {name}: no command"
-            for script in scripts:
-                script = script.replace("study/run.py", "study/tables.py")  # which run.py calls
-                text = (ROOT / script).read_text(encoding="utf-8")
-                assert re.search(r"\.keep\(|evidence\.save\(", text), f"{name}: {script}"
+            names = [kept for script in scripts for kept in kept_by(script)]
+            known = name in RENAMED or any(re.fullmatch(kept, name) for kept in names)
+            assert known, f"{path.stem}, {name}: {scripts} keep {names}"
 
 
 def test_figures_are_cells_sums_or_written_by_a_script() -> None:

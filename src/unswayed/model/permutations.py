@@ -24,7 +24,7 @@ FULL_LIMIT = 6
 
 MOST_ORDERS = 128
 """Orders of one item with more than 6 candidates: an audit takes each of them through each other,
-which grows with the cube of n (docs/evidence/reliability.md: 3 items took 6 s with 128, 84 s with 1000).
+which grows with the cube of n.
 """
 
 MOST_CANDIDATES: Mapping[str, int] = {
