@@ -413,6 +413,12 @@ def test_refusals_and_answers_without_usage_or_price_are_counted(store: CallStor
     assert {call.response.cost_usd for call in store.calls()} == {None}
 
 
+def test_unread_content_free_answer_is_not_unparsed(store: CallStore) -> None:
+    free = Question(pair("q"), Ask(X0, substitute=Substitution(("N/A", "N/A"))))
+    counts = run([free, *questions(1)], FakeBackend(lambda _: Response(text="none")), store)
+    assert (counts.made, counts.unparsed) == (6, 2)
+
+
 def test_a_budget_without_a_price_is_refused_before_any_call(store: CallStore) -> None:
     backend = FakeBackend(per_token=None)
     with pytest.raises(UsageError, match="the price of fake/one is unknown"):

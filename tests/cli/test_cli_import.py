@@ -37,6 +37,17 @@ def test_import_without_readable_answer_fails_and_writes_nothing(tmp_path: Path,
     assert not (tmp_path / "d.jsonl").exists()
 
 
+def test_unparsed_answers_are_named(tmp_path: Path, run: Run) -> None:
+    mapping = "id=id,candidates=a|b,prompt=q,text=said"
+    record = {"q": "Q", "a": "x", "b": "y"}
+    said = ("[[A]]", "who knows", "[[B]]", "hm", "[[A]]", "well", "no idea")
+    records = [{**record, "id": f"r{k}", "said": text} for k, text in enumerate(said)]
+    file = written(tmp_path / "log.jsonl", *records)
+    ran = run("import", "jsonl", file, "--map", mapping, "--out", str(tmp_path / "d.jsonl"))
+    assert ran.code == 0
+    assert "  unparsed answers are about r1, r3, r5, ..." in ran.out.splitlines()
+
+
 @pytest.mark.parametrize("option", ["--out", "--items"])
 def test_a_name_that_promises_gzip_is_refused(option: str, tmp_path: Path, run: Run) -> None:
     file = written(tmp_path / "law.jsonl", {"type": "result", "data": QUESTION})

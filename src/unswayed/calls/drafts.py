@@ -79,7 +79,9 @@ class Draft(NamedTuple):
             response,
             self.question.item.id,
             unread=is_unread(response, decision) and self.second(response) is not None,
-            unparsed=decision.choice is None and not retried,
+            unparsed=decision.choice is None
+            and not retried
+            and self.question.ask.substitute is None,
             is_second=self.after is not None,
         )
 

@@ -72,6 +72,10 @@ def import_(
         write(f"{plural(len(lines), 'decision')} -> {out}")
     for name, count in imported.counts.items():
         write(f"  {count:,} {one_line(name)}")
+    unread = [own.item_id for own in imported.decisions if own.choice is None]
+    if unread and out is not None:
+        more = ", ..." if len(unread) > 3 else ""
+        write(f"  unparsed answers are about {one_line(', '.join(unread[:3]))}{more}")
     if items is not None:
         write_text(items, "".join(f"{encode_item(item).decode()}\n" for item in imported.items))
         write(f"{plural(len(imported.items), 'item')} -> {items}")

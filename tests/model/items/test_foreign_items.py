@@ -192,6 +192,16 @@ def test_what_was_taken_is_a_sentence() -> None:
     assert (items[0].meta, items[0].group) == ({"source": "web"}, "law")
 
 
+def test_words_for_ties_are_named() -> None:
+    votes = ["left", "Both", "right", "equal", "tie"]
+    records = [
+        {"question": f"Q{k}", "left": "a", "right": "b", "v": v} for k, v in enumerate(votes)
+    ]
+    items = items_of(records, name="v", columns="candidates=left|right,gold=v")
+    assert "v as gold (the name of the right column; Both and equal as a tie)" in items.read_as
+    assert [item.gold for item in items] == [0, "tie", 1, "tie", "tie"]
+
+
 def test_own_records_are_read_without_a_word() -> None:
     own = [{"id": "x", "prompt": "Q", "candidates": ["a", "b"], "gold": 1}]
     assert items_of(own).read_as == ""

@@ -16,7 +16,14 @@ from typing import Any, Final
 from unswayed.base.counts import plural
 from unswayed.base.errors import ItemError, UsageError
 from unswayed.base.registry import did_you_mean
-from unswayed.model.items.foreign_gold import READINGS, Paths, agree, gold_of, gold_reading
+from unswayed.model.items.foreign_gold import (
+    READINGS,
+    Paths,
+    agree,
+    gold_of,
+    gold_reading,
+    tie_words,
+)
 from unswayed.model.items.item import Item
 from unswayed.model.items.paths import (
     Record,
@@ -122,7 +129,9 @@ def reading_of(
         )
     if gold_from is not None and (columns["gold"][0], gold_from) != ("gold", "0"):
         said.pop("gold", None)  # to stand behind what was found in the meantime
-        said["gold"] = f"{columns['gold'][0]} as gold ({READINGS[gold_from]})"
+        ties = tie_words(records, columns)
+        also = f"; {' and '.join(ties)} as a tie" if ties else ""
+        said["gold"] = f"{columns['gold'][0]} as gold ({READINGS[gold_from]}{also})"
     draft.settle_ids()
     draft.settle_rest()
     return ColumnReading(columns, gold_from, tuple(said.values()))

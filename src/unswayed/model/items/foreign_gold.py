@@ -105,6 +105,20 @@ def _is_tie(gold: object, cells: Sequence[object]) -> bool:
     return word in TIES and word not in {str(cell).strip().casefold() for cell in cells}
 
 
+def tie_words(records: Sequence[Record], columns: Mapping[str, Paths]) -> list[str]:
+    """Return the words of a column of gold that are read as a tie, without "tie" itself."""
+    column = columns["gold"][0]
+    headings = () if column == "gold" else columns.get("candidates", ())
+    words: set[str] = set()
+    for record in records:
+        gold = at(record, column)
+        if isinstance(gold, str) and gold.strip().casefold() in TIES - {"tie"}:
+            with suppress(BadFieldError):
+                cells = () if column == "gold" else candidates_in(record, headings)[0]
+                words |= {gold.strip()} if _is_tie(gold, cells) else set()
+    return sorted(words)
+
+
 def _index(
     gold: Any, cells: Sequence[Any], symbols: Sequence[str], way: str, headings: Sequence[str]
 ) -> int | None:
