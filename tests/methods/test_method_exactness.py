@@ -43,6 +43,12 @@ def test_a_prior_per_group_needs_five_items(*, size: int, own: bool) -> None:
     assert [prior.count for prior in fitted.priors if prior.group == "g"] == [5] * own
 
 
+def test_many_small_groups_are_counted() -> None:
+    table = table_of(np.full((8, 2, 2), 0.5), (X0, X2), [f"g{k}" for k in range(8)])
+    with pytest.warns(MethodWarning, match=r"groups: g0 \(1\), .* g4 \(1\) and 3 more\. Below"):
+        PriDe(prior="group", resamples=0).fit_tables({2: table})
+
+
 def with_bias(bias: np.ndarray) -> np.ndarray:
     """X0 and X2 of candidates that are worth the same: label A gets each item's bias in logits."""
     p = 1 / (1 + np.exp(-bias))

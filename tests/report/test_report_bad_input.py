@@ -171,15 +171,23 @@ def test_one_presentation_proves_no_position(told: Callable[..., str], tmp_path:
     assert "than an even share" not in page
 
 
-def test_groups_of_one_item_are_not_compared() -> None:
+def grouped_page(*names: str) -> str:
+    """Write the report of 40 items in groups of these names in turn."""
     items = [
-        us.Item(
-            id=f"q{i}", prompt=f"{i}?", candidates=("x", "y"), gold=0, group=f"g{i}", unit=f"{i}"
-        )
-        for i in range(40)
+        us.Item(id=f"q{i}", prompt=f"{i}?", candidates=("x", "y"), gold=0, group=group, unit=f"{i}")
+        for i, group in zip(range(40), itertools.cycle(names), strict=False)
     ]
     record = us.audit("simulated/judge?slot=1", items, resamples=100).record
-    page = page_text(render_report([run_data(record)]))
+    return render_report([run_data(record)])
+
+
+def test_figure_of_groups_makes_room_for_long_names() -> None:
+    assert '<section id="groups" class=wide' in grouped_page("law", "high_school_history")
+    assert '<section id="groups" aria-labelledby' in grouped_page("law", "history")
+
+
+def test_groups_of_one_item_are_not_compared() -> None:
+    page = page_text(grouped_page(*[f"g{i}" for i in range(40)]))
     assert "Every group has one item, so groups are not compared." in page
     assert "measurably" not in page
     assert "chance alone marks" not in page

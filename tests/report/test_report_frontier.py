@@ -81,7 +81,7 @@ def boxes_of(labels: tuple[Label, ...]) -> list[Box]:
     """The boxes that placed labels cover, from their own coordinates."""
     made = []
     for label in labels:
-        text = " and ".join(name for name, _ in label.spot.names)
+        text = ", ".join(name for name, _ in label.spot.names)
         width = len(f"{text} {label.spot.value}".strip()) * CHARACTER
         left = label.x - {"start": 0, "middle": width / 2, "end": width}[label.anchor]
         made.append(Box(left, label.y - 11, left + width, label.y + 3))

@@ -133,8 +133,11 @@ class PriDe(PriorMethod):
             if (units := subjects.clusters(rows).count) < FEW_ITEMS:
                 small.append(f"{group} ({units})")
         if small:
+            shown = ", ".join(small[:5]) + (
+                f" and {len(small) - 5:,} more" if len(small) > 5 else ""
+            )
             warn_of(
-                f"pride: few estimation questions in some groups: {', '.join(small)}. Below "
+                f"pride: few estimation questions in some groups: {shown}. Below "
                 f"{FEW_ITEMS} a group's prior is unreliable; below {SMALLEST_GROUP} the prior of "
                 "all items is used."
             )

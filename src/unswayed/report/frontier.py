@@ -229,7 +229,8 @@ def _spots(
         low, high = first.ends or (first.value, first.value)
         yield Spot(
             names=tuple(
-                (numbers.get(d.name) or shortened(d.name), d.recommended) for d in (first, *more)
+                (numbers.get(d.name) or shortened(d.name), d.recommended)
+                for d in sorted((first, *more), key=lambda d: int(numbers.get(d.name, 0)))
             ),
             value=_value(first, bare=bool(numbers)),
             x=scale.x(first.calls),

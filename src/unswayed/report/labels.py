@@ -73,7 +73,7 @@ class Spot:
     @property
     def text(self) -> str:
         """Text beside the dot."""
-        return f"{' and '.join(name for name, _ in self.names)} {self.value}".strip()
+        return f"{', '.join(name for name, _ in self.names)} {self.value}".strip()
 
     @property
     def dot(self) -> Box:
