@@ -22,7 +22,7 @@ def test_a_record_cannot_write_lines_of_its_own(tmp_path: Path, run: Run) -> Non
     )
     ran = run("import", "pride", file, "--out", str(tmp_path / "d.jsonl"))
     assert ran.code == 0
-    assert "  1 left_out: a call that failed (x 99 decisions ␛[2J)" in ran.out.splitlines()
+    assert "  left out: a call that failed (x 99 decisions ␛[2J): 1" in ran.out.splitlines()
 
 
 def test_import_without_readable_answer_fails_and_writes_nothing(tmp_path: Path, run: Run) -> None:

@@ -71,7 +71,7 @@ def import_(
         write_text(out, "".join(f"{line}\n" for line in lines))
         write(f"{plural(len(lines), 'decision')} -> {out}")
     for name, count in imported.counts.items():
-        write(f"  {count:,} {one_line(name)}")
+        write(f"  {one_line(name)}: {count:,}")
     unread = [own.item_id for own in imported.decisions if own.choice is None]
     if unread and out is not None:
         more = ", ..." if len(unread) > 3 else ""

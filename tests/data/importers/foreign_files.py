@@ -292,6 +292,6 @@ def read(kind: str, folder: Path, *records: object, **options: Any) -> Imported:
     return import_files(kind, [lines(folder / "x.jsonl", *records)], **options)
 
 
-def counted(made: Imported, start: str = "left_out: ") -> dict[str, int]:
+def counted(made: Imported, start: str = "left out: ") -> dict[str, int]:
     """The counts under names that begin so, without the beginning."""
     return {k.removeprefix(start): n for k, n in made.counts.items() if k.startswith(start)}

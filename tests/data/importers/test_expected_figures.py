@@ -84,7 +84,7 @@ def audited(made: Imported, **options: Any) -> Any:
     """The metrics of an audit of these decisions."""
     given = {"resamples": 100, "methods": "direct", **options}
     result = us.audit(None, list(made.items), decisions=made.decisions, **given)
-    assert made.counts["bad_records"] == 0
+    assert made.counts["bad records"] == 0
     return result.metrics
 
 
@@ -128,7 +128,7 @@ def test_other_recorded_files_load_without_naming_their_format(folder: str) -> N
     for file in files:
         made = import_files("auto", [file])
         assert made.items or made.decisions, file
-        assert made.counts["bad_records"] == 0
+        assert made.counts["bad records"] == 0
 
 
 # pairs with gold
@@ -355,13 +355,13 @@ def test_alpaca_eval() -> None:
         got = {
             "n_rows": made.counts["items"],
             "n_with_logprobs": made.counts["decisions"],
-            "n_preference_null": made.counts.get("left_out: no preference was recorded", 0),
+            "n_preference_null": made.counts.get("left out: no preference was recorded", 0),
             "order_inferred": {
                 "switched": orders[1, 0],
                 "not_switched": orders[0, 1],
                 "no_logprob": made.counts["records"] - made.counts["decisions"],
             },
-            "reconstruction_mismatch": made.counts["bad_records"],
+            "reconstruction_mismatch": made.counts["bad records"],
             "first_position_rate": row["position_rate"][0]["value"],
             "mean_p_first": fmean(first),
             "mean_p_generator2": fmean(second),

@@ -221,7 +221,7 @@ def test_sample_whose_name_is_damaged_is_counted(place: int, tmp_path: Path) -> 
     refused("inspect", file, r"log\.eval:2: .* is damaged \(File name in directory")
     imported = import_files("inspect", [file], on_bad_item="skip")
     assert [item.id for item in imported.items] == ["metals/1", "metals/3"]
-    assert imported.counts["bad_records"] == 1
+    assert imported.counts["bad records"] == 1
 
 
 def test_no_changed_byte_of_an_archive_breaks_the_reader(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def test_a_bad_record_is_reported_with_file_line_and_field(
     with pytest.raises(ItemError, match=rf"x\.jsonl:2: .*{message}"):
         read("judgebench", tmp_path, *rows)
     made = read("judgebench", tmp_path, *rows, on_bad_item="skip")
-    assert made.counts["bad_records"] == 1
+    assert made.counts["bad records"] == 1
     assert [bad.line for bad in made.bad_records] == [2]
     assert len(made.decisions) == 2
 

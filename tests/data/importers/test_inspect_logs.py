@@ -54,7 +54,7 @@ def test_an_ordinary_run_keeps_its_order_and_epochs_are_samples(tmp_path: Path) 
     ]
     assert [item.gold for item in zipped.items] == [0, 2, 0]  # the last by its text
     assert zipped.decisions[0].model == "mockllm/model"
-    assert counted(zipped, "left_out: a sample ") == {
+    assert counted(zipped, "left out: a sample ") == {
         "that failed (error)": 1,
         "without choices: no multiple choice": 1,
         "that was not scored": 1,

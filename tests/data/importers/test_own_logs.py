@@ -414,6 +414,6 @@ def test_batch_output_is_read_by_custom_id(provider: str, tmp_path: Path) -> Non
         ("q1", (1, 0), 1, "m"),
         ("q-2", (0, 1), 1, "m"),
     ]
-    assert made.counts["left_out: a call that failed (error)"] == 2
+    assert made.counts["left out: a call that failed (error)"] == 2
     with pytest.raises(ItemError, match=r"no decisions \(1 a call that failed \(error\)\)\."):
         mapped(tmp_path, text, records[3])

@@ -44,7 +44,7 @@ def test_judgebench_decisions_are_displayed_letters(tmp_path: Path) -> None:
     assert (made.items[0].gold, made.items[0].group) == (1, "Knowledge")
     assert made.items[0].meta["source"] == "mmlu-pro-law"
     assert (made.decisions[0].model, made.decisions[0].text) == ("arena_hard/m", "text")
-    totals = {"records": 2, "items": 2, "decisions": 4, "unparsed": 1, "ties": 1, "bad_records": 0}
+    totals = {"records": 2, "items": 2, "decisions": 4, "unparsed": 1, "ties": 1, "bad records": 0}
     assert made.counts == totals
 
 
@@ -181,7 +181,7 @@ def test_a_bad_autoj_output_is_named_in_its_own_file(
     with pytest.raises(ItemError, match=r"bad_output\.jsonl:2: JSON"):
         import_files("autoj", [autoj["data"], bad])
     made = import_files("autoj", [autoj["data"], bad], on_bad_item="skip")
-    assert (len(made.decisions), made.counts["bad_records"]) == (2, 1)
+    assert (len(made.decisions), made.counts["bad records"]) == (2, 1)
 
 
 # Position-Bias-Analyzer: record_<judge>.tsv

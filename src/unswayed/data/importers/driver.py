@@ -26,7 +26,7 @@ from unswayed.model.parsing import ending
 
 Convert = Callable[[Record, Source], ReadRecord]
 
-LEFT_OUT: Final = "left_out: "
+LEFT_OUT: Final = "left out: "
 OWN_FIELDS: Final = frozenset(("item_id", "order", "labels"))
 FIELDS_SHOWN: Final = 12
 OWN_LOG: Final = (
@@ -42,7 +42,7 @@ class Imported:
     items: tuple[Item, ...]  # in order of appearance; empty where the format only names them
     # in order of appearance; empty where the records are items alone
     decisions: tuple[Decision, ...]
-    # records, items, decisions, unparsed, ties, bad_records, `left_out: <reason>`, and what else
+    # records, items, decisions, unparsed, ties, bad records, `left out: <reason>`, and what else
     # must be known about the decisions
     counts: Mapping[str, int]
     bad_records: tuple[BadLine, ...] = ()  # records left out with `on_bad_item="skip"`
@@ -265,7 +265,7 @@ def _imported(
         "decisions": len(decisions),
         "unparsed": len(unread),
         "ties": sum(decision.choice == "tie" for decision in decisions),
-        "bad_records": len(bad),
+        "bad records": len(bad),
         **collected.remarks,
     }
     for (kind, name), values in collected.unread.items():
