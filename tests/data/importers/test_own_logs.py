@@ -205,6 +205,20 @@ def test_cells_of_table_hold_orders_indices_and_repetitions(tmp_path: Path) -> N
     assert made.items[0].gold == 0
 
 
+def test_gold_may_name_column_of_candidate_or_tie(tmp_path: Path) -> None:
+    text = "id=id,candidates=left|right,order=o,labels=0|1,verdict=v,tie=2,gold=g"
+    rows = "id,left,right,o,v,g\n1,x,y,no,0,Right\n2,x,y,no,2,tie\n3,x,y,no,1,left\n4,x,y,no,0,1\n"
+    made = table(tmp_path, text, rows)
+    assert [item.gold for item in made.items] == [1, "tie", 0, 1]
+    shown = "id=id,candidates=left|right,candidates_are=shown,verdict=v,gold=g"
+    made = table(tmp_path, shown, "id,left,right,v,g\n1,y,x,A,left\n1,x,y,A,right\n")
+    assert [(item.candidates, item.gold) for item in made.items] == [(("x", "y"), 1)]
+    with pytest.raises(
+        ItemError, match=r"'top' is not one of 0\|1\|left\|right, an index from 0, or tie"
+    ):
+        table(tmp_path, text, "id,left,right,o,v,g\n1,x,y,no,0,top\n")
+
+
 def test_map_paths_reach_into_lists_and_cells(tmp_path: Path) -> None:
     reply = {"content": [{"text": "B"}]}
     record = {"id": "x", "o": False, "r": reply, "a": [{"t": "p"}, {"t": "q"}]}
@@ -273,7 +287,7 @@ ORDERED = "id=id,order=o,verdict=v,gold=g"
         (ORDERED, {"o": "original"}, "else no, false or 0"),
         (ORDERED, {"o": [0, 2]}, "is not a permutation"),
         (ORDERED, {"o": True, "id": None}, "id=id: None is not an id"),
-        (ORDERED, {"o": True, "g": "Z"}, "gold=g: 'Z' names no candidate"),
+        (ORDERED, {"o": True, "g": "Z"}, "gold=g: 'Z' is not one of A.B, an index"),
         ("id=id,verdict=v,sample=n", {"n": "twice"}, "n: 'twice' is not a number"),
         ("id=id,scores=s,labels=A|B|C", {"s": "[1, 2]"}, "s: 2 scores for 3 candidates"),
         ("id=id,scores=s|t", {"s": "high", "t": 2}, r"s\|t: 'high' is not a number"),
@@ -284,7 +298,7 @@ ORDERED = "id=id,order=o,verdict=v,gold=g"
             "are equal texts, which show no order; give order=",
         ),
         ("id=id,names=a|b,verdict=v", {"a": "m", "b": "M"}, "are not two names"),
-        ("id=id,names=a|b,verdict=v,gold=g,gold_is=name", {"g": "k"}, "g: 'k' names no candidate"),
+        ("id=id,names=a|b,verdict=v,gold=g,gold_is=name", {"g": "k"}, "g: 'k' is not one of m.n"),
         (
             "id=id,names=a|b,verdict=w",
             {"w": "n"},

@@ -234,9 +234,17 @@ class _MappedRecord:
         gold = self._choice("gold", order, names)
         if gold is None and (index := _number(value)) is not None and index < len(order):
             return index  # where the symbols are no numbers
-        if gold is None:
-            raise self._bad("gold", f"{value!r} names no candidate and no tie")
-        return gold
+        if gold is not None:
+            return gold
+        headings, word = self.fields.candidates, str(value).strip().casefold()
+        if len(headings) == len(order) and word in (folded := [own.casefold() for own in headings]):
+            place = folded.index(word)
+            return order[place] if self.fields.candidates_are == "shown" else place
+        if word == "tie":
+            return word
+        symbols = names if self.fields.gold_is == "name" else self.fields.labels[: len(order)]
+        known = "|".join((*symbols, *(headings if headings[1:] else ())))
+        raise self._bad("gold", f"{value!r} is not one of {known}, an index from 0, or tie")
 
     def _choice(
         self, part: Literal["verdict", "gold"], order: Order, names: tuple[str, ...]
