@@ -35,8 +35,16 @@ def test_differences_are_of_shared_items_in_any_order() -> None:
 def test_runs_without_common_items_or_presentations_are_refused() -> None:
     one = answers({"a": (0, 1)})
     assert changes([one], [answers({"b": (0, 1)})]) == {}
-    other = SingleCalls(("X", "Y"), SWAP, OWN, ("a",), ((0, 1),), ((0,),), (1,), (True,))
+    other = SingleCalls("AB", SWAP[::-1], OWN, ("a",), ((0, 1),), ((0,),), (1,), (True,))
     assert changes([one], [other]) == {}
+
+
+def test_runs_with_other_label_symbols_are_compared() -> None:
+    other = SingleCalls(
+        "01", SWAP, OWN, ("a", "b"), ((0, 1), (0, 0)), ((0,),) * 2, (1,) * 2, (True,) * 2
+    )
+    found = changes([answers({"a": (0, 0), "b": (0, 0)})], [other], resamples=100)
+    assert found["consistency"].value == -0.5
 
 
 def test_what_two_candidates_define_is_not_compared_for_three() -> None:

@@ -57,9 +57,9 @@ class SingleCalls(msgspec.Struct, frozen=True):
             raise ValueError("the answers do not fit their items and presentations")
 
     @property
-    def asked(self) -> tuple[tuple[str, ...], tuple[Order, ...], tuple[Order, ...]]:
-        """Labels and presentations, which two runs must share to be compared."""
-        return self.label_set, self.orders, self.labels
+    def asked(self) -> tuple[tuple[Order, ...], tuple[Order, ...]]:
+        """Presentations, which two runs must share to be compared; their label symbols may differ."""
+        return self.orders, self.labels
 
     def outcomes(self, keep: frozenset[str], unit_of: Mapping[str, str]) -> Outcomes:
         """Return the answers to some items, in the order of their ids; those of a unit together."""
