@@ -175,7 +175,7 @@ def test_one_line_in_one_line_out_in_the_same_order(run: Run, pairs: Path) -> No
     assert verdicts(ran.out)[0] == {**verdicts(ran.out)[0], "method": "vote", "n_calls": 2}
     assert not ran.said
     assert ran.err.splitlines() == [
-        "30 of 30 items have a verdict: 16 ties, 0 null",
+        "30 of 30 items were judged: 16 ties, 0 without a verdict",
         "60 calls made, 0 reused, 0 failed; $0.0000",
     ]
 
@@ -333,7 +333,7 @@ def test_null_verdicts_are_counted(run: Run, pairs: Path, server: Server) -> Non
     ran = judge(run, pairs, model=Server.model)
     assert ran.code == 0
     assert all(one["choice"] is None for one in verdicts(ran.out))
-    assert "30 null (30 without label probabilities)" in ran.err
+    assert "30 without a verdict (30 without label probabilities)" in ran.err
 
 
 def test_ctrl_c_ends_a_stream_quietly(folder: Path) -> None:
@@ -356,7 +356,7 @@ def test_ctrl_c_ends_a_stream_quietly(folder: Path) -> None:
         said = process.stderr.read()
     assert said.splitlines() == [
         "unswayed: interrupted. No call was recorded: use --out or --calls to record them.",
-        "1 of 1 item has a verdict: 0 ties, 0 null",
+        "1 of 1 item was judged: 0 ties, 0 without a verdict",
         "2 calls made, 0 reused, 0 failed; $0.0000",
     ]
 

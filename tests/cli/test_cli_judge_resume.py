@@ -286,7 +286,7 @@ def test_a_spent_budget_names_a_command_that_goes_on(
     ran = run(*words.split())
     assert ran.code == 3
     assert 0 < server.received < 24
-    assert command == "audit" or " of 12 items have a verdict: " in ran.err
+    assert command == "audit" or " of 12 items were judged: " in ran.err
     (said,) = [line for line in ran.said if "to resume: " in line]
     again = shlex.split(said.partition("to resume: unswayed ")[2])
     assert again.count("--budget") == 1

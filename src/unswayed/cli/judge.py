@@ -299,8 +299,8 @@ class _Stream:
         why = ", ".join(f"{count:,} {reason}" for reason, count in sorted(nulls.items()))
         aside(
             f"{self._verdicts:,} of {plural(self._arrived, 'item')} "
-            f"{agrees(self._verdicts, 'has', 'have')} a verdict: {plural(self._ties, 'tie')}, "
-            f"{nulls.total():,} null{f' ({why})' if why else ''}\n"
+            f"{agrees(self._verdicts, 'was', 'were')} judged: {plural(self._ties, 'tie')}, "
+            f"{nulls.total():,} without a verdict{f' ({why})' if why else ''}\n"
             f"{plural(counts.made, 'call')} made, {counts.cached:,} reused, "
             f"{counts.failed:,} failed; ${counts.cost_usd:,.4f}"
         )
