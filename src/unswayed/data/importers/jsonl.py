@@ -237,14 +237,14 @@ class _MappedRecord:
         if gold is not None:
             return gold
         headings, word = self.fields.candidates, str(value).strip().casefold()
-        if len(headings) == len(order) and word in (folded := [own.casefold() for own in headings]):
-            place = folded.index(word)
+        if len(headings) == len(order) and word in (titles := [own.casefold() for own in headings]):
+            place = titles.index(word)
             return order[place] if self.fields.candidates_are == "shown" else place
         if word == "tie":
             return word
         symbols = names if self.fields.gold_is == "name" else self.fields.labels[: len(order)]
-        known = "|".join((*symbols, *(headings if headings[1:] else ())))
-        raise self._bad("gold", f"{value!r} is not one of {known}, an index from 0, or tie")
+        words = "|".join((*symbols, *(headings if headings[1:] else ())))
+        raise self._bad("gold", f"{value!r} is not one of {words}, an index from 0, or tie")
 
     def _choice(
         self, part: Literal["verdict", "gold"], order: Order, names: tuple[str, ...]
