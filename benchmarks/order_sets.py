@@ -66,7 +66,7 @@ class ListJudge:
 
 
 JUDGES = {
-    "+15 for the first place": ListJudge((15, 0, 0, 0), 0),
+    "+15 for the first position": ListJudge((15, 0, 0, 0), 0),
     "+15 first and last, noise 6": ListJudge((15, 0, 0, 15), 6),
     "no bias, noise 6": ListJudge((0, 0, 0, 0), 6),
     "no bias, no noise": ListJudge((0, 0, 0, 0), 0),

@@ -39,14 +39,14 @@ from unswayed.model.items import units_of
 PAGE = "stability"
 FLIPS = "flips, order and label together"
 COLUMNS = ("judge", "data", "items", "questions", FLIPS, "flips, order alone",
-           "flips, labels alone", "first place, points", "repeat noise", "calls", "ties",
+           "flips, labels alone", "first position, points", "repeat noise", "calls", "ties",
            "unparsed")  # fmt: skip
 NOISE = ("judge", "data", "items", "questions", "samples", "same order", "other order",
          "other minus same order")  # fmt: skip
 CONTRASTS = ("data", "first", "second", "items", "questions", "difference in flips, points",
              "separated")  # fmt: skip
 DECISIONS = ("decision model", "asked through", "questions", "changed by reversing",
-             "first place, points")  # fmt: skip
+             "first position, points")  # fmt: skip
 NAMED = {  # cells that the text of the page names
     "steadiest": ["pairs", r"^Skywork", FLIPS],
     "chatgpt": ["pairs", r"^ChatGPT_Vanilla_NoRules \| LLMBar FairEval", FLIPS],

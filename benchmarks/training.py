@@ -178,7 +178,7 @@ def time_hooks(trainer) -> list[float]:  # type: ignore[no-untyped-def]
 
 def report(responses: int, seconds: dict[str, list[float]], own: list[float]) -> Table:
     print(f"{responses} responses a step, {len(own)} rounds")
-    table = Table(("trainer", "CPU-ms a step", "times exact", "times shared"))
+    table = Table(("trainer", "CPU-ms per step", "multiple of exact", "multiple of shared"))
     for name, values in seconds.items():
         ratios = (paired(values, seconds[other]) for other in ("exact", "shared"))
         table.add(name, f"{1000 * statistics.median(values):.1f}", *ratios)

@@ -84,7 +84,7 @@ def view_block(table: Mapping[str, Any], match: str, heading: str = "setting") -
     same = {head: min(told) for head, told in bounds.items() if len(told) == 1 and "–" not in told}
     heads = {head: f" ({same[head]})" if head in same else "" for head in bounds}
     if len(same) == len(bounds) and len({*same.values()}) == 1:
-        remarks.append(f"wanted {same.popitem()[1]}")
+        remarks.append(f"bound {same.popitem()[1]}")
         heads = dict.fromkeys(heads, "")
     columns = [heading, *(head + told for head, told in heads.items())]
     rows = [[row, *(rates.get(head, "–") for head in heads)] for row, rates in cells.items()]

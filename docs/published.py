@@ -52,7 +52,7 @@ def percent(share: float, digits: int = 2) -> str:
 def less(ours: float, theirs: float) -> str:
     """Points between two shares."""
     points = round(100 * (ours - theirs), 2)
-    return f"{points:+.2f}" if points else "0"
+    return f"{points:+.2f}".replace("-", "−") if points else "0"
 
 
 def interval(cell: Any) -> str:
@@ -234,7 +234,7 @@ def paper_tables() -> Iterator[Table]:
     named: list[tuple[object, ...]] = [
         (bad.name, bad.rule, f"{bad.excess:.2f}", f"{bad.rounding:.3f}") for bad in worst[:WORST]
     ]
-    yield ("row", "rule that fails", "by, points", "rounding explains"), named
+    yield ("row", "rule that fails", "excess, points", "explained by rounding, points"), named
 
 
 def page_data() -> dict[str, Any]:

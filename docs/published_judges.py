@@ -157,7 +157,7 @@ def all_pairs(known: Sequence[Judge]) -> Iterator[Judge]:
     made = arena()
     figures = expected("pagrpo_chatbot_arena_recorded")["dev"]
     yield judge(
-        "Llama-3.1-8B on what it flips (PA-GRPO's training pairs)",
+        "Llama-3.1-8B on pairs that it flips (PA-GRPO's training pairs)",
         made.items,
         made.decisions,
         figures,

@@ -112,7 +112,7 @@ def rates(trials: int | None = None) -> Iterator[Rate]:
                         yield Rate(
                             statement=f"{objective} is advised",
                             setting=f"tiny judge, {task.value}, "
-                            f"{'inconsistent' if filtered else 'any'} items, gold: {kind}, {size}",
+                            f"{'inconsistent' if filtered else 'any'} items, gold: {kind}, {size:,} items",
                             count=times,
                             trials=count,
                             at_most=_bound(kind, objective),

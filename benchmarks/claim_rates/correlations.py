@@ -47,7 +47,7 @@ WEAK, STRONG = 2.9, 0.6
 """Noise for Spearman .3 and .8."""
 
 SETTINGS = tuple(
-    Setting(text=f"ρ {rho}, {items} items", noise=noise, items=items)
+    Setting(text=f"ρ {rho}, {items:,} items", noise=noise, items=items)
     for rho, noise in ((".3", WEAK), (".8", STRONG))
     for items in (50, 200, 1000)
 )

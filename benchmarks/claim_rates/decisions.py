@@ -102,7 +102,7 @@ def drift_rates(trials: int) -> Iterator[Rate]:
             trials=trials,
         )
         yield Rate(
-            statement="drift p-value of 5% within 5 looks, position effect .6 → 1.2 logits",
+            statement="drift p-value of 5% within 5 looks, position effect 0.6 → 1.2 logits",
             setting=setting,
             count=sum(day(n, 5, trial, position=1.2)[0] for trial in range(trials)),
             trials=trials,

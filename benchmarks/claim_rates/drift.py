@@ -92,7 +92,7 @@ def rates(trials: int | None) -> Iterator[Rate]:
     for spec, n, groups in SETTINGS:
         for position in (0.9, 1.2):
             yield Rate(
-                statement=f"drift alarm, position effect .6 → {position} logits",
+                statement=f"drift alarm, position effect 0.6 → {position} logits",
                 setting=_setting(spec, n, groups, 60 if groups == 1 else 200),
                 count=sum(
                     alarms(

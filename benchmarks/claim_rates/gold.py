@@ -212,7 +212,7 @@ def _of_intervals(worlds: Sequence[World], items: int, trials: int) -> Iterator[
     every = [verdict for part in parts for verdict in part]
     epsilon = worlds[0].epsilon
     setting = str(replace(worlds[0], right=0)) if len(worlds) > 1 else str(worlds[0])
-    setting = f"{setting.replace('average right 0%', 'averages of every kind')}, {items} items"
+    setting = f"{setting.replace('average right 0%', 'averages of every kind')}, {items:,} items"
     held = sum(wrong.low - 1e-9 <= epsilon <= wrong.high + 1e-9 for wrong, _ in every)
     yield Rate(
         statement="the interval of the share of wrong gold holds it",
@@ -243,7 +243,7 @@ def of_bootstrap(trials: int) -> Iterator[Rate]:
             ):
                 yield Rate(
                     statement=statement,
-                    setting=f"n {n}, averages of every kind, 10% wrong, {items} items",
+                    setting=f"n {n}, averages of every kind, 10% wrong, {items:,} items",
                     count=count,
                     trials=len(shares),
                 )
@@ -257,7 +257,7 @@ def _said(world: World, items: int, part: Sequence[Verdict]) -> Iterator[Rate]:
         ("the interval alone would call it clean", sum(wrong.high < CLEAN for wrong, _ in part)),
     ):
         yield Rate(
-            statement=statement, setting=f"{world}, {items} items", count=count, trials=len(part)
+            statement=statement, setting=f"{world}, {items:,} items", count=count, trials=len(part)
         )
 
 
@@ -273,7 +273,7 @@ def _of_temperatures(n: int, trials: int) -> Iterator[Rate]:
             )
             yield Rate(
                 statement="the temperature chosen is worse than 1, worst of five averages",
-                setting=f"{world}, {items} items",
+                setting=f"{world}, {items:,} items",
                 count=worst,
                 trials=2 * trials,
                 at_most=0.08,

@@ -119,7 +119,7 @@ def coverage(setting: Setting, runs: int, *, size: int = POPULATION) -> Iterator
         statement = {
             "difference": f"interval of accuracy, {name} − direct",
             "single": f"interval of {name.replace('_', ' ')}",
-            "joint": "intervals of all methods against one together",
+            "joint": "intervals of all methods against one, jointly",
         }[kind]
         yield Rate(
             statement=statement, setting=setting.text, count=count, trials=runs, at_least=AT_LEAST

@@ -195,9 +195,9 @@ def states(audits: Sequence[Advised]) -> Iterator[Rate]:
     setting = "gain of 4 points or more, probabilities, 300 items"
     yield from share("state better", setting, large, at_least=0.6 if len(large) > FEW else None)
     hidden = [a.found.state == "enough" for a in audits if a.gain > MARGIN + 0.003]
-    yield from share("state enough", "more than 1.3 points are there", hidden, at_most=0.05)
+    yield from share("state enough", "gain of more than 1.3 points", hidden, at_most=0.05)
     enough = [a.gain > MARGIN + 0.003 for a in audits if a.found.state == "enough"]
-    yield from share("more than 1.3 points are there", "state enough", enough)
+    yield from share("gain of more than 1.3 points", "state enough", enough)
     named = [a.loss(a.found.method) > a.loss(BASE) + 0.002 for a in audits if a.found.method]
     yield from share(
         "the method is .2 points or more below a single call", "a method is named", named
@@ -227,7 +227,7 @@ def needed(audits: Sequence[Advised]) -> Iterator[Rate]:
         ]
         for text, soon in (("at most 1,000", True), ("more than 1,000", False)):
             hits = [is_decided for is_soon, is_decided in told if is_soon == soon]
-            setting = f"{items} items, told {text} in all"
+            setting = f"{items} items, {text} reported as needed"
             yield from share("decided at 1,000 items", setting, hits)
 
 
@@ -247,10 +247,10 @@ def coins(trials: int) -> Iterator[Rate]:
                 found = advice_of(answers.audit(0, items, probs=probs, seed=trial))
                 own.append(found.state == "better")
             cell = f"{candidates} candidates, place {place:g}, {_known(probs)}, {items} items"
-            yield from share("state better", f"gold a coin on {coin} items, {cell}", own)
+            yield from share("state better", f"gold by coin toss on {coin} items, {cell}", own)
             said += own
         bound = 0.05 if trials >= FEW else None
-        yield from share("state better", f"gold a coin on {coin} items", said, at_most=bound)
+        yield from share("state better", f"gold by coin toss on {coin} items", said, at_most=bound)
 
 
 def _known(probs: bool) -> str:

@@ -37,7 +37,7 @@ def rates(trials: int | None = None) -> Iterator[Rate]:
     runs = trials or TRIALS
     for lists, n, slot, bound in SETTINGS:
         yield Rate(
-            statement="the page says that a place gains or loses points",
+            statement="the report names a position that gains or loses points",
             setting=f"{lists} lists of {n}, slot {slot:g}",
             count=sum(named(lists, n, slot, runs)),
             trials=runs,

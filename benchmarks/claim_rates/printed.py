@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 
 from claim_rates.rate import Rate
+from unswayed.base.counts import plural
 from unswayed.metrics import Outcomes, check_cells, measure
 from unswayed.metrics.gold import GOLD_NONE, GOLD_ONE
 from unswayed.model.decisions import TIE, UNPARSED
@@ -54,7 +55,7 @@ class Setting:
     def text(self) -> str:
         """The setting in words."""
         told = ", decided" if self.decided else ""
-        return f"{self.candidates} candidates, {self.views} orders{told}, {self.decimals} decimals"
+        return f"{self.candidates} candidates, {self.views} orders{told}, {plural(self.decimals, 'decimal')}"
 
 
 SETTINGS: Final = (

@@ -63,9 +63,9 @@ class Judge:
 
 JUDGES = (
     Judge(text="0.6%", ease=8, place=0.05),
-    Judge(text="steady, place", ease=8, place=0.6),
+    Judge(text="steady, position effect", ease=8, place=0.6),
     Judge(text="3%", ease=1.6, place=0.05),
-    Judge(text="3% and place", ease=1.6, place=0.6),
+    Judge(text="3% and position effect", ease=1.6, place=0.6),
     Judge(text="ties", noise=0.6, ties=0.8),
     Judge(text="heterogeneous", noise=0.8, spread=1.0),
     Judge(text="gaps", ease=1.6, place=0.6, gaps=0.1),

@@ -135,13 +135,13 @@ def audit(
     )
 
 
-def percent(figure: Mapping[str, Any] | None) -> str:
-    """Format a figure with its 95% interval in percent; a dash without one."""
+def percent(figure: Mapping[str, Any] | None, unit: str = "%") -> str:
+    """Format a figure with its 95% interval in percent; a dash without one. Differences have no `unit`: points."""
     if figure is None or figure["value"] is None:
         return "–"
     value, low, high = (figure.get(key) for key in ("value", "low", "high"))
     ends = "" if low is None or high is None else f" ({100 * low:.1f} to {100 * high:.1f})"
-    return f"{100 * value:.1f}%{ends}".replace("-", "−")
+    return f"{100 * value:.1f}{unit}{ends}".replace("-", "−")
 
 
 def rows(metrics: Mapping[str, Any]) -> Iterator[list[str]]:
@@ -155,7 +155,7 @@ def rows(metrics: Mapping[str, Any]) -> Iterator[list[str]]:
             name,
             f"{row['calls_per_item_amortised']:.2f}",
             percent(row["accuracy_fractional"]),
-            percent(difference.get("accuracy_fractional")),
+            percent(difference.get("accuracy_fractional"), ""),
             percent(row["consistency"]),
             percent(row["consistent_accuracy"]),
             " · ".join(f"{100 * place['value']:.0f}" for place in row["position_rate"]),

@@ -187,7 +187,7 @@ def cells(result: us.AuditResult, method: str, less: Sequence[Any], told: str = 
         percent(row["accuracy_fractional"]),
         percent(row["consistency"]),
         percent(row[RIGHT]),
-        *(percent({"value": one.value, "low": one.low, "high": one.high}) for one in apart),
+        *(percent({"value": one.value, "low": one.low, "high": one.high}, "") for one in apart),
         *["–"] * (len(BESIDE[:3]) - len(apart)),
         " · ".join(f"{100 * place['value']:.0f}" for place in row["position_rate"]),
     ]

@@ -110,7 +110,7 @@ _MCQ: Final = Setting(
 _MAIN: Final = (
     _JUDGE,
     replace(_JUDGE, name="judge-clean", title="judge, clean gold", gold="clean"),
-    replace(_JUDGE, name="judge-flips", title="judge, 35% label flips", gold="flips"),
+    replace(_JUDGE, name="judge-flips", title="judge, 35% of gold replaced", gold="flips"),
     _MCQ,
     replace(_MCQ, name="mcq-clean", title="MCQ, clean gold", gold="clean"),
 )
@@ -126,7 +126,7 @@ _SECONDARY: Final = (
     replace(
         _MCQ,
         name="mcq-flips",
-        title="MCQ, 35% label flips",
+        title="MCQ, 35% of gold replaced",
         arms=tuple(dict.fromkeys((*RIVALS, *FINALISTS))),
         gold="flips",
     ),

@@ -82,7 +82,7 @@ def test_view_gives_rates_by_row_and_column(evidence: ModuleType, data: dict[str
     one = {"table": "drift", "match": r"(?P<column>false) alarm \| (?P<row>\d)"}
     made = evidence.block({**data, "views": {"one": one}}, "one")
     assert "| setting | false |" in made
-    assert "400 trials; wanted ≤ 7.0%" in made
+    assert "400 trials; bound ≤ 7.0%" in made
     with pytest.raises(ValueError, match="no rate matches"):
         evidence.block({**data, "views": {"one": {**one, "match": "absent"}}}, "one")
 

@@ -131,7 +131,7 @@ def test_row_agrees_with_raw_file(read: Any, judge: str, data: str) -> None:
     calls = [choice for pair in firsts for choice in pair]
     first = [pair[0] == "0" for pair in firsts if pair[0] in ("0", "1")]
     first += [pair[1] == "1" for pair in firsts if pair[1] in ("0", "1")]
-    points = numbers(row["first place, points"])[0]
+    points = numbers(row["first position, points"])[0]
     told = [int(row[name].replace(",", "")) for name in ("calls", "ties", "unparsed")]
     assert told == [len(calls), calls.count("tie"), calls.count(None)]
     assert points == pytest.approx(100 * np.mean(first) - 50, abs=0.0501)
@@ -173,7 +173,7 @@ def test_rows_agree_with_figures_computed_elsewhere() -> None:
     assert len(wanted) == 14
     for (judge, data), figures in wanted.items():
         row = kept_row(judge, data)
-        flips, points = (numbers(row[name])[0] for name in (FLIPS, "first place, points"))
+        flips, points = (numbers(row[name])[0] for name in (FLIPS, "first position, points"))
         assert flips == pytest.approx(100 * (1 - figures["consistency_strict"]), abs=0.0501), judge
         first = 100 * figures["first_position_rate"] - 50
         assert points == pytest.approx(first, abs=0.0501), (judge, data)
