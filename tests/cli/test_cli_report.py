@@ -37,6 +37,8 @@ def test_several_runs_stand_side_by_side(run: Run, finished: Path, pairs: Path) 
     assert run(*command).code == 0
     ran = run("report", finished, "other", "--out", "both.html")
     assert ran.code == 0
+    assert ran.out.startswith("judge?slot=2&")
+    assert ": Compared item by item with judge?slot=0.6" in ran.out
     page = Path("both.html").read_text()
     assert "slot=0.6" in page
     assert "slot=2" in page

@@ -12,7 +12,7 @@ from unswayed.base.errors import UsageError
 from unswayed.cli.options import check_out
 from unswayed.cli.output import write
 from unswayed.report.collect import load_runs
-from unswayed.report.page import render_report
+from unswayed.report.page import changes_text, render_report
 from unswayed.report.papers import write_figures
 
 
@@ -37,5 +37,5 @@ def report(
     loaded = load_runs(runs, names=name or ())
     write_text(out, render_report(loaded, embed_mb=embed_mb))
     drawn = [] if figures is None else write_figures(loaded, figures)
-    for path in (out, *drawn):
-        write(str(path))
+    for line in (*changes_text(loaded), *map(str, (out, *drawn))):
+        write(line)

@@ -33,9 +33,11 @@ def show_price(plan: CallPlan, *, json: bool) -> None:
         why = " (on this machine, or priced at 0)" if free else ""
         cost = f"${plan.est_cost_usd:,.4f}{why}"
     seconds = f", {plan.n_seconds:,} of them second calls" if plan.n_seconds else ""
+    is_shared = plan.n_distinct - plan.n_seconds < plan.n_questions
     write(
         f"{plural(plan.n_distinct, 'call')} for {plural(plan.n_questions, 'question')}{seconds}: "
-        f"{plan.n_cached:,} recorded, {plan.n_to_make:,} to make\n"
+        f"{plan.n_cached:,} recorded, {plan.n_to_make:,} to make"
+        f"{' (equal requests are made once)' if is_shared else ''}\n"
         f"about {plural(plan.est_input_tokens, 'token')} in and {plan.est_output_tokens:,} out; cost {cost}"
     )
     if plan.n_more:
@@ -44,7 +46,7 @@ def show_price(plan: CallPlan, *, json: bool) -> None:
     if plan.per_item:
         counts = ", ".join(f"{name} {count:,}" for name, count in plan.per_item.items())
         write(
-            f"calls per item to measure every order, shared calls made once, without fitting: {counts}"
+            f"calls per item in this audit, which asks every order (shared calls once, without fitting): {counts}"
         )
     for remark in (*_skipped(plan.skipped), *plan.remarks):
         write(remark)

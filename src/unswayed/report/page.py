@@ -166,12 +166,25 @@ def _warning(finding: Finding) -> list[Markup]:
 def _each(finding: Finding, findings: Sequence[Finding]) -> list[Markup]:
     """Return a run's own headline and what changed since the first one, where there are several."""
     remedy = sentence("advice.decision", finding)
+    return [
+        sentence("runs.of_run", finding.name, joined((sentence("lead.headline", finding), remedy))),
+        *_changes(finding, findings),
+    ]
+
+
+def _changes(finding: Finding, findings: Sequence[Finding]) -> tuple[Markup, ...]:
     changes = changes_of(finding.run.changes, len(findings) - 1)
     gains = {METRICS.load(name).title: gain for name, gain in changes.items()}
     apart = finding is not findings[0] and not finding.run.changes
+    return say("runs.changes", gains, findings[0].name, len(findings) - 1, apart)
+
+
+def changes_text(runs: Sequence[RunData]) -> list[str]:
+    """Return a paragraph for each run but the first: what changed since the first one."""
+    findings = named(runs)
     return [
-        sentence("runs.of_run", finding.name, joined((sentence("lead.headline", finding), remedy))),
-        *say("runs.changes", gains, findings[0].name, len(findings) - 1, apart),
+        visible(plain(sentence("runs.of_run", own.name, joined(_changes(own, findings)))))
+        for own in findings[1:]
     ]
 
 
