@@ -1,6 +1,7 @@
 """Gates: conditions, rules, what CI reads, and how often they are wrong."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -66,6 +67,12 @@ def test_sentence_names_the_items_that_would_decide() -> None:
     metrics = metrics_with(0.05, 0.08, 0.11)  # half-width 0.03, distance 0.02: 100 * 2.25
     told = "flip_rate>0.1: 0.080 (0.050 to 0.110, 100 items); about 225 items would decide it."
     assert check(metrics, Condition.of("flip_rate>0.1")).said == told
+
+
+@pytest.mark.parametrize(("low", "value", "high"), [(0.005, 0.08, 0.101), (0.099, 0.12, 0.121)])
+def test_more_items_than_measured_decide(low: float, value: float, high: float) -> None:
+    said = check(metrics_with(low, value, high), Condition.of("flip_rate>0.1")).said
+    assert int(re.findall(r"about (\d+) items", said)[0]) > 100
 
 
 def test_condition_names_place_method_and_group() -> None:

@@ -514,11 +514,14 @@ def test_a_changed_judge_is_reported_and_the_same_one_is_not(
         judged(judge, new)
         said = judge.drift_report()
     assert "the judge has changed since it was calibrated: 92" in said[0]
-    assert said[0].endswith("at the 5% level. Calibrate again.")
+    assert said[0].endswith(
+        "at the 5% level, which about 5% of unchanged judges fail. Calibrate again."
+    )
     assert {line.split(" moved: ")[0] for line in said[1:]} == {
         "prior of label A under A B",
         "prior of label B under A B",
     }
+    assert all(float(line.rpartition("(p = ")[2].rstrip(")")) < 0.05 for line in said[1:])
 
 
 def test_the_shadow_asks_the_share_that_was_given(pairs: ItemSet, tmp_path: Path) -> None:

@@ -179,7 +179,7 @@ ROWS: tuple[Row, ...] = (
     Row("Use @: # call… per item, +# points (# to #) over a single call",
         lambda t, name, calls, points, low, high: within(low, gain(t, name), high) and gain(t, name)
         > 0 and (name != 'canonical'), ODDS),
-    Row("A single call is enough…: … gains at most # points (upper end of the #% interval; measured: #)",
+    Row("A single call is enough…: … gains at most # points (#% bound; measured: #)",
         lambda t, most, _, measured: measured <= most <= 1 and all(100 * gain(t, name) <= most + 0.1
         for name in ('average', 'vote')), ODDS),
     Row("Keep the single call: reading every order loses # points (# to #)",

@@ -97,6 +97,10 @@ def test_one_task_of_a_mixed_file_can_be_taken(run: Run) -> None:
     ("arguments", "said"),
     [
         (["--methods", "vot"], "unknown method 'vot'. Did you mean 'vote'?"),
+        (
+            ["--methods", "vote,pride.json"],
+            "pride.json is a file, but methods are given by name here.",
+        ),
         (["--methods", "pride:prir=group"], "unknown parameter 'prir'. Did you mean 'prior'?"),
         (["--methods", "pride:prior=grop"], "Did you mean 'group'?"),
         (["--methods", ","], "methods names no method"),

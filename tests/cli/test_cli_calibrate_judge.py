@@ -333,6 +333,7 @@ def test_null_verdicts_are_counted(run: Run, pairs: Path, server: Server) -> Non
     ran = judge(run, pairs, model=Server.model)
     assert ran.code == 0
     assert all(one["choice"] is None for one in verdicts(ran.out))
+    assert {one["null_reason"] for one in verdicts(ran.out)} == {"without label probabilities"}
     assert "30 without a verdict (30 without label probabilities)" in ran.err
 
 

@@ -86,12 +86,12 @@ OPEN = {"cheapest": "direct", "most_accurate": "average", "gain": est(0.014, -0.
         (
             "enough",
             {"method": "direct", "most_accurate": "average", "gain": est(0.001, -0.005, 0.007)},
-            ["A single call is enough for accuracy: reading every order gains at most 0.7 points (upper end of the 95% interval; measured: 0.1)."],
+            ["A single call is enough for accuracy: reading every order gains at most 0.7 points (95% bound; measured: 0.1)."],
         ),
         (
             "enough",
             {"method": "direct", "most_accurate": "cheap", "gain": est(0.001, -0.005, 0.007)},
-            ["A single call is enough for accuracy: cheap gains at most 0.7 points (upper end of the 95% interval; measured: 0.1)."],
+            ["A single call is enough for accuracy: cheap gains at most 0.7 points (95% bound; measured: 0.1)."],
         ),
         (
             "worse",

@@ -125,7 +125,8 @@ def check(metrics: Metrics, condition: Condition, rule: Rule = "shown") -> GateC
     said = f"{text}: {value:.3f} ({low:.3f} to {high:.3f}, {plural(estimate.n, 'item')})"
     distance = abs(value - condition.limit)
     if outcome == "unclear" and distance:
-        wanted = math.ceil(estimate.n * ((high - low) / 2 / distance) ** 2)
+        end = high if condition.is_bad(high) != condition.is_bad(value) else low
+        wanted = math.floor(estimate.n * ((end - value) / distance) ** 2) + 1
         said += f"; about {plural(wanted, 'item')} would decide it"
     return GateCheck(text, outcome, f"{said}.", estimate)
 

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from msgspec.structs import replace as replace_fields
+
 from unswayed.calls import Caller, Question
 from unswayed.calls.judging import Case, Judged, JudgeFailure, Judging
 from unswayed.calls.shadow import Shadow
@@ -72,6 +74,7 @@ class Rounds:
             null_reason = self._judging.null_reason(verdict, case.decisions)
             if null_reason is not None:
                 self.null_reasons[null_reason] += 1
+                verdicts[case] = replace_fields(verdict, null_reason=null_reason)
         return [
             Judged(failed.get(case.item.id) or verdicts[case], tuple(case.decisions))
             for case in cases

@@ -129,5 +129,8 @@ class Shadow:
         moved = sorted((n for n in tested if n.moved), key=lambda n: -(n.score or 0))
         if not moved:
             return [f"no drift found: {basis}."]
-        changed = f"the judge has changed since it was calibrated: {basis}. Calibrate again."
+        changed = (
+            f"the judge has changed since it was calibrated: {basis}, which about 5% of unchanged judges fail. "
+            "Calibrate again."
+        )
         return [changed, *map(str, moved)]

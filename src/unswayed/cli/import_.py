@@ -14,7 +14,7 @@ from unswayed.base.errors import UsageError
 from unswayed.base.visible import one_line
 from unswayed.cli.options import check_out, with_options
 from unswayed.cli.output import note, write
-from unswayed.data.importers import import_files, line_of, parse_map
+from unswayed.data.importers import Imported, import_files, line_of, parse_map
 from unswayed.model.items import encode_item
 from unswayed.sources import DataOptions
 
@@ -73,6 +73,8 @@ def import_(
     for name, count in imported.counts.items():
         write(f"  {one_line(name)}: {count:,}")
     unread = [own.item_id for own in imported.decisions if own.choice is None]
+    if out is not None:
+        write(f"  first record as read: {one_line(_first(imported))}")
     if unread and out is not None:
         more = ", ..." if len(unread) > 3 else ""
         write(f"  unparsed answers are about {one_line(', '.join(unread[:3]))}{more}")
@@ -88,3 +90,16 @@ def import_(
     if out is None:
         filtered = shlex.join(["unswayed", "filter", *data, "--model", "MODEL"])
         write(f"  or, to train on them: {filtered} --out train.jsonl")
+
+
+def _first(imported: Imported) -> str:
+    """Return what the first decision says, candidates counted from 0."""
+    decision = imported.decisions[0]
+    gold = {item.id: item.gold for item in imported.items}.get(decision.item_id)
+    parts = {
+        "item": decision.item_id,
+        "order": list(decision.order),
+        "choice": decision.choice,
+        "gold": gold,
+    }
+    return ", ".join(f"{name} {part}" for name, part in parts.items() if part is not None)

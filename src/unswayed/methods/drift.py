@@ -54,7 +54,8 @@ class Drift:
     def __str__(self) -> str:
         now = f"{_number(self.fresh.value)} [{_number(self.fresh.low)}, {_number(self.fresh.high)}]"
         verb = "moved" if self.moved else "holds"
-        return f"{self.name} {verb}: {_number(self.filed.value)} in the file, {now} now"
+        chance = "" if self.p_value is None else f" (p = {self.p_value:.2g})"
+        return f"{self.name} {verb}: {_number(self.filed.value)} in the file, {now} now{chance}"
 
 
 def _number(value: float | None) -> str:

@@ -33,6 +33,11 @@ def parse_method(text: str) -> Method:
     if "=" in name or "=" in text.partition(",")[2]:
         way = text.replace(",", ":") if "," in text else "contextual:per_item=true:strings=N/A"
         raise UsageError(f"{text!r}: write the parameters after the method, with colons: {way}.")
+    if name.endswith(".json"):
+        raise UsageError(
+            f"{name} is a file, but methods are given by name here. To audit a fitted method, give the judge that "
+            "uses it as a function (docs/correct.md)."
+        )
     kind = METHODS.load(name)
     defaults = parameters(kind)
     given: dict[str, str] = {}

@@ -35,6 +35,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     method: str
     # whether the method withholds its verdict because it is not sure enough; `choice` is None then
     abstained: bool = False
+    null_reason: str | None = None  # why `choice` is None, in words
     tie: tuple[int, ...] | None = None  # the tied candidates where `choice` is "tie"
     # what the method ranks the candidates by; `ranking` is the order it makes
     scores: tuple[float, ...] | None = None
