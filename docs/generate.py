@@ -185,7 +185,7 @@ QUESTIONS = (  # the answer shows figures of an evidence page
     ),
     (
         "Does training remove the bias?",
-        "built-in judge right in both orders: {}% untrained, {}% trained",
+        "built-in judge right in both orders: {}% untrained, {}% trained (± standard error over seeds)",
         "study",
         "base",
         "permuted-sft",

@@ -78,7 +78,7 @@ def test_probabilities_that_second_calls_lack_are_told() -> None:
     settings = AuditSettings(resamples=100, methods=("average",))
     warnings = audit_decisions(made, None, settings, command="test").run.warnings
     assert (
-        "2 of 4 answers came without label probabilities (1 asked again, which gives none); methods "
+        "2 of 4 answers came without label probabilities (1 asked again, which gives none), by prompt: default 2; methods "
         "that need them (average) give no verdict there. Use vote, which needs none."
     ) in warnings
 

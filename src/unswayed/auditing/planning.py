@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -183,20 +184,21 @@ def without_probabilities(plan: AuditPlan) -> tuple[AuditPlan, list[str]]:
     answers = sum(int(part.sum()) for part in read)
     if not needing or not answers:
         return plan, []
-    with_probs = sum(
-        int((part & ~np.isnan(table.probs).any(axis=2)).sum())
-        for part, table in zip(read, tables, strict=True)
-        if table.probs is not None
-    )
-    if with_probs == answers:
+    lacking = Counter[str]()  # answers without probabilities, by prompt
+    for part, table in zip(read, tables, strict=True):
+        lost = part if table.probs is None else part & np.isnan(table.probs).any(axis=2)
+        for ask, count in zip(table.asks, lost.sum(axis=0).tolist(), strict=True):
+            lacking[ask.prompt_id] += count
+    if not lacking.total():
         return plan, []
-    if with_probs:
+    if lacking.total() < answers:
         names = ", ".join(needing)
+        prompts = ", ".join(f"{name} {count:,}" for name, count in (+lacking).most_common())
         again = sum(int((p & t.marked(REASKED)).sum()) for p, t in zip(read, tables, strict=True))
         why = f" ({again:,} asked again, which gives none)" if again else ""
         said = (
-            f"{answers - with_probs:,} of {plural(answers, 'answer')} came without label probabilities{why}; "
-            f"methods that need them ({names}) give no verdict there. Use vote, which needs none."
+            f"{lacking.total():,} of {plural(answers, 'answer')} came without label probabilities{why}, by prompt: "
+            f"{prompts}; methods that need them ({names}) give no verdict there. Use vote, which needs none."
         )
         return plan, [said]
     reason = "it needs label probabilities, and no answer has any"
