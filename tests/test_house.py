@@ -115,7 +115,7 @@ BUDGETS: Final = {
     "auditing": 4991,
     "backends": 7911,
     "base": 1114,
-    "calls": 3089,
+    "calls": 3098,
     "cli": 3079,
     "data": 5955,
     "ext": 128,

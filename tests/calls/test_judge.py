@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 import needs
+import unswayed as us
 from unswayed.backends import open_backend
 from unswayed.backends.simulated import SimulatedBackend, simulated_items
 from unswayed.base.errors import BackendError, ItemError, MethodError, UnknownNameError, UsageError
@@ -123,6 +124,16 @@ def test_a_fitted_method_corrects(pairs: ItemSet, tmp_path: Path) -> None:
     assert firsts(plain) > 75  # the slot is worth 3 logits
     assert 30 < firsts(corrected) < 70
     assert {verdict.n_calls for verdict in corrected} == {1}
+
+
+@pytest.mark.parametrize("n", [2, 4])
+def test_audit_takes_judge_as_function(n: int) -> None:
+    items = simulated_items(20, n)
+    with Judge("simulated/judge?slot=3", method="average") as judge:
+        heard = us.audit(judge, items, methods="direct", resamples=100)
+        shown = [judge(item.prompt, item.candidates) for item in items]
+    assert heard["direct"].consistency.value == 1.0
+    assert [row.choice for row in heard.decisions if row.order == tuple(range(n))] == shown
 
 
 # --- faces -------------------------------------------------------------------------------------

@@ -34,8 +34,8 @@ from unswayed.calls.shadow import Shadow
 from unswayed.methods import JUDGING, Method
 from unswayed.methods.fitted_file import FittedFile
 from unswayed.model import faces
-from unswayed.model.decisions import Verdict
-from unswayed.model.items import Item, as_item, blind, by_criterion
+from unswayed.model.decisions import Choice, Verdict
+from unswayed.model.items import Item, Text, as_item, blind, by_criterion
 from unswayed.model.presentation import askable
 from unswayed.prompts import AskOptions
 from unswayed.store import CallStore, Memory, Pool
@@ -176,6 +176,15 @@ class Judge:
     answer, aanswer = _asking("answer", faces.choice)
     rank, arank = _asking("rank", faces.listing)
     score, ascore = _asking("score", faces.rating)
+
+    def __call__(self, prompt: Text, answers: Sequence[str]) -> Choice:
+        """Return the choice of `compare` for two answers, of `answer` for more.
+
+        So an audit takes a judge as a function. It sees texts alone, no `group` or `reference`.
+        """
+        if len(answers) > 2:
+            return self.answer(prompt, answers).choice
+        return self.compare(prompt, *answers).choice
 
     async def ajudge(self, item: Item | Mapping[str, object]) -> Verdict:
         """Judge one item, or one criterion of it; items may be mappings with their fields.
