@@ -7,6 +7,7 @@ match its signature.
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import shutil
@@ -52,6 +53,16 @@ def with_urls(text: str, page: Path, *, inside: Path | None = None) -> str:
     return LINK.sub(absolute, text)
 
 
+def with_bars(text: str) -> str:
+    """Return a page with bars as entities in the code of tables: the site would show their backslash."""
+
+    def code(span: re.Match[str]) -> str:
+        shown = html.escape(span[1].replace("\\|", "|"), quote=False).replace("|", "&#124;")
+        return f"<code>{shown}</code>"
+
+    return re.sub(r"(?m)^\|.*", lambda row: re.sub(r"`([^`]*\\\|[^`]*)`", code, row[0]), text)
+
+
 def navigation() -> str:
     """Return the navigation in TOML: pages in the order of a reader's tasks, then one section per folder."""
     places = {f"{name}.md": place for place, name in enumerate(FIRST)}
@@ -75,7 +86,7 @@ def main() -> int:
         copy = SITE / page.relative_to(ROOT)
         if page.suffix in {".md", ".svg"}:
             copy.parent.mkdir(parents=True, exist_ok=True)
-            text = with_urls(page.read_text(encoding="utf-8"), page, inside=DOCS)
+            text = with_bars(with_urls(page.read_text(encoding="utf-8"), page, inside=DOCS))
             copy.write_text(text, encoding="utf-8")
     settings = (ROOT / "zensical.toml").read_text(encoding="utf-8")
     own = f'[project]\nrepo_url = "{repository()}"\nnav = {navigation()}\n'

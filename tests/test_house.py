@@ -112,7 +112,7 @@ def test_function_fits_a_screen(path: Path) -> None:
 
 BUDGETS: Final = {
     ".": 1332,
-    "auditing": 4991,
+    "auditing": 5021,
     "backends": 7911,
     "base": 1114,
     "calls": 3098,
@@ -122,7 +122,7 @@ BUDGETS: Final = {
     "integrations": 458,
     "methods": 5366,
     "metrics": 4811,
-    "model": 7821,
+    "model": 7823,
     "prompts": 1596,
     "report": 3949,
     "serving": 731,

@@ -10,7 +10,7 @@ import pytest
 
 import unswayed as us
 from unswayed.auditing.design import stratum_asks
-from unswayed.auditing.planning import AuditPlan, plan_audit
+from unswayed.auditing.planning import AuditPlan, plan_audit, shared_prompts
 from unswayed.auditing.settings import AuditSettings
 from unswayed.backends.simulated import simulated_items
 from unswayed.base.errors import UsageError
@@ -136,3 +136,19 @@ def test_an_audit_that_no_named_method_fits_is_refused(
     with pytest.raises(UsageError, match="pcf: it needs a score for every candidate"):
         us.audit("simulated/judge", simulated_items(4, 2), methods="pcf")
     assert main([*command, "--methods", "direct,pride"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("prompts", "unit", "told"),
+    [(25, None, True), (5, None, False), (40, None, False), (25, "u", False)],
+)
+def test_prompts_of_several_items_are_told(prompts: int, unit: str | None, *, told: bool) -> None:
+    items = [
+        Item(id=str(k), prompt=f"Q{k % prompts}", candidates=(f"a{k}", "b"), unit=unit)
+        for k in range(60)
+    ]
+    said = shared_prompts(items)
+    assert (said is not None) == told
+    assert said is None or said.startswith(
+        "60 items have 25 distinct prompts and count as independent."
+    )

@@ -210,6 +210,15 @@ def test_agreement_of_two_orders_is_counted_by_verdicts() -> None:
     assert (found.state, found.reason) == ("same", told)
 
 
+def test_unread_answers_do_not_make_single_calls_enough() -> None:
+    def partly(number: int, order: Any) -> Any:
+        followed = order[0] if number % 3 else 0
+        return (None if number in (5, 50) and order[0] == 1 else followed), None
+
+    found = recorded(120, partly, gold=0)
+    assert (found.state, found.method) == ("same", None)
+
+
 def test_vote_is_not_the_same_sum_where_a_tie_may_be_right() -> None:
     def steady(number: int, order: Any) -> Any:
         return number % 2, None

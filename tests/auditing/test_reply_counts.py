@@ -58,6 +58,7 @@ def test_unread_examples_name_the_finish_reason() -> None:
         decision("a", text="A", finish_reason="tool_calls"),
         decision("b", text="I cannot say.", finish_reason="stop"),
         decision("c", text="", finish_reason="content_filter"),
+        decision("d", text="I cannot say.", finish_reason="stop"),
     ]
     settings = AuditSettings(resamples=100)
     examples = flips_of(audit_decisions(made, None, settings, command="test")).unparsed_examples
@@ -185,3 +186,17 @@ def test_recorded_replies_without_verdict_are_reported() -> None:
         "1 answer refused by the model or a filter",
         "1 answer with an unknown finish reason (finished 1)",
     ]
+
+
+def test_verdicts_between_equal_scores_are_told() -> None:
+    made = [
+        decision(name, choice=order[0], probs=probs, **more)
+        for name, probs in (("a", (0.9, 0.1)), ("b", (0.8, 0.2)), ("c", (0.9, 0.1)))
+        for order, more in (((0, 1), {}), ((1, 0), TURNED))
+        for probs in ((probs if order == (0, 1) or name == "c" else probs[::-1]),)
+    ]
+    settings = AuditSettings(resamples=100, methods=("average",))
+    metrics = audit_decisions(made, None, settings, command="test").metrics
+    assert metrics.cautions["average"] == (
+        "average: 4 of 6 verdicts are between equal scores, so a hash of id and text decides.",
+    )

@@ -356,6 +356,8 @@ Pick an item to see what was shown in each order. Its prompt was not recorded
 """Only of recorded decisions."""
 
 UNSEEN = """
+Examples are in flipped.json, under unparsed_examples
+One answer in each of two orders cannot show a better method: counting a disagreement as a tie is as accurate as a single call, apart from unread answers
 Less consistent on @ than on @.
 The judge does not follow the printed letters, so position and letter cannot be separated
 It is right in #% of its answers, but only as often as by chance if the order (#%) or the letters (#%) change alone
@@ -416,7 +418,7 @@ mean share of an item's presentations that agree with its most frequent answer
 of replies were asked again, and #% of these could then be read
 Require a stricter form of reply (--prompt structured), or word the prompt more
 Word the prompt more clearly
-On the # items without such a reply
+Without these replies, direct has
 the text states a label other than the likeliest. The likeliest label decides
 Newer reading rules changed
 candidates that refer to each other: asked in

@@ -43,6 +43,12 @@ def test_links_out_of_docs_become_repository_urls(site: ModuleType) -> None:
         site.with_urls("[a](../NO_SUCH_FILE.md)", DOCS / "index.md")
 
 
+def test_code_in_tables_shows_bars_without_backslash(site: ModuleType) -> None:
+    row = r"| `<a\|b>`, `c` | d\|e |"
+    assert site.with_bars(row) == r"| <code>&lt;a&#124;b&gt;</code>, `c` | d\|e |"
+    assert site.with_bars(r"`a\|b`") == r"`a\|b`"  # no table
+
+
 def test_navigation_has_every_page_once(site: ModuleType) -> None:
     assert tomllib.loads(f"nav = {site.navigation()}")
     pages = re.findall(r'"([^"]+\.md)"', site.navigation())

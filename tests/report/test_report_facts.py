@@ -162,8 +162,7 @@ def test_figures_without_reasked_items_are_reported() -> None:
     calls = {"planned": 2000, "made": 2000, "replies": 2000, "reasked": 82, "reasked_read": 76}
     run = with_metrics(plain_run(), calls=calls, without_reasked={"direct": row})
     assert replies(Finding(run))[1] == (
-        "On the 900 items without such a reply, direct has an accuracy of 70.0% and a consistency of "
-        "82.0%."
+        "Without these replies, direct has an accuracy of 70.0% on 900 items and a consistency of 82.0% on 900 items."
     )
     assert len(replies(Finding(run), brief=True)) == 0
 

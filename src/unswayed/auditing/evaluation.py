@@ -36,6 +36,8 @@ from unswayed.model.items import Item
 from unswayed.model.permutations import Exposure, exposure, invert
 from unswayed.model.presentation import Ask, askable, canonical, through
 
+MOST_LEVEL = 0.01
+"""Share of verdicts between equal scores from which it is told."""
 FEWEST_VOTES = 3
 """Choices without probabilities below which a plurality is nothing but their agreement."""
 
@@ -61,8 +63,8 @@ class Scored:
     by_construction: bool
     # the method fitted for each (stratum, fold); empty if it learns nothing
     fitted: tuple[Method, ...] = ()
-    # what fitting warned about, or orders that are not even, each sentence once
-    cautions: tuple[str, ...] = ()
+    cautions: tuple[str, ...] = ()  # what fitting warned about, each sentence once
+    remarks: tuple[str, ...] = ()  # on orders that are not even, and verdicts between equal scores
     # by number of candidates, of a method that reads a set of orders that may be cut
     exposures: Mapping[int, Exposure] = field(default_factory=dict)
 
@@ -84,7 +86,7 @@ def score_method(
     outcomes: list[Outcomes] = []
     fitted: list[Method] = []
     cautions: list[str] = []
-    judged, union, estimation, n_items = 0.0, 0.0, 0, 0
+    judged, union, estimation, n_items, level, given = 0.0, 0.0, 0, 0, 0, 0
     constructed = True
     for stratum in strata:
         with warnings.catch_warnings(record=True) as caught:
@@ -95,6 +97,10 @@ def score_method(
         blind_to = samples is not None and Evidence.PROBS not in method.reads
         scored, read = _score_stratum(by_fold, stratum, without_probs=blind_to, prefix=prefix)
         outcomes.append(scored)
+        if Evidence.PROBS in method.reads and scored.probs is not None:
+            probs = scored.probs[scored.choices >= 0]  # (verdicts, n)
+            given += len(probs)
+            level += int((leaders_of(probs, TOLERANCE).sum(axis=1) > 1).sum())
         judged += float(read.sum())
         n_items += len(stratum.items)
         estimation += len(fit_calls)
@@ -107,13 +113,19 @@ def score_method(
         for stratum in strata
         if method.prefixes(stratum.n)
     }
-    cautions.extend(_uneven(spec_name(method), exposures))
+    remarks = [*_uneven(spec_name(method), exposures)]
+    if level > MOST_LEVEL * given:
+        remarks.append(
+            f"{spec_name(method)}: {level:,} of {plural(given, 'verdict')} are between equal scores, so a hash of id "
+            "and text decides."
+        )
     return Scored(
         outcomes=tuple(outcomes),
         costs=Costs(per_item, per_item + calls * union / n_items, calls * estimation),
         by_construction=constructed,
         fitted=tuple(fitted),
         cautions=tuple(dict.fromkeys(cautions)),
+        remarks=tuple(remarks),
         exposures=exposures,
     )
 

@@ -203,8 +203,8 @@ def _split(text: str | None) -> tuple[str | None, str | None]:
 
 
 def _unparsed(record: AuditRecord) -> Iterator[str]:
-    """Raw text of a few answers that could not be read, after the finish reason that is the cause."""
-    told = 0
+    """Raw text of a few different answers that could not be read, after the finish reason that is the cause."""
+    told = set[str]()
     for stratum in record.plan.strata:
         for row, column in np.argwhere(stratum.table.choices == UNPARSED)[:50]:
             question = Question(blind(stratum.items[row]), stratum.table.asks[column])
@@ -212,7 +212,8 @@ def _unparsed(record: AuditRecord) -> Iterator[str]:
                 ended = "" if ending(said.finish_reason).is_read else said.finish_reason
                 if said.text or ended:
                     why = f"(finish reason {ended}) " if ended else ""
-                    yield f"{why}{said.text or ''}"[:2000].strip()
-                    told += 1
-            if told >= MOST_EXAMPLES:
+                    text = f"{why}{said.text or ''}"[:2000].strip()
+                    yield from {text} - told
+                    told.add(text)
+            if len(told) >= MOST_EXAMPLES:
                 return

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,9 +32,12 @@ from unswayed.methods import AUDITED, BASE, METHODS, Method
 from unswayed.methods.names import default_methods, parse_method, spec_name
 from unswayed.methods.protocol import why_not
 from unswayed.model.decisions import MISSING, REASKED, UNPARSED, Decision, Evidence
-from unswayed.model.items import BadLine, Item, ItemSet, Shard, Task, blind
+from unswayed.model.items import BadLine, Item, ItemSet, Shard, Task, blind, text_of
 from unswayed.model.presentation import Ask, content_order, settled, through
 from unswayed.model.tasks import task_of
+
+FEWEST_PROMPTS: Final = 20
+"""Distinct prompts below which they are taken for instructions, not for questions."""
 
 Refusal = Callable[[Item, Iterable[Ask]], str | None]
 """Why a model cannot be asked about an item; None if it can."""
@@ -103,7 +107,7 @@ class AuditPlan:
         """Warnings before any call: bad lines, options without effect, prompts."""
         bad_lines = self.items.bad_lines
         said = [left_out(bad_lines)] if bad_lines else []
-        said += filter(None, [self.items.counted[1]])
+        said += filter(None, [self.items.counted[1], shared_prompts(self.items.items)])
         fitted = any(method.fitted_from for method in self.methods.values())
         if self.settings.estimation_sizes and not fitted:
             said.append(
@@ -157,6 +161,18 @@ def plan_audit(
         skipped |= {name: costly[name] for name in costly if name not in held}
         chosen = {name: own for name, own in chosen.items() if name not in skipped}
     return AuditPlan(items, settings, orders, strata, chosen, skipped, samples)
+
+
+def shared_prompts(items: Sequence[Item]) -> str | None:
+    """Warn if items without a unit have few prompts, though too many to be instructions."""
+    alone = [text_of(item.prompt) for item in items if item.unit is None]
+    count = len({*alone})
+    if not FEWEST_PROMPTS <= count <= len(alone) / 2:
+        return None
+    return (
+        f"{len(alone):,} items have {count:,} distinct prompts and count as independent. If a prompt is the question, "
+        "make it the unit: --columns unit=FIELD."
+    )
 
 
 def left_out(bad_lines: Sequence[BadLine]) -> str:

@@ -81,8 +81,8 @@ def recommend(
 
     `chance` is what guessing is worth, None where nothing is guessed. `agreed` are the share of items
     on which the two orders of two candidates agree, and of these the share that is right: without ties
-    and unread answers a vote over them is the same sum as single calls; None of other designs, and
-    where a tie may be right. Shares of the answers are `unread`, of the calls `missing` (failed or not
+    a vote over them is the same sum as single calls, apart from unread answers; None of other designs,
+    and where a tie may be right. Shares of the answers are `unread`, of the calls `missing` (failed or not
     made), and of the answers read `tied`.
     """
     given = replace(given, items=compared.items, units=compared.units)
@@ -96,12 +96,13 @@ def recommend(
     above = [name for name, gap in over.items() if name != BASE and _low(gap) > 0]
     top = max(above, key=lambda name: (over[name].value or 0.0, name), default=whole)
     vote = agreed if plain[whole] == ALL_ORDERS[1] else None
-    if vote and top == whole and not compared.apart(whole, BASE).any():
+    critical = NORMAL if top == whole else compared.critical(BASE)
+    gain = compared.difference(top, BASE, critical)
+    is_unread = unread > 0.0 and not tied and _low(gain) <= 0.0  # the only cause of a difference
+    if vote and top == whole and (is_unread or not compared.apart(whole, BASE).any()):
         reason = "both orders agree on {:.0%} of items; those verdicts are right {:.0%} of the time"
         none = "both orders agree on no item"
         return replace(given, state="same", reason=reason.format(*vote) if vote[0] else none)
-    critical = NORMAL if top == whole else compared.critical(BASE)
-    gain = compared.difference(top, BASE, critical)
     measured = gain.value or 0.0
     leads = top if measured >= -given.margin else BASE
     given = replace(given, top=top, most_accurate=top, gain=gain)

@@ -242,7 +242,7 @@ def _cautions(name: str, scored: Scored, left_out: Mapping[str, str]) -> tuple[s
     """Collect warnings of fitting, the first sentence with the number of folds that agree, and that a method
     lacks the answers to be compared.
     """
-    said = []
+    said = [*scored.remarks]
     if scored.cautions:
         first, *others = scored.cautions
         more = f" ({plural(len(others), 'more fold')} gave this warning.)" if others else ""

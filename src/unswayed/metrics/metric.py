@@ -51,7 +51,7 @@ class Need(Enum):
     PERMUTABLE = "no item may be permuted", lambda o: o.permutable.any()
     PROBS = "no label probabilities", lambda o: "probs" in o.recorded
     LABEL_MASS = "no label mass was recorded", lambda o: "label_mass" in o.recorded
-    PARSED = "no answer could be read as a candidate", lambda o: (o.pooled & (o.choices >= 0)).any()
+    PARSED = "no verdict names a candidate", lambda o: (o.pooled & (o.choices >= 0)).any()
     ABSTAINS = "the method never abstains", lambda o: o.abstains
     YARDSTICK = "there is no average over the full pool to compare with", lambda o: o.yardstick
     HUMAN = "no item has a human score", lambda o: "human" in o.recorded

@@ -93,7 +93,7 @@ POSITION_RATE = Metric(
     meaning="share of parsed choices on each position, the first one first, over complete items if "
     "there are any; 1/n each without bias",
     statistics=lambda own: _with_total(own, own.positions_by_candidate),
-    undefined="no answer could be read as a candidate",
+    undefined="no verdict names a candidate",
     needs=(Need.PERMUTABLE, Need.PARSED),
     percent=True,
     constructed="evenly",

@@ -252,7 +252,7 @@ def _check_content(items: Iterable[Item], labels: tuple[str, ...]) -> list[str]:
     return [
         f"{len(hits)} of {total} items contain text that looks like a label ({', '.join(short[:4])}"
         f"{', ...' if len(short) > 4 else ''}) of their own, the first is {hits[0]}. Answers are "
-        "still read by their format; other labels (--labels) would be safer."
+        "still read by their format; other labels (--labels) are safer if the model uses them."
     ]
 
 

@@ -432,6 +432,13 @@ def test_names_of_models_may_stand_in_two_columns() -> None:
     assert item.candidates_by == ("m", "n")
 
 
+def test_headings_name_models_of_their_columns() -> None:
+    rows = [{"question": "Q", "bloom": "x", "llama": "y", "better": "llama"}]
+    columns = "candidates=bloom|llama,candidates_by=bloom|llama,gold=better"
+    (item,) = us.load_data(rows, columns=columns)
+    assert (item.candidates, item.candidates_by, item.gold) == (("x", "y"), ("bloom", "llama"), 1)
+
+
 def test_signs_in_names_are_doubled() -> None:
     text = "prompt=a,,b,candidates=x||y|z"
     columns = {"prompt": ("a,b",), "candidates": ("x|y", "z")}

@@ -304,7 +304,9 @@ def our_record(record: Record, reading: ColumnReading) -> dict[str, Any]:
             raise BadFieldError(paths[0], reason)
         if len(row["candidates"]) > 2 and "values" not in row:
             row.setdefault("task", "mcq")
-    if authors := candidates_in(record, columns.get("candidates_by", ("",)))[0]:
+    names = columns.get("candidates_by", ("",))
+    is_heading = len(names) > 1 and names == paths  # columns of one model each
+    if authors := names if is_heading else candidates_in(record, names)[0]:
         row["candidates_by"] = authors
     if "gold" in columns and (gold := gold_of(record, columns, reading.gold_from)) is not None:
         row["gold"] = gold
