@@ -46,7 +46,7 @@ Table = tuple[Sequence[str], list[tuple[object, ...]]]
 
 def percent(share: float, digits: int = 2) -> str:
     """A share in percent."""
-    return f"{100 * share:.{digits}f}"
+    return f"{100 * share:.{digits}f}".replace("-", "−")
 
 
 def less(ours: float, theirs: float) -> str:

@@ -82,7 +82,7 @@ class BackendSettings(Settings):
     extra_body: Annotated[
         str | None,
         Meta(
-            description="JSON object to add to every request; part of every key.",
+            description="JSON object to add to every request; part of every call's key.",
             extra={"text": str, "value": str | Mapping[str, object] | None},
         ),
     ] = None  # kept as sorted JSON; a local model takes `chat_template_kwargs` alone
@@ -122,7 +122,7 @@ class BackendSettings(Settings):
             float,
             Meta(
                 gt=0,
-                description="GB to use beside the weights; vllm/: for keys and values on each GPU "
+                description="GB to use in addition to the weights; vllm/: for keys and values on each GPU "
                 "[default: half of what is free; vllm/: chosen by vLLM]",
             ),
         ]

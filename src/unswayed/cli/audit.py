@@ -71,7 +71,7 @@ def audit(
     max_flip_rate: Annotated[
         float | None,
         typer.Option(
-            min=0, max=1, help="Exit with code 1 if a larger share of single verdicts flips."
+            min=0, max=1, help="Exit with code 1 if the flip rate of single calls is larger."
         ),
     ] = None,
     fail_if: FailIf = None,

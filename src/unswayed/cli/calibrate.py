@@ -25,7 +25,7 @@ def calibrate(
     method: Annotated[
         str, typer.Argument(help="Method to fit, such as pride or pride:prior=group.")
     ],
-    data: Annotated[str, typer.Argument(help="Items to fit on; few methods use gold.")],
+    data: Annotated[str, typer.Argument(help="Items to fit on; only selective uses gold.")],
     out: Annotated[Path, typer.Option(help="Calibration file to write (JSON).")],
     model: Model = None,
     asking: AskOptions,

@@ -50,7 +50,7 @@ def gate(
     fail_if: FailIf = None,
     baseline: Annotated[
         Path | None,
-        typer.Option(help="Run whose consistency with single calls to keep, up to --margin."),
+        typer.Option(help="Run whose single-call consistency to keep, up to --margin."),
     ] = None,
     margin: Annotated[
         float, typer.Option(min=0, max=1, help="Loss of consistency that is allowed.")

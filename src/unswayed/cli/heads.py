@@ -33,13 +33,13 @@ def fit(
             help="Items without gold; the first 40 unless --limit or --sample is given."
         ),
     ],
-    out: Annotated[Path, typer.Option(help="File of scales to write (.safetensors).")],
+    out: Annotated[Path, typer.Option(help="Mask file to write (.safetensors).")],
     model: Model = None,
     asking: Annotated[AskOptions, "prompt", "template", "labels"],
     selection: DataOptions,
     reach: Annotated[BackendSettings, "recipe", "extra_body", *LOCAL],
 ) -> None:
-    """Mask heads and neurons of a local model that push labels (UniBias)."""
+    """Mask the label-biased heads and neurons of a local model (UniBias)."""
     check_out(out, None if data == "-" else data)
     if PART.search(str(out)):
         raise UsageError(

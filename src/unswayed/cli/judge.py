@@ -52,7 +52,9 @@ from unswayed.store import CallStore
 
 Shadow = Annotated[
     float,
-    typer.Option(min=0, max=1, help="Share of questions to ask again in all orders, for drift."),
+    typer.Option(
+        min=0, max=1, help="Share of questions to ask again in all orders, to detect drift."
+    ),
 ]
 
 

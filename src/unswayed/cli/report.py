@@ -22,7 +22,9 @@ def report(
     figures: Annotated[
         Path | None, typer.Option(help="Directory for figures for papers (PDF, SVG and PNG).")
     ] = None,
-    embed_mb: Annotated[float, typer.Option(min=0, help="Most MB of flipped items.")] = 4.0,
+    embed_mb: Annotated[
+        float, typer.Option(min=0, help="Largest size of the flipped items in the report, in MB.")
+    ] = 4.0,
     name: Annotated[
         list[str] | None, typer.Option(help="Name of a run; give it once for each run, in order.")
     ] = None,

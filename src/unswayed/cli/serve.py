@@ -53,7 +53,7 @@ def serve(
 ) -> None:
     """Serve decisions that do not depend on the order of the options.
 
-    Clients change their base URL. Set UNSWAYED_SERVE_TOKEN to require a token.
+    Set its address as the base URL of your clients. Set UNSWAYED_SERVE_TOKEN to require a token.
     """
     from unswayed.backends.client import HttpBackend
     from unswayed.backends.typed_apis import APIS

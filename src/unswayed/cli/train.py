@@ -45,7 +45,7 @@ def train(
     objective: Annotated[
         ObjectiveName,
         typer.Argument(
-            help="pa-grpo and grpo are the paper's presets, rl combines rewards, sft and pif imitate gold, "
+            help="pa-grpo and grpo are presets of arXiv 2603.21016, rl combines rewards, sft and pif imitate gold, "
             "distill needs no gold; see `unswayed list objectives`."
         ),
     ],

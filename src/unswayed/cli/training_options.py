@@ -46,7 +46,7 @@ class RecipeOptions(Settings):
     distill: Annotated[
         float | None,
         Meta(
-            description="Weight of the model's average in rl --exact [default: the recipe's, 0.5]",
+            description="Weight of the model's average in rl --exact [default: the recipe's, or 0.5]",
             ge=0,
         ),
     ] = None

@@ -72,7 +72,7 @@ class Canonical(_SingleCall):
         idea="Ask once, with the candidates sorted by a hash of their text.",
         calls="1",
         equation="verdict = the label the answer names under sort_c(sha256(text_c))",
-        helps="you want the value of consistency alone: this control is fully consistent, for one"
+        helps="you want to know the value of consistency alone: this control is fully consistent, for one"
         " call",
         cannot="It removes no bias. Only accuracy shows whether a verdict is better.",
         rank=1,
