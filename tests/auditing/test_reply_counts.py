@@ -200,3 +200,14 @@ def test_verdicts_between_equal_scores_are_told() -> None:
     assert metrics.cautions["average"] == (
         "average: 4 of 6 verdicts are between equal scores, so a hash of id and text decides.",
     )
+
+
+def test_decisions_of_other_prompts_are_counted() -> None:
+    made = [decision("a", choice=0), decision("a", choice=0, **TURNED)]
+    other = [decision("a", choice=1, prompt_id="reasoning")]
+    settings = AuditSettings(resamples=100)
+    warnings = audit_decisions([*made, *other], None, settings, command="test").run.warnings
+    assert (
+        "only decisions of the prompt 'default' are used; 1 decision of others left out."
+        in warnings
+    )

@@ -172,12 +172,12 @@ def one_model_one_prompt(recording: Recording, model: str | None) -> tuple[Recor
     if not len(kept):
         raise ItemError("no decisions.")
     prompts = _counted([kind.prompt_id for kind in kept.kinds], kept)
-    (prompt, taken), *others = prompts.most_common()
+    (prompt, _), *others = prompts.most_common()
     warnings = []
     if others:
         left = sum(count for _, count in others)
         warnings.append(
-            f"prompt {prompt!r}: {plural(taken, 'decision')} used; other prompts: {left:,} not used."
+            f"only decisions of the prompt {prompt!r} are used; {plural(left, 'decision')} of others left out."
         )
         kept = _of_kinds(kept, [kind.prompt_id == prompt for kind in kept.kinds])
     if prompt != "default":
