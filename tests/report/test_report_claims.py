@@ -24,6 +24,7 @@ from unswayed.report.claims import (
 from unswayed.report.data import RunData
 from unswayed.report.findings import Finding
 from unswayed.report.keys import key_figures
+from unswayed.report.page import render_report
 from unswayed.report.words import plain, sentence
 
 EVEN = (0.50, 0.48, 0.52)
@@ -164,6 +165,15 @@ def test_judge_that_ignores_letters_has_no_separate_effects(
     assert (found[0] is Cause.UNFOLLOWED) is ignores
     assert (bias_of(finding).label is None) >= ignores
     assert ("does not follow the printed letters" in printed(finding.run, 110)) is ignores
+    thresholds = {
+        "methods": {"direct": {"X0": 0.5}},
+        "by_presentation": {},
+        "single": None,
+        "cells": None,
+        "text": "Why.",
+    }
+    page = render_report([with_metrics(finding.run, thresholds=thresholds)])
+    assert ("Thresholds on P(A)" in page) is not ignores
 
 
 def test_two_protocols_tell_what_one_change_alone_does() -> None:

@@ -15,7 +15,7 @@ from unswayed.base.errors import UsageError
 from unswayed.base.visible import one_line, visible
 from unswayed.metrics.table import METRICS
 from unswayed.report.applying import applications_of
-from unswayed.report.claims import changes_of, groups_of
+from unswayed.report.claims import changes_of, groups_of, unfollowed
 from unswayed.report.data import RunData
 from unswayed.report.explorer import embed
 from unswayed.report.facts import command_text, date_text, facts
@@ -133,7 +133,14 @@ def _context(findings: Sequence[Finding], *, embed_mb: float) -> Mapping[str, ob
         "key_tables": [] if alone else key_tables(findings),
         "applications": [use for finding in findings for use in applications_of(finding)],
         "appendix": [
-            (f, groups_of(f).rows, curve_tables(f), call_tables(f), risk_tables(f))
+            (
+                f,
+                groups_of(f).rows,
+                f.metrics.thresholds if not unfollowed(f) else None,  # which mix in other letters
+                curve_tables(f),
+                call_tables(f),
+                risk_tables(f),
+            )
             for f in findings
         ],
         "embedded": embedded,
