@@ -150,8 +150,8 @@ def test_judge_that_ignores_letters_has_no_separate_effects(
         name: {
             "consistency": est(*ends),
             "accuracy": est(*right),
-            "position_rate": [],
-            "label_rate": [],
+            "position_rate": [est(0.5, 0.4, 0.6)] * 2,
+            "label_rate": [est(0.5, 0.4, 0.6)] * 2,
         }
         for name, ends, right in (
             ("coupled", (0.43, 0.40, 0.46), (0.66, 0.63, 0.69)),
