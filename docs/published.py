@@ -183,7 +183,7 @@ def letters_table(judges: Sequence[Judge]) -> Table:
         assert abs(own.letters_differ - published) < 1e-9, own.name
         shares = (percent(own.undecided), percent(own.letters_differ), percent(own.consistency))
         rows.append((own.name, len(own.pairs), *shares, less(own.consistency, own.letters_differ)))
-    heads = ("judge", "pairs", "ties or unread", "letters differ", "consistency", "difference")
+    heads = ("judge", "pairs", "ties or unparsed", "letters differ", "consistency", "difference")
     return heads, rows
 
 
@@ -199,7 +199,7 @@ def pandalm_table() -> Table:
         for decision in made.decisions
     )
     counted = sum(value is not None for value in gold.values())
-    heads = ("judge", "pairs with a majority", "unread", "published", "unread as ties, recomputed",
+    heads = ("judge", "pairs with a majority", "unparsed", "published", "unparsed as ties, recomputed",
              "accuracy, ties a class", "accuracy less published")  # fmt: skip
     cells = (
         "gpt-3.5-turbo",

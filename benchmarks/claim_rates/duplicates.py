@@ -95,7 +95,7 @@ def rates(trials: int | None = None) -> Iterator[Rate]:
         for spec, filed, asked in DRIFTS:
             unchanged = position == 0.6
             yield Rate(
-                statement=f"drift alarm, {'judge unchanged' if unchanged else 'position .6 → 1.6'}",
+                statement=f"drift alarm, {'judge unchanged' if unchanged else 'position 0.6 → 1.6'}",
                 setting=f"{spec}, {filed} questions filed, {asked} asked again, {COPIES} items each",
                 count=sum(
                     drift_alarm(spec, filed, asked, trial, position=position)

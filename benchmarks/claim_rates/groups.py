@@ -50,8 +50,8 @@ def rates(trials: int | None = None) -> Iterator[Rate]:
     said = [statements(seed) for seed in range(trials or TRIALS)]
     for statement, count in (
         ("a group is called worst", sum(groups for groups, _, _ in said)),
-        ("position or letter is reported to matter more", sum(cause for _, cause, _ in said)),
-        ("the judge is reported to ignore letters", sum(ignores for _, _, ignores in said)),
+        ("position or label is reported to matter more", sum(cause for _, cause, _ in said)),
+        ("the judge is reported to ignore labels", sum(ignores for _, _, ignores in said)),
     ):
         yield Rate(
             statement=statement,
