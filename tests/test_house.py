@@ -116,7 +116,7 @@ BUDGETS: Final = {
     "backends": 7911,
     "base": 1114,
     "calls": 3098,
-    "cli": 3083,
+    "cli": 3086,
     "data": 5955,
     "ext": 128,
     "integrations": 458,

@@ -20,7 +20,10 @@ def report(
     runs: Annotated[list[Path], typer.Argument(help="Run directories.", metavar="RUN")],
     out: Annotated[Path, typer.Option(help="HTML file to write.")],
     figures: Annotated[
-        Path | None, typer.Option(help="Directory for figures for papers (PDF, SVG and PNG).")
+        Path | None,
+        typer.Option(
+            help="Directory for figures for papers (PDF, SVG, PNG); needs the extra figures."
+        ),
     ] = None,
     embed_mb: Annotated[
         float, typer.Option(min=0, help="Largest size of the flipped items in the report, in MB.")

@@ -187,7 +187,7 @@ class BiasCost(Method):
     about: ClassVar[About] = About(
         title="Order of least bias cost",
         source="rubric position bias (arXiv 2602.02219)",
-        idea="Probe which positions the judge prefers for each level, then ask in the one "
+        idea="Probe the judge's preferred positions for each level, then ask in the one "
         "order of levels in which that preference is smallest.",
         calls="1",
         estimation="2n per estimation item",
