@@ -112,12 +112,12 @@ def test_function_fits_a_screen(path: Path) -> None:
 
 BUDGETS: Final = {
     ".": 1332,
-    "auditing": 5021,
+    "auditing": 5025,
     "backends": 7911,
     "base": 1114,
     "calls": 3098,
     "cli": 3086,
-    "data": 5955,
+    "data": 5956,
     "ext": 128,
     "integrations": 458,
     "methods": 5366,

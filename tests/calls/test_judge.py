@@ -136,6 +136,11 @@ def test_audit_takes_judge_as_function(n: int) -> None:
     assert [row.choice for row in heard.decisions if row.order == tuple(range(n))] == shown
 
 
+def test_call_with_one_answer_names_its_item() -> None:
+    with Judge("simulated/judge") as judge, pytest.raises(ItemError, match="candidates"):
+        judge("Q", ["one"])
+
+
 # --- faces -------------------------------------------------------------------------------------
 
 

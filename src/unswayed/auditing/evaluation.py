@@ -86,7 +86,7 @@ def score_method(
     outcomes: list[Outcomes] = []
     fitted: list[Method] = []
     cautions: list[str] = []
-    judged, union, estimation, n_items, level, given = 0.0, 0.0, 0, 0, 0, 0
+    judged, union, estimation, n_items = 0.0, 0.0, 0, 0
     constructed = True
     for stratum in strata:
         with warnings.catch_warnings(record=True) as caught:
@@ -97,10 +97,6 @@ def score_method(
         blind_to = samples is not None and Evidence.PROBS not in method.reads
         scored, read = _score_stratum(by_fold, stratum, without_probs=blind_to, prefix=prefix)
         outcomes.append(scored)
-        if Evidence.PROBS in method.reads and scored.probs is not None:
-            probs = scored.probs[scored.choices >= 0]  # (verdicts, n)
-            given += len(probs)
-            level += int((leaders_of(probs, TOLERANCE).sum(axis=1) > 1).sum())
         judged += float(read.sum())
         n_items += len(stratum.items)
         estimation += len(fit_calls)
@@ -113,19 +109,13 @@ def score_method(
         for stratum in strata
         if method.prefixes(stratum.n)
     }
-    remarks = [*_uneven(spec_name(method), exposures)]
-    if level > MOST_LEVEL * given:
-        remarks.append(
-            f"{spec_name(method)}: {level:,} of {plural(given, 'verdict')} are between equal scores, so a hash of id "
-            "and text decides."
-        )
     return Scored(
         outcomes=tuple(outcomes),
         costs=Costs(per_item, per_item + calls * union / n_items, calls * estimation),
         by_construction=constructed,
         fitted=tuple(fitted),
         cautions=tuple(dict.fromkeys(cautions)),
-        remarks=tuple(remarks),
+        remarks=(*_uneven(spec_name(method), exposures), *_level(method, outcomes)),
         exposures=exposures,
     )
 
@@ -158,6 +148,20 @@ def _uneven(name: str, exposures: Mapping[int, Exposure]) -> Iterator[str]:
         yield (
             f"{name}: {'; '.join(uneven)}, so part of a first-place preference stays. "
             "Use an even set, such as cyclic or balanced."
+        )
+
+
+def _level(method: Method, outcomes: Sequence[Outcomes]) -> Iterator[str]:
+    """Tell how many verdicts lie between equal probabilities, where they are more than `MOST_LEVEL`."""
+    if Evidence.PROBS not in method.reads:
+        return
+    given = [own.probs[own.choices >= 0] for own in outcomes if own.probs is not None]
+    count = sum(map(len, given))
+    level = sum(int((leaders_of(probs, TOLERANCE).sum(axis=1) > 1).sum()) for probs in given)
+    if level > MOST_LEVEL * count:
+        yield (
+            f"{spec_name(method)}: {level:,} of {plural(count, 'verdict')} are between equal scores, so a hash of id "
+            "and text decides."
         )
 
 

@@ -178,13 +178,13 @@ class Judge:
     score, ascore = _asking("score", faces.rating)
 
     def __call__(self, prompt: Text, answers: Sequence[str]) -> Choice:
-        """Return the choice of `compare` for two answers, of `answer` for more.
+        """Return the choice of `compare` for two answers, of `answer` for more, as a function for `audit`.
 
-        So an audit takes a judge as a function. It sees texts alone, no `group` or `reference`.
+        The judge sees texts alone, no `group` or `reference`.
         """
-        if len(answers) > 2:
-            return self.answer(prompt, answers).choice
-        return self.compare(prompt, *answers).choice
+        if len(answers) == 2:
+            return self.compare(prompt, *answers).choice
+        return self.answer(prompt, answers).choice
 
     async def ajudge(self, item: Item | Mapping[str, object]) -> Verdict:
         """Judge one item, or one criterion of it; items may be mappings with their fields.

@@ -72,12 +72,12 @@ def import_(
         write(f"{plural(len(lines), 'decision')} -> {out}")
     for name, count in imported.counts.items():
         write(f"  {one_line(name)}: {count:,}")
-    unread = [own.item_id for own in imported.decisions if own.choice is None]
     if out is not None:
         write(f"  first record as read: {one_line(_first(imported))}")
-    if unread and out is not None:
+        unread = [own.item_id for own in imported.decisions if own.choice is None]
         more = ", ..." if len(unread) > 3 else ""
-        write(f"  unparsed answers are about {one_line(', '.join(unread[:3]))}{more}")
+        if unread:
+            write(f"  unparsed answers are about {one_line(', '.join(unread[:3]))}{more}")
     if items is not None:
         write_text(items, "".join(f"{encode_item(item).decode()}\n" for item in imported.items))
         write(f"{plural(len(imported.items), 'item')} -> {items}")

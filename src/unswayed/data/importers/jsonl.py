@@ -236,14 +236,15 @@ class _MappedRecord:
             return index  # where the symbols are no numbers
         if gold is not None:
             return gold
-        headings, word = self.fields.candidates, str(value).strip().casefold()
-        if len(headings) == len(order) and word in (titles := [own.casefold() for own in headings]):
-            place = titles.index(word)
+        word, texts = str(value).strip().casefold(), self.fields.candidates
+        headings = [own.casefold() for own in texts] if len(texts) == len(order) else []
+        if word in headings:
+            place = headings.index(word)
             return order[place] if self.fields.candidates_are == "shown" else place
         if word == "tie":
             return word
         symbols = names if self.fields.gold_is == "name" else self.fields.labels[: len(order)]
-        words = "|".join((*symbols, *(headings if headings[1:] else ())))
+        words = "|".join((*symbols, *texts[: len(headings)]))
         raise self._bad("gold", f"{value!r} is not one of {words}, an index from 0, or tie")
 
     def _choice(
