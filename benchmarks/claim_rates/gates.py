@@ -7,6 +7,7 @@ nearly all of them, and `point` is shown for comparison.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -21,6 +22,7 @@ from unswayed.metrics.rows import Row
 
 TRIALS: Final = 2000
 ITEMS: Final = 300
+MOST_ITEMS: Final = 8000
 CONDITION: Final = "flip_rate>0.1"
 RULES: Final[tuple[Rule, ...]] = ("shown", "strict", "point")
 AT_MOST: Final = {("shown", 0.05): 0.001, ("shown", 0.08): 0.005, ("shown", 0.1): 0.05}
@@ -65,3 +67,24 @@ def rates(trials: int | None = None) -> Iterator[Rate]:
                 at_most=AT_MOST.get((rule, truth)),
                 at_least=AT_LEAST.get((rule, truth)),
             )
+    yield from _decided(condition, draws, n_trials // 10)
+
+
+def _decided(condition: Condition, draws: np.random.Generator, trials: int) -> Iterator[Rate]:
+    """Measure how often the number of items that an unclear gate names decides it, for other items."""
+    for truth in (0.06, 0.08, 0.12, 0.15):
+        ended = unclear = 0
+        for _ in range(trials):
+            said = check(metrics_of_flips(draws.random(ITEMS) < truth), condition).said
+            named = re.search(r"about ([\d,]+) items", said)
+            if named is None or (items := int(named[1].replace(",", ""))) > MOST_ITEMS:
+                continue
+            again = check(metrics_of_flips(draws.random(items) < truth), condition)
+            unclear, ended = unclear + 1, ended + (again.outcome != "unclear")
+        setting = f"true flip rate {truth:.2f}, {ITEMS} items, limit 0.10"
+        yield Rate(
+            statement="an unclear gate is decided by the items named",
+            setting=setting,
+            count=ended,
+            trials=unclear,
+        )

@@ -64,8 +64,10 @@ def test_rules_read_the_interval(
 
 
 def test_sentence_names_the_items_that_would_decide() -> None:
-    metrics = metrics_with(0.05, 0.08, 0.11)  # half-width 0.03, distance 0.02: 100 * 2.25
-    told = "flip_rate>0.1: 0.080 (0.050 to 0.110, 100 items); about 225 items would decide it."
+    metrics = metrics_with(
+        0.05, 0.08, 0.11
+    )  # half-width 0.03, distance 0.02: 100 * 2.25 * (2.8 / 1.96)^2
+    told = "flip_rate>0.1: 0.080 (0.050 to 0.110, 100 items); about 460 items may decide it."
     assert check(metrics, Condition.of("flip_rate>0.1")).said == told
 
 

@@ -24,6 +24,9 @@ Rule = Literal["shown", "strict", "point"]
 """`shown`: fail where the whole interval is bad. `strict`: pass only where none of it is. `point`: the value."""
 Outcome = Literal["pass", "fail", "unclear", "unknown"]
 
+_AMPLE: Final = (1.96 + 0.84) / 1.96
+"""Factor of an interval's width at which an effect as measured is shown in 80% of samples."""
+
 FLIP_RATE: Final = "flip_rate"
 """1 - consistency."""
 _CONDITION: Final = re.compile(
@@ -126,8 +129,8 @@ def check(metrics: Metrics, condition: Condition, rule: Rule = "shown") -> GateC
     distance = abs(value - condition.limit)
     if outcome == "unclear" and distance:
         end = high if condition.is_bad(high) != condition.is_bad(value) else low
-        wanted = math.floor(estimate.n * ((end - value) / distance) ** 2) + 1
-        said += f"; about {plural(wanted, 'item')} would decide it"
+        wanted = math.floor(estimate.n * (_AMPLE * (end - value) / distance) ** 2) + 1
+        said += f"; about {plural(wanted, 'item')} may decide it"
     return GateCheck(text, outcome, f"{said}.", estimate)
 
 
