@@ -100,7 +100,7 @@ def test_a_dry_run_says_what_each_method_asks(
     command = ["audit", str(data), "--model", "simulated/judge", "--methods", "all", "--dry-run"]
     assert main(command) == 0
     said = capsys.readouterr().out
-    assert "without fitting): direct 5, canonical 1, " in said
+    assert "fitting excluded): direct 5, canonical 1, " in said
     assert (
         "skipped repeat: not part of all for 5 candidates, because it adds 15 calls per item"
         in said

@@ -198,7 +198,7 @@ def test_verdicts_between_equal_scores_are_told() -> None:
     settings = AuditSettings(resamples=100, methods=("average",))
     metrics = audit_decisions(made, None, settings, command="test").metrics
     assert metrics.cautions["average"] == (
-        "average: 4 of 6 verdicts are between equal scores, so a hash of id and text decides.",
+        "average: 4 of 6 verdicts have equal scores, so a hash of id and text decides.",
     )
 
 
@@ -208,6 +208,6 @@ def test_decisions_of_other_prompts_are_counted() -> None:
     settings = AuditSettings(resamples=100)
     warnings = audit_decisions([*made, *other], None, settings, command="test").run.warnings
     assert (
-        "only decisions of the prompt 'default' are used; 1 decision of others left out."
+        "only decisions with the prompt 'default' are used; 1 decision with other prompts left out."
         in warnings
     )

@@ -45,7 +45,7 @@ def test_unparsed_answers_are_named(tmp_path: Path, run: Run) -> None:
     file = written(tmp_path / "log.jsonl", *records)
     ran = run("import", "jsonl", file, "--map", mapping, "--out", str(tmp_path / "d.jsonl"))
     assert ran.code == 0
-    assert "  unparsed answers are about r1, r3, r5, ..." in ran.out.splitlines()
+    assert "  unparsed: items r1, r3, r5, ..." in ran.out.splitlines()
     assert "  first record as read: item r0, order [0, 1], choice 0" in ran.out.splitlines()
 
 

@@ -160,7 +160,7 @@ def _level(method: Method, outcomes: Sequence[Outcomes]) -> Iterator[str]:
     level = sum(int((leaders_of(probs, TOLERANCE).sum(axis=1) > 1).sum()) for probs in given)
     if level > MOST_LEVEL * count:
         yield (
-            f"{spec_name(method)}: {level:,} of {plural(count, 'verdict')} are between equal scores, so a hash of id "
+            f"{spec_name(method)}: {level:,} of {plural(count, 'verdict')} have equal scores, so a hash of id "
             "and text decides."
         )
 

@@ -177,7 +177,7 @@ def one_model_one_prompt(recording: Recording, model: str | None) -> tuple[Recor
     if others:
         left = sum(count for _, count in others)
         warnings.append(
-            f"only decisions of the prompt {prompt!r} are used; {plural(left, 'decision')} of others left out."
+            f"only decisions with the prompt {prompt!r} are used; {plural(left, 'decision')} with other prompts left out."
         )
         kept = _of_kinds(kept, [kind.prompt_id == prompt for kind in kept.kinds])
     if prompt != "default":

@@ -77,7 +77,7 @@ def import_(
         unread = [own.item_id for own in imported.decisions if own.choice is None]
         more = ", ..." if len(unread) > 3 else ""
         if unread:
-            write(f"  unparsed answers are about {one_line(', '.join(unread[:3]))}{more}")
+            write(f"  unparsed: items {one_line(', '.join(unread[:3]))}{more}")
     if items is not None:
         write_text(items, "".join(f"{encode_item(item).decode()}\n" for item in imported.items))
         write(f"{plural(len(imported.items), 'item')} -> {items}")

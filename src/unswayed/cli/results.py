@@ -46,7 +46,7 @@ def show_price(plan: CallPlan, *, json: bool) -> None:
     if plan.per_item:
         counts = ", ".join(f"{name} {count:,}" for name, count in plan.per_item.items())
         write(
-            f"calls per item in this audit, which asks every order (shared calls once, without fitting): {counts}"
+            f"calls per item in this audit, which asks every order (shared calls counted once, fitting excluded): {counts}"
         )
     for remark in (*_skipped(plan.skipped), *plan.remarks):
         write(remark)

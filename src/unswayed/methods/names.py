@@ -35,8 +35,8 @@ def parse_method(text: str) -> Method:
         raise UsageError(f"{text!r}: write the parameters after the method, with colons: {way}.")
     if name.endswith(".json"):
         raise UsageError(
-            f"{name} is a file, but methods are given by name here. To audit a fitted method, give the judge that "
-            "uses it as a function (docs/correct.md)."
+            f"{name} is a file, but methods are given by name here. To audit a fitted method, pass a us.Judge "
+            "that uses it to us.audit (docs/correct.md)."
         )
     kind = METHODS.load(name)
     defaults = parameters(kind)
