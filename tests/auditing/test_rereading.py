@@ -90,7 +90,7 @@ def test_changed_verdicts_are_reported_once_before_calls(
     calls = audit(tmp_path)
     (line,) = said(capsys.readouterr().err)
     assert line.startswith(
-        "unswayed: Newer reading rules changed 4 of 24 verdicts (2 now unread, 1 now "
+        "unswayed: Newer reading rules changed 4 of 24 verdicts (2 now unparsed, 1 now "
         "read, 1 to another label). Asking again takes 3 calls, at most $0.0"
     )
     changed = {"now_unread": 2, "now_read": 1, "to_another": 1, "of": 24}

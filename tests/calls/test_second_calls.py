@@ -317,7 +317,7 @@ def test_judge_over_budget_gives_no_verdict_before_second_call(
     assert judge.counts.made == 2
     judge = Judge(backend, method="direct", reask=False)
     assert verdict(judge).choice is None
-    assert (judge.counts.made, judge.null_reasons) == (1, {"with unread answers": 1})
+    assert (judge.counts.made, judge.null_reasons) == (1, {"with unparsed answers": 1})
 
 
 def test_failed_second_call_is_retried_by_next_command(store: CallStore) -> None:
@@ -349,7 +349,7 @@ def test_plan_prices_unreadable_replies(store: CallStore) -> None:
 @pytest.mark.parametrize(
     ("words", "reasons"),
     [
-        (["refusal", "stop"], {"with finish reason 'refusal'": 1, "with unread answers": 1}),
+        (["refusal", "stop"], {"with finish reason 'refusal'": 1, "with unparsed answers": 1}),
         (
             ["tool_calls", "weird\nword"],
             {

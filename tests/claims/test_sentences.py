@@ -68,7 +68,7 @@ class Case(NamedTuple):
 
 # fmt: off
 ROWS: tuple[Row, ...] = (
-    Row("Use @: …over a single call. Cheaper: @, # calls per item. It measures # points … the recommended method (# to #)",
+    Row("Use @: …over a single call. Cheaper: @, # calls per item… It measures # points … the recommended method (# to #)",
         lambda t, method, name, calls, _, low, high:
         within(low, gain(t, name) - gain(t, method), high), ODDS),
     Row("#% of items with gold are not judged right under @", lambda t, share, name:
@@ -114,7 +114,7 @@ ROWS: tuple[Row, ...] = (
     Row("# stayed with the first position", lambda t, items: items == t.stayed(0)),
     Row("# stayed with the last", lambda t, items: items == t.stayed(1)),
     Row("# involve a tie", lambda t, items: items == t.touched(TIE)),
-    Row("# have an unread answer", lambda t, items: items == t.touched(UNREAD)),
+    Row("# have an unparsed answer", lambda t, items: items == t.touched(UNREAD)),
     Row("Asked again…, #% of verdicts change in the same order and #% in another, so",
         lambda t, again, across: about(t, again, t.law.again) and about(t, across, change(t))),
     Row("# points come from the order (# to #)",
@@ -357,7 +357,7 @@ Pick an item to see what was shown in each order. Its prompt was not recorded
 
 UNSEEN = """
 Examples are in flipped.json, under unparsed_examples
-One answer in each of two orders cannot show a better method: counting a disagreement as a tie is as accurate as a single call, apart from unread answers
+One answer in each of two orders cannot show a better method: counting a disagreement as a tie is as accurate as a single call, apart from unparsed answers
 Less consistent on @ than on @.
 The judge does not follow the printed letters, so position and letter cannot be separated
 It is right in #% of its answers, but only as often as by chance if the order (#%) or the letters (#%) change alone
@@ -408,7 +408,7 @@ The first interval contains #%, the second excludes it
 Most figures below cover only the answers that could be read
 Too many answers could not be read
 #% of the answers could not be read
-are unread because of the finish reason, whatever the text. Check tools and filters
+are unparsed because of the finish reason, whatever the text. Check tools and filters
 Look at them first. A prompt that asks for the label alone, or a higher token limit
 Effect of changing only the order
 Effect of changing only the labels

@@ -110,7 +110,7 @@ HALF = [0] * 30 + [None] * 30
         ], []),
         (split, 60, {"gold": 0}, [
             "50 of 60 verdicts (83%) change with the order: 20 stayed with the first position, 10 stayed "
-            "with the last, 10 involve a tie and 10 have an unread answer.",
+            "with the last, 10 involve a tie and 10 have an unparsed answer.",
         ], []),
     ],
 )  # fmt: skip

@@ -124,11 +124,11 @@ def test_advice_on_unread_answers_follows_their_finish_reasons() -> None:
     assert label_alone in unread(with_calls(unparsed=900))
     all_ended = unread(with_calls(unparsed=900, refused=100, broken={"tool_calls": 800}))
     assert all_ended == (
-        "45.0% of the answers could not be read. 900 of these 900 are unread because of the "
+        "45.0% of the answers could not be read. 900 of these 900 are unparsed because of the "
         "finish reason, whatever the text. Check tools and filters at the server."
     )
     some = unread(with_calls(unparsed=900, broken={"tool_calls": 800}))
-    assert "800 of these 900 are unread because of the finish reason" in some
+    assert "800 of these 900 are unparsed because of the finish reason" in some
     assert label_alone.replace("them", "the others") in some
 
 
@@ -179,7 +179,7 @@ def test_disagreement_is_reported_above_one_in_thousand(brief: bool) -> None:
 def test_changes_by_newer_rules_are_reported() -> None:
     reread = {"now_unread": 28, "now_read": 3, "to_another": 0, "of": 4800}
     assert replies(with_calls(reread=reread)) == [
-        "Newer reading rules changed 31 of 4,800 verdicts (28 now unread, 3 now read, "
+        "Newer reading rules changed 31 of 4,800 verdicts (28 now unparsed, 3 now read, "
         "0 to another label)."
     ]
 

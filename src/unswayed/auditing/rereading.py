@@ -56,14 +56,14 @@ def said(changes: Reread | None, priced: CallPlan, *, reask: bool) -> tuple[str,
         return ()
     sentence = (
         f"Newer reading rules changed {changed:,} of {plural(changes.of, 'verdict')} "
-        f"({changes.now_unread:,} now unread, {changes.now_read:,} now read, "
+        f"({changes.now_unread:,} now unparsed, {changes.now_read:,} now read, "
         f"{changes.to_another:,} to another label)."
     )
     if not reask or not priced.n_reasks:
         return (sentence,)
     most = priced.most_reasks_usd
     calls = f"{plural(priced.n_reasks, 'call')}{'' if most is None else f', at most ${most:,.2f}'}"
-    return (f"{sentence} Asking again takes {calls}. Add --no-reask to leave replies unread.",)
+    return (f"{sentence} Asking again takes {calls}. Add --no-reask to leave replies unparsed.",)
 
 
 def _compared(decisions: Iterable[Decision], directory: Path) -> Reread | None:

@@ -215,7 +215,7 @@ class Judging:
             return "without label probabilities"
         ends = {d.finish_reason or "" for d in decisions if d.choice is None}
         words = sorted(repr(word) for word in ends if not ending(word).is_read)
-        return f"with finish reason {', '.join(words)}" if words else "with unread answers"
+        return f"with finish reason {', '.join(words)}" if words else "with unparsed answers"
 
 
 def _no_logprobs(method: Method, model: str, item: Item | None = None) -> UsageError:

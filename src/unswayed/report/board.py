@@ -63,11 +63,11 @@ def sentences(ranking: Ranking) -> list[str]:
     over = "" if ranking.baseline is None else f" over {one_line(ranking.baseline)}"
     return [
         f"Position effect: {points(ranking.position_effect)} (win rate shown first minus shown second, mean over models).",
-        f"A score is the share of wins{over}, as the mean of both sides; ties count half. Values are percentages.",
+        f"A score is the share of wins{over}, as the mean of both positions; ties count half. Values are percentages.",
         f"The order is certain for {len(certain)} of {plural(pairs, 'pair')} of models{which}.",
         f"If always shown first, {ranking.changed_if_first} of {plural(len(others), 'model')} would be on the "
         f"other side of 50%. If always shown second, {ranking.changed_if_second} would be.",
         f"A judge that always takes the first answer would give {always}.",
         f"{plural(ranking.comparisons, 'comparison')} on {plural(ranking.questions, 'question')}, "
-        f"{ranking.unread:,} unread.",
+        f"{ranking.unread:,} unparsed.",
     ]

@@ -84,6 +84,10 @@ def load_runs(directories: Sequence[str | Path], *, names: Sequence[str] = ()) -
         if both and len(both) > min(len(set(units)) for units in zip(*both, strict=True)):
             told = ("The runs group items into questions differently; the first run decides.",)
         asked = [run.run.prompt for run in (runs[0], r) if run.run.prompt]
+        if len(asked) < 2:
+            told += (
+                "Not every run has its prompts recorded, so differences may include the effect of a prompt.",
+            )
         if len({prompt.fingerprint for prompt in asked}) > 1:
             names = " and ".join(prompt.name for prompt in asked)
             told += (

@@ -129,7 +129,7 @@ def test_many_unparsed_answers_give_warning(tmp_path: Path) -> None:
     made = read("jsonl", tmp_path, *rows, fields=fields)
     assert made.warning == (
         "3 of 6 answers (50%) are unparsed. "
-        "The most frequent unread value of 'verdict=v' is 'both' (2 times)."
+        "The most frequent unparsed value of 'verdict=v' is 'both' (2 times)."
     )
     fewer = read("jsonl", tmp_path, *rows[:4], {"id": 9, "v": "A"}, fields=fields)
     assert fewer.warning == ""  # exactly 20%

@@ -59,5 +59,5 @@ class UnreadValues(dict[tuple[str, str], Counter[str]]):
         )
         for (field, word), count in counts.most_common(1):
             of = f"value of {field!r}" if field else "answer"
-            said += f" The most frequent unread {of} is {word!r} ({plural(count, 'time')})."
+            said += f" The most frequent unparsed {of} is {word!r} ({plural(count, 'time')})."
         return said
