@@ -87,7 +87,7 @@ def main() -> None:
     add_write(parser, PAGE)
     given = parser.parse_args()
     columns = ("judges", "pairs", "questions", "first judge flips more", "trials",
-               "equal judges separated", "first judge separated, of its pairs")  # fmt: skip
+               "equal judges separated", "first judge separated, of its comparisons")  # fmt: skip
     table = Table(columns)
     for number, (judges, items, questions, points) in enumerate(SETTINGS):
         generator = np.random.default_rng([number, 20])

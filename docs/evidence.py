@@ -45,9 +45,15 @@ def save(page: str, data: Mapping[str, Any], folder: Path = EVIDENCE) -> None:
     path.write_text(text + "\n", encoding="utf-8")
 
 
+def written(cell: object) -> str:
+    """Return the text of a cell, whole numbers with a comma between thousands."""
+    text = str(cell)
+    return f"{int(text):,}" if re.fullmatch(r"[1-9]\d{3,}", text) else text
+
+
 def line(cells: Iterable[object]) -> str:
     """Format one row of a Markdown table."""
-    escaped = (str(cell).replace("|", r"\|") for cell in cells)
+    escaped = (written(cell).replace("|", r"\|") for cell in cells)
     return f"| {' | '.join(escaped)} |"
 
 
@@ -113,11 +119,11 @@ def block(data: Mapping[str, Any], name: str) -> str:
     if isinstance(figure, dict):
         table, column = figure["sum"]
         place = data["tables"][table]["columns"].index(column)
-        return str(sum(int(row[place]) for row in data["tables"][table]["rows"]))
+        return written(sum(int(row[place]) for row in data["tables"][table]["rows"]))
     table, match, column = figure
     of = data["tables"][table]
     row = next(row for row in of["rows"] if re.search(match, " | ".join(row)))
-    return str(row[of["columns"].index(column)])
+    return written(row[of["columns"].index(column)])
 
 
 def page_text(text: str, own: Mapping[str, Any] | None = None, folder: Path = EVIDENCE) -> str:

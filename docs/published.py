@@ -126,7 +126,7 @@ def judgebench_table() -> Table:
             )
         )
     heads = ("judge, answers of", "bucket", "paper", "project's code", "accuracy", "consistency",
-             "consistent accuracy", "accuracy less published")  # fmt: skip
+             "consistent accuracy", "accuracy minus published")  # fmt: skip
     return heads, rows
 
 
@@ -144,7 +144,7 @@ def llmbar_table() -> Table:
         cells = [f"{percent(t, 1)} / {percent(o, 1)}" for t, o in zip(theirs, ours, strict=True)]
         rows.append((own.name, *cells, less(own.consistency, theirs[-1])))
     heads = ("judge, data", "right, own order", "right, exchanged", "right in both", "same verdict",
-             "same verdict less published")  # fmt: skip
+             "same verdict minus published")  # fmt: skip
     return heads, rows
 
 
@@ -171,7 +171,7 @@ def mt_bench_table(judges: Sequence[Judge]) -> Table:
         shares = (percent(published), percent(by_rows(own)), percent(own.consistency))
         rows.append((own.name, len(own.pairs), *shares, less(own.consistency, published)))
     heads = ("judge", "pairs", "published", "its definition, recomputed", "consistency",
-             "consistency less published")  # fmt: skip
+             "consistency minus published")  # fmt: skip
     return heads, rows
 
 
@@ -200,7 +200,7 @@ def pandalm_table() -> Table:
     )
     counted = sum(value is not None for value in gold.values())
     heads = ("judge", "pairs with a majority", "unparsed", "published", "unparsed as ties, recomputed",
-             "accuracy, ties a class", "accuracy less published")  # fmt: skip
+             "accuracy, ties a class", "accuracy minus published")  # fmt: skip
     cells = (
         "gpt-3.5-turbo",
         f"{counted} of {len(gold)}",

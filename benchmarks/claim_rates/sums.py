@@ -1,4 +1,4 @@
-"""Measure coverage of intervals from the normal law of sums, for metrics of probabilities.
+"""Measure coverage of intervals from the normal distribution of sums, for metrics of probabilities.
 
 Above 5 000 items that differ nobody draws them one by one; where few of them differ they are drawn. A
 trial takes items of a judge whose true values are those of very many.

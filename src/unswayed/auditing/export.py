@@ -39,7 +39,7 @@ def format_of(path: Path) -> Format:
         return endings[ending]
     raise UsageError(
         f"{path}: no format is written under this ending. Let the name end in "
-        f"{', '.join(f'.{form}' for form in files)}, or say which with --as."
+        f"{', '.join(f'.{form}' for form in files)}, or name the format with --as."
     )
 
 

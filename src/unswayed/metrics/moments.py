@@ -29,7 +29,7 @@ def resampled_sums(
     statistics: FloatArray, draws: NDArray[np.int64], generator: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
     """Return the sums of statistics, (I, k) -> (k,), and sums over as many items as each resample draws,
-    (B,) -> (B, k), as a normal law has them.
+    (B,) -> (B, k), as a normal distribution has them.
 
     The root of the covariance is symmetric, so a small change of the covariance changes the draws
     little.

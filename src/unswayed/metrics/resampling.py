@@ -222,7 +222,7 @@ def _continuous(
     draws: NDArray[np.int64],
     generator: np.random.Generator,
 ) -> dict[str, Sums]:
-    """Draw the sums of continuous metrics: from drawn items, or from the normal law if very many
+    """Draw the sums of continuous metrics: from drawn items, or from the normal distribution if very many
     items count and differ.
     """
     every = _statistics(metrics, outcomes.each)
