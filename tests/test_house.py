@@ -124,7 +124,7 @@ BUDGETS: Final = {
     "metrics": 4811,
     "model": 7823,
     "prompts": 1596,
-    "report": 3956,
+    "report": 3960,
     "serving": 731,
     "store": 1272,
     "testing": 1335,
