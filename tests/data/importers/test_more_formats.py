@@ -344,7 +344,7 @@ def test_probabilities_by_letter_become_those_by_candidate(tmp_path: Path) -> No
 
 
 def test_hanna_scores_are_means_and_failed_tries_are_counted(tmp_path: Path) -> None:
-    rows = hanna_row(96, ChatGPT_p1_RE=-1.0), hanna_row(97, ChatGPT_p1_RE="", human3_RE="")
+    rows = hanna_row(96, ChatGPT_p1_RE=-1.0), hanna_row(97, ChatGPT_p1_RE="", human3_RE="nan")
     made = import_files("auto", [table(tmp_path / "h.csv.gz", *rows)])
     assert made.counts["scores outside 1 to 5 (failed tries averaged in), kept"] == 1
     assert made.counts["scores that were not recorded"] == 1
