@@ -271,7 +271,7 @@ Macro average of consistency over groups
 Depending on the order, the judge chose
 The judge said @ both times, so its
 choice went from
-The gold label is answer
+The gold is answer
 The judge said @, which is
 ; same answer in
 Each is compared with its own mean over all positions
@@ -391,9 +391,9 @@ the share of the label @ may be anything from
 missing. Run the same command again to make
 unreadable replies still await
 Items have @ to @ candidates. Positions are described for items with
-There are no gold labels, so this report shows how steady the verdicts are
-The only gold labels are ties, so this report shows how steady the verdicts are
-Without gold labels no method is shown to beat a single call
+There is no gold, so this report shows how steady the verdicts are
+All gold is a tie, so this report shows how steady the verdicts are
+Without gold no method is shown to beat a single call
 No method is measurably closer to the human scores than a single call
 were refusals). They count as wrong and as inconsistent
 No call was answered.
@@ -423,18 +423,18 @@ the text states a label other than the likeliest. The likeliest label decides
 Newer reading rules changed
 candidates that refer to each other: asked in
 excluded from comparisons of orders
-a tie as gold label: excluded from accuracy. To score ties as a class, use --gold-ties class
-with a tie as gold label left out
-no gold label: excluded from accuracy
+a tie as gold: excluded from accuracy. To score ties as a class, use --gold-ties class
+with a tie as gold left out
+no gold: excluded from accuracy
 Every group has one item, so groups are not compared
 Least consistent on @, most consistent on @.
 The @ position takes more of the choices in the least consistent groups, so one correction
 groups, chance alone marks about # in each column
 in the middle are left out; metrics.json has all
 Pick an item to see the two prompts that the judge read, with both
-This item has no gold label
-No gold label names a single answer
-The gold label is a tie
+This item has no gold
+No gold names a single answer
+The gold is a tie
 Right answers:
 all: unswayed export
 The @ position loses # points
