@@ -23,7 +23,7 @@ BUDGETS = {  # words outside code, tables, comments and generated blocks
     "ship.md": 700,
     "scale.md": 480,
     "decisions.md": 540,
-    "ci.md": 400,
+    "ci.md": 410,
     "lists-and-scales.md": 900,
     "train.md": 1_120,
     "train-on-gpus.md": 450,
