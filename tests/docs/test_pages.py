@@ -31,7 +31,7 @@ BUDGETS = {  # words outside code, tables, comments and generated blocks
     "glossary.md": 700,
     "reference/cli.md": 200,
     "reference/formats.md": 1_380,
-    "reference/metrics.md": 1_100,
+    "reference/metrics.md": 1_110,
     "reference/extending.md": 200,
     "reference/python.md": 200,
     "methods/index.md": 500,
