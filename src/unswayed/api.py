@@ -112,7 +112,7 @@ def audit(
 
 
 def _written(model: object, items: object, given: Mapping[str, object]) -> str:
-    """Return a call of `audit` as Python; what is no name, number or list of these is shown as `...`."""
+    """Return a call of `audit` as Python; `...` stands for values other than names, numbers and lists of these."""
 
     def shown(value: object) -> str:
         if isinstance(value, str | Path):

@@ -180,7 +180,7 @@ def test_one_line_in_one_line_out_in_the_same_order(run: Run, pairs: Path) -> No
     ]
 
 
-def test_recorded_answers_are_no_calls(run: Run, pairs: Path) -> None:
+def test_recorded_answers_are_counted_as_read(run: Run, pairs: Path) -> None:
     assert run("audit", pairs, "--model", "simulated/judge", "--out", "run").code == 0
     ran = run("judge", pairs, "--model", "replay/run", "--method", "vote")
     assert ran.err.splitlines()[-1] == "60 recorded answers read, 0 reused, 0 failed; $0.0000"

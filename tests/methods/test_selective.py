@@ -220,7 +220,7 @@ def test_an_audit_shows_abstentions_apart_and_compares_none() -> None:
     assert metrics["recommendation"]["method"] == "average"
 
 
-def test_unparsed_replies_are_no_given_verdicts() -> None:
+def test_unparsed_replies_are_not_covered() -> None:
     judge = "simulated/judge?slot=3&label=0&content=0&unparsed=0.1"  # always abstains
     items = simulated_items(200, 2, seed=1)
     row = us.audit(judge, items, methods="direct,selective", reask=False).metrics["methods"][
