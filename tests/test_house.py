@@ -123,7 +123,7 @@ BUDGETS: Final = {
     "methods": 5366,
     "metrics": 4811,
     "model": 7823,
-    "prompts": 1596,
+    "prompts": 1598,
     "report": 3960,
     "serving": 731,
     "store": 1272,
