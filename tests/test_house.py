@@ -121,7 +121,7 @@ BUDGETS: Final = {
     "ext": 128,
     "integrations": 458,
     "methods": 5366,
-    "metrics": 4811,
+    "metrics": 4812,
     "model": 7823,
     "prompts": 1598,
     "report": 3960,
