@@ -72,8 +72,8 @@ def test_no_field_of_another_type_breaks_an_importer(layout: str, tmp_path: Path
         else text
     )
     tried = refused = 0
-    for place, path in enumerate(places(record)):
-        for value in (WRONG + HOSTILE)[place % 3 :: 3]:  # each value at a third of the places
+    for path in places(record):
+        for value in WRONG + HOSTILE:
             file.write_text(json.dumps(changed(record, path, value)))
             tried += 1
             try:
@@ -82,7 +82,7 @@ def test_no_field_of_another_type_breaks_an_importer(layout: str, tmp_path: Path
                 refused += 1
             else:
                 assert_written_and_read_again(imported)
-    assert tried > 16
+    assert tried > 50
     assert refused > 0
 
 
