@@ -120,7 +120,7 @@ BUDGETS: Final = {
     "data": 5958,
     "ext": 128,
     "integrations": 458,
-    "methods": 5369,
+    "methods": 5366,
     "metrics": 4822,
     "model": 7823,
     "prompts": 1598,

@@ -301,12 +301,12 @@ class _Stream:
         if not (self._verdicts or self.failed) or not self._is_read:
             return
         why = ", ".join(f"{count:,} {reason}" for reason, count in sorted(nulls.items()))
-        made = plural(counts.made, "recorded answer" if self._is_replay else "call")
+        noun, verb = ("recorded answer", "read") if self._is_replay else ("call", "made")
         aside(
             f"{self._verdicts:,} of {plural(self._arrived, 'item')} "
             f"{agrees(self._verdicts, 'was', 'were')} judged: {plural(self._ties, 'tie')}, "
             f"{nulls.total():,} without a verdict{f' ({why})' if why else ''}\n"
-            f"{made} {'read' if self._is_replay else 'made'}, {counts.cached:,} reused, "
+            f"{plural(counts.made, noun)} {verb}, {counts.cached:,} reused, "
             f"{counts.failed:,} failed; ${counts.cost_usd:,.4f}"
         )
         if counts.left_out:

@@ -81,7 +81,7 @@ def _application(asked: Asked, name: str, word: str, finding: Finding) -> Applic
     verdicts = str(folder / f"{'-'.join(['verdicts', *word.split()])}.jsonl")
     return Application(
         title=f"Apply this: {word}" if word else "Apply this",
-        shell=() if finding.is_function else _shell(asked, name, fitted, verdicts),
+        shell=() if finding.run.is_function else _shell(asked, name, fitted, verdicts),
         python=_python(asked, name, fitted, finding),
     )
 
@@ -112,7 +112,7 @@ def _flags(asked: Asked, *names: str) -> list[str]:
 def _python(asked: Asked, method: str, fitted: str | None, finding: Finding) -> tuple[str, ...]:
     options = [f"{name}={asked[name]!r}" for name in PROMPTS if name in asked]
     pool = [f"calls={asked['directory']!r}"] if "directory" in asked else []
-    model = "function" if finding.is_function else repr(asked["model"])
+    model = "function" if finding.run.is_function else repr(asked["model"])
     lines = ["import unswayed as us", ""]
     if fitted is not None:
         which = [f"{name}={asked[name]!r}" for name in (*WHICH, "limit") if name in asked]

@@ -341,11 +341,6 @@ class Finding:
     # Labels.
 
     @property
-    def is_function(self) -> bool:
-        """True of a function, which sees no labels: what changes is due to the position."""
-        return self.metrics.model.startswith("function/")
-
-    @property
     def labels(self) -> tuple[str, ...]:
         """The label symbols, in label order."""
         symbols = self.run.run.labels
