@@ -72,6 +72,7 @@ def test_flips_count_items_and_pure_position_picks() -> None:
     found = flips([made])
     # A- is incomplete; AB and == do not flip
     assert (found.n, found.total, found.first, found.last) == (7, 5, 2, 1)
+    assert (found.unread, found.ties) == (1, 1)  # ?A and =A
 
 
 def test_flips_of_many_candidates_and_of_label_changes() -> None:

@@ -15,7 +15,7 @@ from unswayed.metrics.groups import UNGROUPED
 from unswayed.metrics.metric import FloatArray, Need, item_means
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.table import load_metrics
-from unswayed.model.decisions import Estimate
+from unswayed.model.decisions import ABSTAINED, Estimate
 from unswayed.model.presentation import presentations
 
 
@@ -241,3 +241,15 @@ def test_an_item_that_must_not_be_permuted_is_never_complete() -> None:
     row = measure([outcomes([[0, 0], [0, 1]], permutable=[True, False])], resamples=0)
     assert (row["consistency"].value, row["consistency"].n) == (1.0, 1)
     assert row.incomplete == 0
+
+
+@pytest.mark.parametrize(
+    ("choices", "reason"),
+    [
+        ([[ABSTAINED, ABSTAINED], [ABSTAINED, M]], "the method withheld every verdict"),
+        ([[M, M], [M, M]], "no answered item has gold"),  # every call failed
+    ],
+)
+def test_what_is_withheld_is_told_from_calls_that_failed(choices: list, reason: str) -> None:
+    row = measure([replace(outcomes(choices), abstains=True)], resamples=0)
+    assert (row["accuracy"].value, row["accuracy"].reason) == (None, reason)

@@ -139,6 +139,7 @@ def test_examples_go_through_the_template(tmp_path: Path) -> None:
         ),
         (TINY + "{{ answer }}", "'answer' is undefined"),
         (TINY + "{{ candidates[0].gold }}", "gold"),
+        (TINY + "{{ candidates[0].values }}", "attribute 'values'"),
         (TINY + "{{ candidates[0].text.__class__.__mro__ }}", "unsafe"),
         (TINY + "{% for %}", "line 1: "),
         ("--- system ---\nfine\n--- user ---\n" + TINY + "\n{% endif %}", "line 5: "),

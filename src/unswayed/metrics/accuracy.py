@@ -1,8 +1,8 @@
-"""Accuracy: the share of right answers, over all presentations, items weighted equally, and whatever the presentation.
+"""Accuracy, the share of right answers over all presentations, and consistent accuracy, right whatever they are.
 
-Ties and unparsed answers are wrong; a failed call does not count, so an item counts the presentations
-it has. Items whose gold is unknown (or a tie, unless ties are a class) are left out.
-`accuracy_fractional` credits a tie among m candidates with the share of them that is right.
+Items are weighted equally. Ties and unparsed answers are wrong; a failed call does not count, so an
+item counts the presentations it has. Items whose gold is unknown (or a tie, unless ties are a class)
+are left out. `accuracy_fractional` credits a tie among m candidates with the share of them that is right.
 `agreement` is the accuracy beside the average over the full pool in the place of gold.
 
 Consistent accuracy is right whatever the presentation. Two candidates: right under every
@@ -43,8 +43,8 @@ def _mean_over_answered(earned: FloatArray, outcomes: Outcomes) -> FloatArray:
     return item_means(mean, outcomes.decided & (calls > 0))
 
 
-def _right(outcomes: Outcomes) -> FloatArray:
-    """1 and whether the item is right, shape (I, 2)."""
+def _consistently_right(outcomes: Outcomes) -> FloatArray:
+    """1 and whether the item is right whatever the presentation, shape (I, 2)."""
     if outcomes.n == 2:
         hit = outcomes.right.all(axis=1)
     else:
@@ -53,7 +53,7 @@ def _right(outcomes: Outcomes) -> FloatArray:
     return item_means(hit.astype(float), outcomes.complete & outcomes.decided)
 
 
-def _credited(outcomes: Outcomes) -> FloatArray:
+def _credited_modes(outcomes: Outcomes) -> FloatArray:
     """1 and the share of the modes that is right, shape (I, 2)."""
     modes, right = _modes(outcomes)
     share = (modes & right).sum(axis=1) / np.maximum(modes.sum(axis=1), 1)
@@ -108,7 +108,7 @@ CONSISTENT_ACCURACY = replace(
     title="Consistent accuracy",
     meaning="two candidates: share of items judged correctly in every presentation; more: share of "
     "items whose only most frequent verdict is right",
-    statistics=_right,
+    statistics=_consistently_right,
     undefined="no complete item has gold",
     needs=(Need.GOLD, Need.ORDERS, Need.PERMUTABLE, Need.COMPLETE),
     compared="paired",
@@ -120,7 +120,7 @@ CONSISTENT_FRACTIONAL = replace(
     title="Consistent accuracy, modes shared",
     meaning="consistent accuracy in which k most frequent verdicts, one of them right, earn 1/k "
     "(more than two candidates)",
-    statistics=_credited,
+    statistics=_credited_modes,
     compared="no",
     fewest=3,  # for two candidates there is no mode to tie
     optional=True,

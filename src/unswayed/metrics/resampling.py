@@ -24,7 +24,7 @@ from unswayed.metrics.moments import (
 )
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.uncertainty import drawn_weights, interval, resample_sums
-from unswayed.model.decisions import Estimate, FloatArray
+from unswayed.model.decisions import ABSTAINED, Estimate, FloatArray
 
 _WEIGHTED: Final = 4
 """Seed of the draws of weighted metrics; 0 and 1 are those of sums, 2 and 3 of comparisons."""
@@ -128,7 +128,8 @@ class Sample:
         of candidates.
         """
         values = {}
-        withheld = all(part.abstains and not part.answered.any() for part in self.strata)
+        withheld = not any(part.answered.any() for part in self.strata)
+        withheld = withheld and any((part.choices == ABSTAINED).any() for part in self.strata)
         for name, metric in self.metrics.items():
             together = metric.across or len(self.strata) == 1
             applies = all(metric.applies_to(outcomes.n) for outcomes in self.strata)

@@ -61,7 +61,7 @@ def _scores(outcomes: Outcomes) -> FloatArray:
     return np.where(outcomes.permutable[:, None], outcomes.score, np.nan)
 
 
-def _by_position(outcomes: Outcomes) -> FloatArray:
+def _points_by_position(outcomes: Outcomes) -> FloatArray:
     """1 and the points of each position, shape (I, 1 + n). It takes all scores of an item."""
     if outcomes.scores is None:
         return np.zeros((len(outcomes), 1 + outcomes.n))
@@ -73,7 +73,7 @@ def _by_position(outcomes: Outcomes) -> FloatArray:
     return np.column_stack([whole.astype(np.float64), np.where(whole[:, None], points, 0.0)])
 
 
-def _by_place(outcomes: Outcomes) -> FloatArray:
+def _by_criterion_place(outcomes: Outcomes) -> FloatArray:
     """1 for an item that counts; deviations and scores at each place; shape (I, 1 + 2m)."""
     score, places = outcomes.score, outcomes.places
     if score is None or places is None:
@@ -86,7 +86,7 @@ def _by_place(outcomes: Outcomes) -> FloatArray:
     return np.column_stack([counted, moved, at_place.sum(axis=1)])
 
 
-def _means(sums: FloatArray) -> FloatArray:
+def _means_by_place(sums: FloatArray) -> FloatArray:
     """Mean deviation at each place, (B, m); NaN where nothing stood there."""
     m = (sums.shape[1] - 1) // 2
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -154,7 +154,7 @@ POSITION_SCORE = Metric(
     title="Points by position",
     meaning="score of a candidate at each position, the first one first, minus its own mean over the "
     "presentations; mean over items; 0 each without bias",
-    statistics=_by_position,
+    statistics=_points_by_position,
     undefined="no item has every score under every presentation",
     needs=(Need.SCORES, Need.ORDERS, Need.PERMUTABLE),
     constructed=True,
@@ -165,8 +165,8 @@ CRITERION_PLACE = Metric(
     title="Places of the criterion",
     meaning="score of a criterion at each place in the list of criteria, the first one first, minus "
     "its mean over the orders; 0 each without bias",
-    statistics=_by_place,
-    values=_means,
+    statistics=_by_criterion_place,
+    values=_means_by_place,
     undefined="no item has a score in every order of the criteria",
     needs=(Need.SCORE, Need.PLACES),
     constructed=True,

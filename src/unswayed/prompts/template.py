@@ -26,7 +26,9 @@ text is read as a template or as a section line.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Final
 
 from unswayed.base.errors import TemplateError
@@ -131,19 +133,19 @@ class Template:
 def _fields(layout: Layout, mark: str | None = None) -> dict[str, object]:
     """Return the values for a template; with a mark, the candidates' texts between marks."""
 
-    def candidate(symbol: str, number: int) -> dict[str, object]:
+    def candidate(symbol: str, number: int) -> SimpleNamespace:
         def text(bare: str) -> str:
             return bare if mark is None else marked(bare, number, mark=mark)
 
         content = layout.candidates[number]
-        turns = [{**turn, "text": text(turn["text"])} for turn in _turns(content, "assistant")]
-        return {"label": symbol, "text": text(_plain(content)), "turns": turns}
+        turns = _turns(content, "assistant", text)
+        return SimpleNamespace(label=symbol, text=text(_plain(content)), turns=turns)
 
     turns = _turns(layout.question, "user")
     return {
         "question": _plain(layout.question),
         "turns": turns,
-        "system": "\n\n".join(turn["text"] for turn in turns if turn["role"] == "system"),
+        "system": "\n\n".join(turn.text for turn in turns if turn.role == "system"),
         "candidates": list(map(candidate, layout.symbols, layout.order)),
         "labels": layout.labels,
         "reference": layout.reference,
@@ -158,9 +160,9 @@ def _plain(text: Text) -> str:
     return text_of(text) if isinstance(text, str) or len(text) != 1 else text[0].content
 
 
-def _turns(text: Text, role: str) -> list[dict[str, str]]:
+def _turns(text: Text, role: str, mark: Callable[[str], str] = str) -> list[SimpleNamespace]:
     messages = (Message(role, text),) if isinstance(text, str) else text
-    return [{"role": message.role, "text": message.content} for message in messages]
+    return [SimpleNamespace(role=own.role, text=mark(own.content)) for own in messages]
 
 
 def read_template(path: str) -> Template:

@@ -442,3 +442,8 @@ def test_batch_output_is_read_by_custom_id(provider: str, tmp_path: Path) -> Non
     assert made.counts["left out: a call that failed (error)"] == 2
     with pytest.raises(ItemError, match=r"no decisions \(1 a call that failed \(error\)\)\."):
         mapped(tmp_path, text, records[3])
+
+
+def test_group_that_moves_with_order_names_both_fields(tmp_path: Path) -> None:
+    with pytest.raises(ItemError, match=r"x\.csv:3: group=left: of item '1' is another one at"):
+        table(tmp_path, "id=id,order=o,verdict=v,group=left", "id,o,v,left\n1,AB,A,x\n1,BA,A,y\n")
