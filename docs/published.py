@@ -200,7 +200,7 @@ def pandalm_table() -> Table:
     )
     counted = sum(value is not None for value in gold.values())
     heads = ("judge", "pairs with a majority", "unparsed", "published", "unparsed as ties, recomputed",
-             "accuracy, ties a class", "accuracy minus published")  # fmt: skip
+             "accuracy, ties as a class", "accuracy minus published")  # fmt: skip
     cells = (
         "gpt-3.5-turbo",
         f"{counted} of {len(gold)}",

@@ -132,7 +132,7 @@ def recorded() -> Iterator[tuple[str, Imported, str]]:
         yield f"{name.split(' | ')[2]}, JudgeBench", read(DATA / figures["file"]), "exclude"
     for name, figures in expected("llmbar_recorded_judges")["judges"].items():
         yield name.replace("|", ", "), read(DATA / figures["file"]), "exclude"
-    yield "Auto-J, tied gold a class", read(AUTOJ), "class"
+    yield "Auto-J, tied gold as a class", read(AUTOJ), "class"
     yield "Llama-3.1-8B, PA-GRPO's training pairs", arena(), "exclude"
 
 

@@ -208,11 +208,11 @@ def counted(
         assert low is not None
         assert high is not None
         held["interval of the position effect"] += low <= effect <= high
-        held["a certain order is wrong"] += wrong
-        for statement in ("interval of the position effect", "a certain order is wrong"):
+        held["an order reported as certain is wrong"] += wrong
+        for statement in ("interval of the position effect", "an order reported as certain is wrong"):
             asked[statement] += 1
     for statement, count in asked.items():
-        wrong_order = statement == "a certain order is wrong"
+        wrong_order = statement == "an order reported as certain is wrong"
         yield Rate(
             statement=statement,
             setting=text,
