@@ -96,8 +96,8 @@ FRACTIONAL = replace(
 AGREEMENT = replace(
     ACCURACY,
     title="Agreement",
-    meaning="share of verdicts equal to those of the average over every presentation; replaces "
-    "accuracy if there is no gold",
+    meaning="share of verdicts equal to the verdicts of the average over all presentations; replaces "
+    "accuracy without gold",
     needs=(Need.YARDSTICK,),
     curve=False,
     optional=True,
