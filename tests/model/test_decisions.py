@@ -173,6 +173,13 @@ def test_other_sizes_or_label_sets_do_not_share_a_table() -> None:
         DecisionTable.of_recording([item()], record(outside))
 
 
+def test_the_tie_rule_follows_the_text_beside_an_empty_one() -> None:
+    for name in map(str, range(50)):
+        one = Item(id=name, prompt="p", candidates=("alpha", ""))
+        two = Item(id=name, prompt="p", candidates=("", "alpha"))
+        assert tie_rank(one) == tie_rank(two)[::-1]
+
+
 def test_the_tie_rule_follows_the_text_and_favours_no_place() -> None:
     one = Item(id="q", prompt="p", candidates=("alpha", "beta", "gamma"), task=Task.MCQ)
     two = Item(id="q", prompt="p", candidates=("gamma", "alpha", "beta"), task=Task.MCQ)

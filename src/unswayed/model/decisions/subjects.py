@@ -129,11 +129,11 @@ def tie_rank(item: Item) -> tuple[int, ...]:
     """Rank of each candidate under the one tie rule (0 wins).
 
     Candidates are ranked by sha256 of item id and candidate text, so the rule does not depend on
-    order, position or label. Without text (recorded decisions) the index is hashed instead.
+    order, position or label. Without any text (recorded decisions) the index is hashed instead.
     """
-    keys = []
-    for candidate, text in enumerate(item.candidates):
-        content = text_of(text) or f"\x00{candidate}"
-        keys.append(digest(item.id, content))
+    texts = [text_of(candidate) for candidate in item.candidates]
+    if not any(texts):
+        texts = [f"\x00{candidate}" for candidate in range(item.n)]
+    keys = [digest(item.id, text) for text in texts]
     by_rank = sorted(range(item.n), key=lambda candidate: (keys[candidate], candidate))
     return invert(tuple(by_rank))
