@@ -42,16 +42,24 @@ from unswayed.calls import (
 )
 from unswayed.calls.calibration import evidence_of, prompts_for
 from unswayed.model.decisions import MISSING, UNPARSED, Decision
-from unswayed.model.items import ItemSet, Message, blind, expanded
+from unswayed.model.items import Item, ItemSet, Message, blind, expanded, text_of
 from unswayed.model.parsing import READER
-from unswayed.prompts import Spans, candidate_spans, check_prompts, prompt_fingerprint
+from unswayed.model.permutations import Order
+from unswayed.prompts import (
+    NO_CANDIDATE,
+    Spans,
+    candidate_spans,
+    check_prompts,
+    prompt_fingerprint,
+    spans_of,
+)
 
 
 class Exchange(NamedTuple):
     """A question as it was put and answered, word for word."""
 
     question: Question
-    # the prompt; for recorded decisions, whose prompt is not known, the layout
+    # the prompt; for recorded decisions and functions, which have none, the layout
     messages: tuple[Message, ...]
     spans: Spans  # by candidate, where its text stands in them
     text: str | None  # the answer
@@ -251,8 +259,26 @@ class Audit:
     def exchanges(self, questions: Iterable[Question]) -> Iterator[Exchange]:
         """Yield the prompts and answers of questions, as they are recorded."""
         for question, request, response in self.caller.calls(questions):
-            spans = candidate_spans(question.item, question.ask, self.caller.settings.prompts)
-            yield Exchange(question, request.messages, spans, response.text, response.finish_reason)
+            item, messages = question.item, request.messages
+            if self.caller.backend.reads_prompt:
+                spans = candidate_spans(item, question.ask, self.caller.settings.prompts)
+            else:
+                order = question.ask.presentation.order
+                messages, spans = laid_out(item, list(map(str, range(1, item.n + 1))), order)
+            yield Exchange(question, messages, spans, response.text, response.finish_reason)
+
+
+def laid_out(item: Item, labels: Sequence[str], order: Order) -> tuple[tuple[Message, ...], Spans]:
+    """Lay out an item whose prompt is not known, with the places of its candidates; nothing without texts."""
+    texts = list(map(text_of, item.candidates))
+    if not any(texts):
+        return (), ()
+    pieces = [(text_of(item.prompt), NO_CANDIDATE)]
+    for label, candidate in zip(labels, order, strict=True):
+        pieces.append((f"\n\n{label}: ", NO_CANDIDATE))
+        pieces.append((texts[candidate], candidate))
+    layout = Message("shown", "".join([text for text, _ in pieces]))
+    return (layout,), spans_of(pieces, item.n, place=0)
 
 
 def failures_of(

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from unswayed.auditing.answered import AnswerSource, answered_part
-from unswayed.auditing.audit import AuditRecord, Exchange, unread_replies
+from unswayed.auditing.audit import AuditRecord, Exchange, laid_out, unread_replies
 from unswayed.auditing.design import check_group_by, group_items
 from unswayed.auditing.measurement import metrics_of, run_of
 from unswayed.auditing.planning import AuditPlan, choose_methods, left_out, without_probabilities
@@ -24,11 +24,10 @@ from unswayed.base.errors import ItemError, UsageError
 from unswayed.calls import Question, RunCounts
 from unswayed.data.importers import Listed, items_from_decisions
 from unswayed.model.decisions import SCORE, UNPARSED, Decision, Evidence, Recording, record
-from unswayed.model.items import Item, ItemSet, Message, expanded, text_of
+from unswayed.model.items import Item, ItemSet, expanded
 from unswayed.model.parsing import ending
 from unswayed.model.presentation import PROTOCOLS, Ask, Presentation, Protocol, canonical, rotated
 from unswayed.model.tasks import TaskSpec, task_of
-from unswayed.prompts import NO_CANDIDATE, spans_of
 
 T = TypeVar("T")
 
@@ -96,18 +95,8 @@ def _endings(recording: Recording) -> Counter[str]:
 def _exchanges(source: AnswerSource, questions: Iterable[Question]) -> Iterator[Exchange]:
     """Yield questions, laid out, because their prompt is not known, with the recorded answers."""
     for question, decision in source.answers(questions):
-        item = question.item
-        texts = list(map(text_of, item.candidates))
-        if any(texts):
-            pieces = [(text_of(item.prompt), NO_CANDIDATE)]
-            for label, candidate in zip(decision.labels, decision.order, strict=True):
-                pieces.append((f"\n\n{label}: ", NO_CANDIDATE))
-                pieces.append((texts[candidate], candidate))
-            layout = Message("shown", "".join([text for text, _ in pieces]))
-            spans = spans_of(pieces, item.n, place=0)
-            yield Exchange(question, (layout,), spans, decision.text, decision.finish_reason)
-        else:
-            yield Exchange(question, (), (), decision.text, decision.finish_reason)
+        messages, spans = laid_out(question.item, decision.labels, decision.order)
+        yield Exchange(question, messages, spans, decision.text, decision.finish_reason)
 
 
 def _gaps(recording: Recording, items: ItemSet, unknown: int) -> Iterator[str]:

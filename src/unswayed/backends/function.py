@@ -48,6 +48,7 @@ class FunctionJudge(Backend):
 
     offline = True
     reads_prompt = False
+    writes = False
     own_prompt = OwnPrompt(only_template=True)
 
     @checked

@@ -70,10 +70,13 @@ def named(runs: Sequence[RunData]) -> list[Finding]:
     if len(findings) == 1:
         return findings
     models = without_shared_folders([finding.model for finding in findings])
-    prompts = [run.run.prompt.name if run.run.prompt else "" for run in runs]
+    prompts = [
+        "" if run.run.prompt is None or run.is_function else f", {run.run.prompt.name}"
+        for run in runs
+    ]
     sets = [run.metrics.data.name for run in runs]
     if len(set(prompts)) > 1:
-        models = [f"{model}, {prompt}" for model, prompt in zip(models, prompts, strict=True)]
+        models = [f"{model}{prompt}" for model, prompt in zip(models, prompts, strict=True)]
     names = [f"{model} on {data}" for model, data in zip(models, sets, strict=True)]
     if len(set(sets)) == 1:
         names = models
