@@ -209,7 +209,10 @@ def counted(
         assert high is not None
         held["interval of the position effect"] += low <= effect <= high
         held["an order reported as certain is wrong"] += wrong
-        for statement in ("interval of the position effect", "an order reported as certain is wrong"):
+        for statement in (
+            "interval of the position effect",
+            "an order reported as certain is wrong",
+        ):
             asked[statement] += 1
     for statement, count in asked.items():
         wrong_order = statement == "an order reported as certain is wrong"

@@ -99,9 +99,11 @@ def test_a_vote_over_two_orders_is_the_same_sum() -> None:
     alike = values(300, vote=(0, 0))
     found = advised(alike, agreed=AGREED)
     assert (found.state, found.method, found.gain) == ("same", None, None)
-    told = "both orders agree on 43% of items; those verdicts are right 61% of the time"
+    told = (
+        "both orders agree on 43% of the compared items; those verdicts are right 61% of the time"
+    )
     assert found.reason == told
-    assert advised(alike, agreed=(0.0, 0.0)).reason == "both orders agree on no item"
+    assert advised(alike, agreed=(0.0, 0.0)).reason == "both orders agree on no compared item"
     assert advised(alike).state != "same"  # by the data alone nothing is the same
     assert advised(values(300, vote=(30, 0)), agreed=AGREED).state == "better"
 
@@ -200,13 +202,13 @@ def test_forced_choices_in_two_orders_are_the_same() -> None:
 
 def test_orders_that_name_two_right_answers_do_not_agree() -> None:
     found = recorded(60, first, gold=(0, 1), task=Task.MCQ)
-    assert (found.state, found.reason) == ("same", "both orders agree on no item")
+    assert (found.state, found.reason) == ("same", "both orders agree on no compared item")
 
 
 def test_agreement_of_two_orders_is_counted_by_verdicts() -> None:
     # 45 items named alike; a quarter of all follow the place
     found = recorded(60, lambda n, o: (o[0] if n % 4 == 0 else 0, None), gold=0)
-    told = "both orders agree on 75% of items; those verdicts are right 100% of the time"
+    told = "both orders agree on 75% of the compared items; those verdicts are right 100% of the time"
     assert (found.state, found.reason) == ("same", told)
 
 

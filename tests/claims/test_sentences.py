@@ -193,12 +193,12 @@ ROWS: tuple[Row, ...] = (
         lambda t, items, name, _, low, high: items == t.whole and within(low, gain(t, name), high),
         ODDS),
     Row("No recommendation:", lambda t: t.law.ties > 0.9 or t.judge.coin),
-    Row("no method is shown to be better than guessing (@: #%, # to #)",
-        lambda t, name, _, low, high: within(low, t.law.accuracy[name], high), ODDS),
+    Row("no method is shown to be better than guessing (@: #%, # to #; guessing: #%)",
+        lambda t, name, _, low, high, chance: within(low, t.law.accuracy[name], high), ODDS),
     Row("this judge calls a tie in #% of its answers", lambda t, ties: near(ties, t.law.ties)),
     Row("its other preferences cannot be measured", lambda t: t.law.ties > 0.9),
     Row("Ask both orders and report a disagreement as a tie (--method vote). Both orders agree on #% of "
-        "items; those verdicts are right #% of the time",
+        "the compared items; those verdicts are right #% of the time",
         lambda t, agree, right: near(agree, 1 - t.changed / t.whole) and near(right, t.right *
         t.whole / (t.whole - t.changed))),
     Row("Probabilities or several samples could help",

@@ -166,11 +166,16 @@ def test_every_order_is_read_by_a_method_of_all_orders(
 
 
 def test_the_same_sum_says_that_single_verdicts_are_not_reliable() -> None:
-    reason = "both orders agree on 43% of items; those verdicts are right 61% of the time"
+    reason = (
+        "both orders agree on 43% of the compared items; those verdicts are right 61% of the time"
+    )
     told = lines(advised("same", reason=reason))
     assert told[0].startswith("Single verdicts are not reliable here: 57% change with the order.")
     assert "One answer in each of two orders cannot show a better method" in told[0]
-    assert "Both orders agree on 43% of items; those verdicts are right 61% of the time." in told[1]
+    assert (
+        "Both orders agree on 43% of the compared items; those verdicts are right 61% of the time."
+        in told[1]
+    )
     unshown = lines(unproven(advised("same", reason=reason)))
     assert unshown[0].startswith("One answer in each of two orders")
 

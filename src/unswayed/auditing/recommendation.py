@@ -100,8 +100,8 @@ def recommend(
     gain = compared.difference(top, BASE, critical)
     is_unread = unread > 0.0 and not tied and _low(gain) <= 0.0  # the only cause of a difference
     if vote and top == whole and (is_unread or not compared.apart(whole, BASE).any()):
-        reason = "both orders agree on {:.0%} of items; those verdicts are right {:.0%} of the time"
-        none = "both orders agree on no item"
+        reason = "both orders agree on {:.0%} of the compared items; those verdicts are right {:.0%} of the time"
+        none = "both orders agree on no compared item"
         return replace(given, state="same", reason=reason.format(*vote) if vote[0] else none)
     measured = gain.value or 0.0
     leads = top if measured >= -given.margin else BASE
@@ -110,10 +110,10 @@ def recommend(
         level = compared.above(top, chance)
         if max(_low(level), _low(compared.above(BASE, chance))) <= 0:
             ends = (level.value, level.low, level.high)
-            value, low, high = (100 * (chance + (end or 0.0)) for end in ends)
+            value, low, high = (100 * min(max(chance + (end or 0.0), 0.0), 1.0) for end in ends)
             reason = (
                 "on these items, no method is shown to be better than guessing "
-                f"({top}: {value:.0f}%, {low:.0f} to {high:.0f})"
+                f"({top}: {value:.0f}%, {low:.0f} to {high:.0f}; guessing: {chance:.0%})"
             )
             return replace(given, cheapest=BASE, most_accurate=leads, reason=reason)
     if (gain.high or 0.0) < 0:

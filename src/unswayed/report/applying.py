@@ -112,7 +112,11 @@ def _flags(asked: Asked, *names: str) -> list[str]:
 def _python(asked: Asked, method: str, fitted: str | None, finding: Finding) -> tuple[str, ...]:
     options = [f"{name}={asked[name]!r}" for name in PROMPTS if name in asked]
     pool = [f"calls={asked['directory']!r}"] if "directory" in asked else []
-    model = "function" if finding.run.is_function else repr(asked["model"])
+    model = repr(asked["model"])
+    if finding.run.is_function:
+        name = str(asked["model"]).removeprefix("function/")
+        gives = ", probabilities=True" if Evidence.PROBS in parse_method(method).reads else ""
+        model = f"us.FunctionJudge(function, name={name!r}{gives})"
     lines = ["import unswayed as us", ""]
     if fitted is not None:
         which = [f"{name}={asked[name]!r}" for name in (*WHICH, "limit") if name in asked]
