@@ -208,7 +208,9 @@ def test_orders_that_name_two_right_answers_do_not_agree() -> None:
 def test_agreement_of_two_orders_is_counted_by_verdicts() -> None:
     # 45 items named alike; a quarter of all follow the place
     found = recorded(60, lambda n, o: (o[0] if n % 4 == 0 else 0, None), gold=0)
-    told = "both orders agree on 75% of the compared items; those verdicts are right 100% of the time"
+    told = (
+        "both orders agree on 75% of the compared items; those verdicts are right 100% of the time"
+    )
     assert (found.state, found.reason) == ("same", told)
 
 

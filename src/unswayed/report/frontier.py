@@ -18,7 +18,7 @@ from unswayed.model.decisions import Estimate
 from unswayed.report.findings import ACCURACY, ACCURACY_FRACTIONAL, SPEARMAN, Finding
 from unswayed.report.labels import Box, Label, LabelBox, Spot, place
 from unswayed.report.numerals import calls_text, share
-from unswayed.report.table import decisive
+from unswayed.report.table import decisive, marked
 from unswayed.report.words import plain, say
 
 LONGEST_NAME = 26
@@ -129,7 +129,9 @@ def dots_of(finding: Finding, metric: str) -> list[Dot]:
     scored = [
         (name, row.calls, estimate)
         for name, row in decisive(finding).items()
-        if row.calls is not None and row.calls > 0 and (estimate := row.get(metric)) is not None
+        if row.calls is not None
+        and row.calls > 0
+        and (estimate := marked(row, metric, row.get(metric))) is not None
     ]
     on_frontier: set[str] = set()
     best = -math.inf

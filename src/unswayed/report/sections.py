@@ -17,7 +17,7 @@ from unswayed.report.frontier import Frontier, panels
 from unswayed.report.heat import Heat
 from unswayed.report.parts import cut
 from unswayed.report.plots import PlotTable, bias_tables, cause_table, group_tables
-from unswayed.report.table import MetricsTable, main_table, more_table
+from unswayed.report.table import MetricsTable, main_table, marked, more_table
 from unswayed.report.words import joined, say, sentence
 
 RAW_EXAMPLES = 3
@@ -144,7 +144,10 @@ def remedies_section(findings: Sequence[Finding]) -> Section | None:
     caption = sentence(
         "figures.frontier",
         any(finding.recommended for finding in findings),
-        any((e := row.get(CONSISTENCY)) is not None and e.by_construction for row in rows),
+        any(
+            (e := marked(row, CONSISTENCY, row.get(CONSISTENCY))) and e.by_construction
+            for row in rows
+        ),
         learning,
     )
     return Section(joint, caption, frontier=panels(findings))

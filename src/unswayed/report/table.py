@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import msgspec
+
 from unswayed.metrics.abstention import COVERAGE
 from unswayed.metrics.metric import Metric, Need
 from unswayed.metrics.rows import Row
@@ -14,6 +16,7 @@ from unswayed.model.decisions import Estimate
 from unswayed.report.findings import (
     ACCURACY,
     ACCURACY_FRACTIONAL,
+    CONSISTENCY,
     POSITION_RATE,
     SPEARMAN,
     TIE_RATE,
@@ -119,7 +122,15 @@ def estimate_of(row: Row, key: str, finding: Finding) -> Estimate | None:
     if key == POSITION_RATE:
         rates = row.positions(finding.n)[finding.position if finding.n > 2 else 0 :]
         return rates[0] if rates else row.estimates.get(key)
-    return row.estimates.get(key)
+    return marked(row, key, row.estimates.get(key))
+
+
+def marked(row: Row, key: str, estimate: Estimate | None) -> Estimate | None:
+    """Mark a consistency that only unparsed answers lower: other figures of the method hold by construction."""
+    parts = (own for values in row.values.values() for own in values)
+    if estimate is None or key != CONSISTENCY or not any(own.by_construction for own in parts):
+        return estimate
+    return msgspec.structs.replace(estimate, by_construction=True)
 
 
 def _table(
