@@ -360,6 +360,7 @@ Examples are in flipped.json, under unparsed_examples
 One answer in each of two orders cannot show a better method: counting a disagreement as a tie is as accurate as a single call, apart from unparsed answers
 Less consistent on @ than on @.
 The function sees no labels
+Other items would give another fit, which the intervals leave out
 The judge does not follow the printed letters, so position and letter cannot be separated
 It is right in #% of its answers, but only as often as by chance if the order (#%) or the letters (#%) change alone
 (--protocol all separates them)

@@ -255,7 +255,7 @@ class _Stream:
     def __init__(self, judge: Judge, model: str) -> None:
         self._judge = judge
         self._is_replay = model.startswith(REPLAYED)
-        self._arrived = self._verdicts = self._ties = self.failed = 0
+        self._arrived = self._verdicts = self._ties = self._level = self.failed = 0
         self.stopped: JudgeFailure | None = None
         self._is_read = True
 
@@ -279,6 +279,8 @@ class _Stream:
                 if isinstance(verdict, Verdict):
                     self._verdicts += 1
                     self._ties += verdict.choice == "tie"
+                    ranking = verdict.ranking if isinstance(verdict.choice, int) else None
+                    self._level += ranking is not None and len(ranking[0]) > 1
                     try:
                         self._is_read = out.write(encode(verdict) + b"\n")
                     except UnswayedError:  # nor are verdicts counted that the file refuses
@@ -309,6 +311,11 @@ class _Stream:
             f"{plural(counts.made, noun)} {verb}, {counts.cached:,} reused, "
             f"{counts.failed:,} failed; ${counts.cost_usd:,.4f}"
         )
+        if self._level:
+            have = agrees(self._level, "has", "have")
+            aside(
+                f"{plural(self._level, 'verdict')} {have} equal scores, so a hash of id and text decides"
+            )
         if counts.left_out:
             aside(
                 f"{plural(counts.left_out, 'recorded second reply', 'recorded second replies')} ignored (--no-reask)"

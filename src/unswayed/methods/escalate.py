@@ -177,7 +177,7 @@ class Escalate(Method):
                 warn_of(
                     f"escalate asks every order of {n} candidates: a share of {self.share:g} needs at least "
                     f"{2 * self.questions_needed} estimation questions with all probabilities, and there are "
-                    f"{stop.units if stop else 0}. Give more items or a larger share."
+                    f"{stop.units if stop else 0}. Give more items (in an audit: --estimation-items) or a larger share."
                 )
         return replace(self, stops=tuple(stop for stop in fitted.values() if stop))
 

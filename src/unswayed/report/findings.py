@@ -55,7 +55,6 @@ REASKED_NOTE = 0.05
 DISAGREE_NOTE = 0.001
 FLIPS_MATTER = 0.10
 """Flip rate above which flips are the headline where no position is favoured."""
-
 ITEMS_FOR_SETTLED = 1067
 """Items that give a share of one half an interval of ±3 points: (1.96 * 0.5 / 0.03) ** 2."""
 
@@ -119,12 +118,13 @@ class Finding:
 
     @cached_property
     def n(self) -> int:
-        """Number of candidates: the most frequent one where items differ, 2 if nothing says."""
+        """Number of candidates: the most frequent one where items differ, 2 if nothing tells it."""
         strata, plain = self.plain.strata, self.plain
         if strata and not plain.position_rate:
             asked = {n: [rate.n for rate in row.position_rate] for n, row in strata.items()}
             return max(strata, key=lambda n: (max(asked[n], default=0), strata[n].items))
-        return max(len(plain.position_rate), len(plain.label_rate)) or 2
+        shown = max(len(plain.position_rate), len(plain.label_rate))
+        return shown or max(self.metrics.protocol.n_candidates, default=2)
 
     @property
     def sizes(self) -> tuple[int, ...]:

@@ -98,7 +98,7 @@ def key_tables(findings: Sequence[Finding]) -> list[PlotTable]:
     by_label: dict[str, list[PlotRow]] = {}
     for finding in findings:
         for row in key_figures(finding):
-            named = replace(row, label=finding.name, flow="")
+            named = replace(row, label=finding.name)
             by_label.setdefault(row.label, []).append(named)
     return [
         PlotTable(f"{rows[0].axis.unit} {label}".strip(), "runs", (PlotBlock(tuple(rows)),))

@@ -75,7 +75,7 @@ def named(runs: Sequence[RunData]) -> list[Finding]:
         for run in runs
     ]
     sets = [run.metrics.data.name for run in runs]
-    if len(set(prompts)) > 1:
+    if len({prompt for prompt in prompts if prompt}) > 1:
         models = [f"{model}{prompt}" for model, prompt in zip(models, prompts, strict=True)]
     names = [f"{model} on {data}" for model, data in zip(models, sets, strict=True)]
     if len(set(sets)) == 1:
