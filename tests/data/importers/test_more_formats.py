@@ -189,20 +189,24 @@ SAMPLES = "samples_mmlu_law_2026-01-02T03-04-05.678.jsonl"
 
 
 def test_scored_labels_are_probabilities_by_candidate(tmp_path: Path) -> None:
-    mark = {"item": "q7", "order": [2, 3, 0, 1], "gold": 0}
+    mark = {"item": "q7", "order": [1, 2, 3, 0], "gold": 0, "permutable": False}
     marked = lm_sample(4, target="2")
     marked["doc"] = {**marked["doc"], "unswayed": mark}  # type: ignore[dict-item]
     made = import_files("auto", [lines(tmp_path / "org__model" / SAMPLES, lm_sample(3), marked)])
-    assert choices(made.decisions) == [((0, 1, 2, 3), 0), ((2, 3, 0, 1), 2)]
+    assert choices(made.decisions) == [((0, 1, 2, 3), 0), ((1, 2, 3, 0), 1)]
     mass = sum(map(math.exp, (-0.1, -3, -4, -5)))
     by_place = [math.exp(score) / mass for score in (-0.1, -3, -4, -5)]
     assert made.decisions[0].probs == pytest.approx(by_place)
-    assert made.decisions[1].probs == pytest.approx([*by_place[2:], *by_place[:2]])
+    assert made.decisions[1].probs == pytest.approx([*by_place[3:], *by_place[:3]])
     assert made.decisions[0].label_mass == pytest.approx(mass)
     assert [item.id for item in made.items] == ["mmlu_law/3", "mmlu_law/q7"]
     assert [item.gold for item in made.items] == [0, 0]
-    assert made.items[1].candidates == ("elm", "ash", "tin", "oak")  # shown tin, oak, elm, ash
+    assert made.items[1].candidates == ("ash", "tin", "oak", "elm")  # shown tin, oak, elm, ash
+    assert [item.permutable for item in made.items] == [True, False]
     assert made.decisions[0].model == "org/model"
+    mark["order"] = [1, 0]
+    with pytest.raises(ItemError, match=r"doc\.unswayed\.order: \[1, 0\] is not an order of 4"):
+        read("lm-eval", tmp_path, marked)
 
 
 def test_ten_calls_keep_order_and_skip_mutual_information(tmp_path: Path) -> None:
