@@ -442,13 +442,15 @@ def test_a_half_is_a_tie_or_unread_and_equal_scores_are_a_tie(tmp_path: Path) ->
 def test_the_second_version_has_a_score_per_answer(tmp_path: Path) -> None:
     scores = [[2.0, 1.0, 0.5, 0.1], [[0.1], [0.7], [0.2], [0.3]], [3.0, 2.0, 1.0]]
     columns = {"results": [1, 0, 1], "subset": ["Math", "Math", "Ties"], "id": ["1", "2", "3"]}
-    columns |= {"prompt": ["q"] * 3, "num_correct": [1, 1, 2], "scores": scores, "model": "m"}
+    columns |= {"prompt": ["q"] * 3, "num_correct": [1, 1, 2], "scores": scores}
+    columns["model"] = ["m", "n"]  # two judges together: no column
     made = import_files("auto", [whole(tmp_path / "v2.json", columns)])
     right = [
         d.choice in (i.gold if isinstance(i.gold, tuple) else (i.gold,))
         for i, d in zip(made.items, made.decisions, strict=True)
     ]
     assert right == [True, False, True]
+    assert {decision.model for decision in made.decisions} == {"m+n"}
     assert isinstance(made.items[2].gold, tuple)
     assert sorted(made.decisions[0].scores or ()) == [0.1, 0.5, 1.0, 2.0]  # type: ignore[type-var]
 
