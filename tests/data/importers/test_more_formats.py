@@ -451,6 +451,10 @@ def test_the_second_version_has_a_score_per_answer(tmp_path: Path) -> None:
     ]
     assert right == [True, False, True]
     assert {decision.model for decision in made.decisions} == {"m+n"}
+    assert [item.meta["answers"] == sorted(item.meta["answers"]) for item in made.items] == [
+        False
+    ] * 3
+    assert list(counted(made, "order not recorded").values()) == [3]
     assert isinstance(made.items[2].gold, tuple)
     assert sorted(made.decisions[0].scores or ()) == [0.1, 0.5, 1.0, 2.0]  # type: ignore[type-var]
 
