@@ -28,6 +28,7 @@ PARTS = {
     "escalation": "claim_rates.escalation",
     "selection": "claim_rates.selection",
     "surest": "claim_rates.surest",
+    "same": "claim_rates.same",
     "headlines": "claim_rates.headlines",
     "groups": "claim_rates.groups",
     "lists": "claim_rates.lists",

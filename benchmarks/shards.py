@@ -141,7 +141,7 @@ def measure_judge(folder: Path, count: int, n_shards: int) -> Table:
 
 def projected(costs: Mapping[str, Sequence[str]]) -> Table:
     """Multiply the costs of one call by row of the tables; a file of data is in 20 shards."""
-    table = Table(("calls", "work", "shards", "files of shards", "CPU, shards", "CPU, merge"))
+    table = Table(("calls", "work", "shards", "shard files", "CPU, shards", "CPU, merge"))
     for power, command, shards, work in SIZES:
         if f"{command}, 20 shards" not in costs:
             continue

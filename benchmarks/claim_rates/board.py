@@ -30,6 +30,8 @@ TIE: Final = 0.3
 """Logits below which the judge calls a tie."""
 APART: Final = (0.0, -2.0, -1.0, 0.5, 1.0, 3.0)
 ALIKE: Final = (0.0,) * 6
+MANY: Final = (0.0, *np.linspace(-3, 3, 19).tolist())
+WEAK: Final = (0.0, *[-3.0] * 19)
 LOG: Final = (
     Path(__file__).resolve().parents[3]
     / "shared/data/mtbench/position_bias_gpt-3.5-turbo-1106_4800.jsonl.gz"
@@ -41,6 +43,7 @@ DESIGNS = {
     "balanced": "balanced design",
     "random": "random order",
     "sparse": "random order of 30% of the pairs",
+    "own": "both orders of questions of its own, 30%",
 }
 
 
@@ -49,7 +52,8 @@ class Board:
     """Board of models: all pairs, or each model with the first one.
 
     Attributes:
-        design: "both" orders, one side "balanced" over questions, "random" sides, or "sparse": these for 30% of pairs.
+        design: "both" orders, one side "balanced" over questions, "random" sides, "sparse": these for 30% of pairs, or
+            "own": both orders for 30% of pairs.
         place: Logits in favour of the first answer.
     """
 
@@ -61,7 +65,8 @@ class Board:
 
     @property
     def text(self) -> str:
-        kind = "equal models, " if len(set(self.strengths)) == 1 else ""
+        kinds = len(set(self.strengths)), len(set(self.strengths[1:]))
+        kind = {(1, 1): "equal models, ", (2, 1): "equal weak models, "}.get(kinds, "")
         against_what = "all pairs" if self.pairs else "one baseline"
         shown = f"{DESIGNS[self.design]}, {self.place:g} logits for the first answer"
         return f"{kind}{against_what}, {shown}, {self.questions} questions"
@@ -82,6 +87,8 @@ BOARDS: Final = (
         for design in ("both", "balanced", "random")
     ),
     *(Board(APART, design, 1.5, 100) for design in ("both", "balanced", "random")),
+    *(Board(strengths, "own", 1.5, 40) for strengths in (APART, ALIKE)),
+    *(Board(strengths, "own", 1.5, 25) for strengths in (MANY, WEAK, (0.0,) * 20)),
     *(
         Board(APART, design, place, 40, pairs=True)
         for place in (0.0, 1.5)
@@ -119,10 +126,10 @@ def judged(board: Board, draw: np.random.Generator) -> Comparisons:
     for a, b in board.compared():
         side = half if board.design == "balanced" else draw.random(board.questions) < 0.5
         first, second = np.where(side, a, b), np.where(side, b, a)
-        kept = draw.random(board.questions) < (0.3 if board.design == "sparse" else 1.0)
+        kept = draw.random(board.questions) < (0.3 if board.design in ("sparse", "own") else 1.0)
         rows.append((number[kept], first[kept], second[kept]))
-        if board.design == "both":
-            rows.append((number, second, first))
+        if board.design in ("both", "own"):
+            rows.append((number[kept], second[kept], first[kept]))
     question, first, second = (np.concatenate(part) for part in zip(*rows, strict=True))
     gap = quality[question, first] - quality[question, second] + place[question]
     gap += draw.logistic(size=len(gap))
@@ -190,13 +197,13 @@ def counted(
     for seed, board in enumerate(boards):
         ranking = rank_models(board, baseline=baseline, seed=seed)
         wrong = False
-        for own in ranking.models:
-            score = right[board.models.index(own.model)]
+        scores = right[[board.models.index(own.model) for own in ranking.models]]
+        for own, score in zip(ranking.models, scores, strict=True):
             if own.score.low is not None and own.score.high is not None:
                 asked["interval of a score"] += 1
                 held["interval of a score"] += bool(own.score.low <= score <= own.score.high)
-            above, below = (right > score + 1e-9).sum(), (right < score - 1e-9).sum()
-            wrong |= bool(own.best_rank > 1 + above or own.worst_rank < len(right) - below)
+            above, below = (scores > score + 1e-9).sum(), (scores < score - 1e-9).sum()
+            wrong |= bool(own.best_rank > 1 + above or own.worst_rank < len(scores) - below)
         low, high = ranking.position_effect.low, ranking.position_effect.high
         assert low is not None
         assert high is not None

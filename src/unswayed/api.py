@@ -17,6 +17,7 @@ from unswayed.audits import AuditArguments, audit_data
 from unswayed.backends import Backend, BackendSettings, backend_of
 from unswayed.base.arguments import checked, takes
 from unswayed.base.errors import BackendError, UnswayedError
+from unswayed.base.redaction import without_keys
 from unswayed.base.sync import run_sync
 from unswayed.base.version import VERSION
 from unswayed.calls import Caller, Progress, RunSettings, stop_on_interrupt
@@ -34,6 +35,9 @@ from unswayed.store import CallStore
 
 if TYPE_CHECKING:
     from unswayed.keywords import AuditKeywords, CalibrateKeywords
+
+MOST_SHOWN = 20
+"""Items of a list in a recorded call of `audit`."""
 
 
 @checked
@@ -73,6 +77,14 @@ def audit(
         UnswayedError: For input that cannot be audited, or if no call can succeed.
         KeyboardInterrupt: After Ctrl-C; what was done is kept in `out`.
     """
+    given = {
+        "decisions": decisions,
+        "shots": None if isinstance(shots, tuple) and not shots else shots,
+        "out": out,
+        "budget": budget,
+        **options,
+    }
+    call = _written(model, items, given)
     reach = BackendSettings.of(options, backend)
     if model is not None and not isinstance(model, str):
         model, reach = backend_of(model, reach, keeps_calls=out is not None), BackendSettings()
@@ -88,6 +100,7 @@ def audit(
         shots=shots,
         directory=None if out is None else Path(out),
         budget=budget,
+        call=call,
     )
     result = audit_data(arguments, decisions=decisions)
     run = result.record.run
@@ -96,6 +109,20 @@ def audit(
     if not run.calls.answered and (run.fatal or run.failures):
         raise BackendError(run.fatal or run.failures[0])
     return result
+
+
+def _written(model: object, items: object, given: Mapping[str, object]) -> str:
+    """Return a call of `audit` as Python; `...` stands for values other than names, numbers and lists of these."""
+
+    def shown(value: object) -> str:
+        if isinstance(value, str | Path):
+            return repr(str(value))
+        parts = value if isinstance(value, list | tuple) else [value]
+        plain = all(isinstance(part, str | int | float | None) for part in parts)
+        return repr(value) if plain and len(parts) <= MOST_SHOWN else "..."
+
+    named = [f"{name}={shown(value)}" for name, value in given.items() if value is not None]
+    return without_keys(f"us.audit({', '.join([shown(model), shown(items), *named])})")
 
 
 def assert_unswayed(

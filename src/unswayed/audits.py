@@ -65,6 +65,7 @@ class RunArguments:
     directory: Path | None = None  # of the run, which all shards share
     budget: float | None = None  # USD, of each shard
     command: str | None = None  # as it was typed, without --shard and keys
+    call: str = ""  # of Python, where there is no command
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,12 +106,12 @@ def audit_data(
         items = None if run.data is None else selection.load(run.data)
         _check_no_calls(settings, run.reach, run.budget)
         read = read_recording(decisions, on_bad_item=selection.on_bad_item)
-        name, shown = "decisions", "..."
+        name = "decisions"
         if isinstance(decisions, str | Path):
-            name, shown = Path(decisions).name, repr(str(decisions))
+            name = Path(decisions).name
             for ending in (".gz", ".jsonl", ".parquet"):
                 name = name.removesuffix(ending)
-        told = command or f"unswayed.audit(decisions={shown}, ...)"
+        told = command or run.call
         record = audit_decisions(read, items, settings, command=told, name=name, model=model)
         if directory is not None or command is not None:
             who, data = record.run.model, record.run.data.name
@@ -131,7 +132,7 @@ def audit_data(
         run.reach,
         directory=directory,
         budget=run.budget,
-        command=command,
+        command=command or run.call or None,
         given={
             "data": _name_of(DEFAULT_SET if run.data is None else run.data),
             "limit": selection.limit,
@@ -209,7 +210,7 @@ def audit_calls(
         else:
             asked = _collect(audit, priced, Path(batch), directory)
         # measured outside the event loop, so that Ctrl-C stops it at once
-        record = audit.measure(asked, command=command or f"unswayed.audit({title!r}, ...)")
+        record = audit.measure(asked, command=command or f"us.audit({title!r}, ...)")
         named = asked_for(title, reach, settings.prompts, directory, given or {})
         record = replace(record, run=msgspec.structs.replace(record.run, asked=named))
         if directory is None:

@@ -67,8 +67,27 @@ def test_sentence_names_the_items_that_would_decide() -> None:
     metrics = metrics_with(
         0.05, 0.08, 0.11
     )  # half-width 0.03, distance 0.02: 100 * 2.25 * (2.8 / 1.96)^2
-    told = "flip_rate>0.1: 0.080 (0.050 to 0.110, 100 items); about 460 items may decide it."
+    told = "flip_rate>0.1: 0.080 (0.050 to 0.110, 100 items); about 460 items in all may decide it."
     assert check(metrics, Condition.of("flip_rate>0.1")).said == told
+
+
+def test_sentence_counts_distinct_questions_of_fewer_units() -> None:
+    estimate = Estimate(value=0.92, low=0.89, high=0.95, n=100, n_units=20)
+    metrics = Metrics(
+        methods={"direct": Row({"consistency": (estimate,)})}, calls=CallsRecord(replies=200)
+    )
+    told = "about 460 items (92 distinct questions) in all may decide it."
+    assert check(metrics, Condition.of("flip_rate>0.1")).said.endswith(told)
+
+
+def test_gate_tells_what_holds_by_construction() -> None:
+    estimate = Estimate(value=1.0, low=1.0, high=1.0, n=100, by_construction=True)
+    metrics = Metrics(
+        methods={"vote": Row({"consistency": (estimate,)})}, calls=CallsRecord(replies=200)
+    )
+    gate = check(metrics, Condition.of("flip_rate@vote>0.1"))
+    assert gate.said == "flip_rate@vote>0.1: 0 by construction, whatever the judge does."
+    assert gate.outcome == "pass"
 
 
 @pytest.mark.parametrize(("low", "value", "high"), [(0.005, 0.08, 0.101), (0.099, 0.12, 0.121)])

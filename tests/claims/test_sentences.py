@@ -193,8 +193,8 @@ ROWS: tuple[Row, ...] = (
         lambda t, items, name, _, low, high: items == t.whole and within(low, gain(t, name), high),
         ODDS),
     Row("No recommendation:", lambda t: t.law.ties > 0.9 or t.judge.coin),
-    Row("no method is shown to be better than guessing (#%, # to #)",
-        lambda t, _, low, high: within(low, max(t.law.accuracy.values()), high), ODDS),
+    Row("no method is shown to be better than guessing (@: #%, # to #)",
+        lambda t, name, _, low, high: within(low, t.law.accuracy[name], high), ODDS),
     Row("this judge calls a tie in #% of its answers", lambda t, ties: near(ties, t.law.ties)),
     Row("its other preferences cannot be measured", lambda t: t.law.ties > 0.9),
     Row("Ask both orders and report a disagreement as a tie (--method vote). Both orders agree on #% of "
@@ -271,7 +271,7 @@ Macro average of consistency over groups
 Depending on the order, the judge chose
 The judge said @ both times, so its
 choice went from
-The gold label is answer
+The gold is answer
 The judge said @, which is
 ; same answer in
 Each is compared with its own mean over all positions
@@ -359,6 +359,7 @@ UNSEEN = """
 Examples are in flipped.json, under unparsed_examples
 One answer in each of two orders cannot show a better method: counting a disagreement as a tie is as accurate as a single call, apart from unparsed answers
 Less consistent on @ than on @.
+The function sees no labels
 The judge does not follow the printed letters, so position and letter cannot be separated
 It is right in #% of its answers, but only as often as by chance if the order (#%) or the letters (#%) change alone
 (--protocol all separates them)
@@ -391,9 +392,9 @@ the share of the label @ may be anything from
 missing. Run the same command again to make
 unreadable replies still await
 Items have @ to @ candidates. Positions are described for items with
-There are no gold labels, so this report shows how steady the verdicts are
-The only gold labels are ties, so this report shows how steady the verdicts are
-Without gold labels no method is shown to beat a single call
+There is no gold, so this report shows how steady the verdicts are
+All gold is a tie, so this report shows how steady the verdicts are
+Without gold no method is shown to beat a single call
 No method is measurably closer to the human scores than a single call
 were refusals). They count as wrong and as inconsistent
 No call was answered.
@@ -423,18 +424,18 @@ the text states a label other than the likeliest. The likeliest label decides
 Newer reading rules changed
 candidates that refer to each other: asked in
 excluded from comparisons of orders
-a tie as gold label: excluded from accuracy. To score ties as a class, use --gold-ties class
-with a tie as gold label left out
-no gold label: excluded from accuracy
+a tie as gold: excluded from accuracy. To score ties as a class, use --gold-ties class
+with a tie as gold left out
+no gold: excluded from accuracy
 Every group has one item, so groups are not compared
 Least consistent on @, most consistent on @.
 The @ position takes more of the choices in the least consistent groups, so one correction
 groups, chance alone marks about # in each column
 in the middle are left out; metrics.json has all
 Pick an item to see the two prompts that the judge read, with both
-This item has no gold label
-No gold label names a single answer
-The gold label is a tie
+This item has no gold
+No gold names a single answer
+The gold is a tie
 Right answers:
 all: unswayed export
 The @ position loses # points

@@ -180,6 +180,12 @@ def test_one_line_in_one_line_out_in_the_same_order(run: Run, pairs: Path) -> No
     ]
 
 
+def test_recorded_answers_are_counted_as_read(run: Run, pairs: Path) -> None:
+    assert run("audit", pairs, "--model", "simulated/judge", "--out", "run").code == 0
+    ran = run("judge", pairs, "--model", "replay/run", "--method", "vote")
+    assert ran.err.splitlines()[-1] == "60 recorded answers read, 0 reused, 0 failed; $0.0000"
+
+
 def test_verdicts_can_be_written_to_a_file(run: Run, pairs: Path) -> None:
     printed = judge(run, pairs)
     ran = judge(run, pairs, "--out", "new/verdicts.jsonl")

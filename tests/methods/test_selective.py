@@ -22,6 +22,7 @@ from claim_rates import selection
 from needs import DATA, recorded
 from unswayed.auditing.design import Stratum, strata_of
 from unswayed.auditing.evaluation import score_method
+from unswayed.backends.simulated import simulated_items
 from unswayed.base.errors import UsageError
 from unswayed.data.importers import import_files
 from unswayed.methods.checks import UnsoundError
@@ -217,6 +218,15 @@ def test_an_audit_shows_abstentions_apart_and_compares_none() -> None:
     assert not any(pair.startswith("selective") for pair in metrics["differences"])
     assert any("withholds" in said for said in metrics["cautions"]["selective"])
     assert metrics["recommendation"]["method"] == "average"
+
+
+def test_unparsed_replies_are_not_covered() -> None:
+    judge = "simulated/judge?slot=3&label=0&content=0&unparsed=0.1"  # always abstains
+    items = simulated_items(200, 2, seed=1)
+    row = us.audit(judge, items, methods="direct,selective", reask=False).metrics["methods"][
+        "selective"
+    ]
+    assert (row["coverage"]["value"], row["unparsed_rate"]["value"]) == (0, 1)
 
 
 def test_figures_say_that_every_verdict_is_withheld() -> None:

@@ -227,21 +227,42 @@ def one_sided(second: str) -> list[Row]:
             [(q, "a", "b", 1.0) for q in range(5)] + [(q, "d", "c", 1.0) for q in range(5)],
             "a and c were never compared, not even through other models. Judge pairs that",
         ),
-        (
-            [
-                (q + 9 * (m == "c"), *pair, 1.0)
-                for q in range(9)
-                for m in "ac"
-                for pair in ((m, "b"), ("b", m))
-            ],
-            "the models share 0 questions",
-        ),
         ([(q, "a", "b", float("nan")) for q in range(9)], "no verdict could be read"),
     ],
 )
 def test_undetermined_scores_are_refused_with_remedy(rows: list[Row], message: str) -> None:
     with pytest.raises(ItemError, match=message):
         rank_models(comparisons(*rows))
+
+
+def own_questions(**sizes: int) -> list[Row]:
+    """Both orders of models against b, each on questions of its own; the first shown wins."""
+    return [
+        (100 * place + q, *pair, 1.0)
+        for place, (name, size) in enumerate(sizes.items())
+        for q in range(size)
+        for pair in ((name, "b"), ("b", name))
+    ]
+
+
+def test_models_without_common_questions_are_scored_on_their_own() -> None:
+    ranking = rank_models(comparisons(*own_questions(a=9, c=6, d=4)))
+    assert [own.model for own in ranking.models] == ["a", "b", "c"]
+    assert [own.score.value for own in ranking.models] == [0.5] * 3
+    assert "d: shown fewer than five times on one side and left out." in ranking.warnings[1]
+    assert ranking.warnings[0].startswith(
+        "The models share 0 questions, so each is scored on its own"
+    )
+
+
+def test_equal_answers_have_the_interval_of_their_own_questions() -> None:
+    lost = [(q, *pair, float(pair[0] == "b")) for q, *pair, _ in own_questions(a=9, c=6)]
+    own = by_name(rank_models(comparisons(*lost)))
+    ends = [(own[name].score.value, own[name].score.high, own[name].score.n) for name in "ac"]
+    assert ends == [
+        (0.0, pytest.approx(0.336, abs=1e-3), 9),
+        (0.0, pytest.approx(0.459, abs=1e-3), 6),
+    ]
 
 
 def test_model_on_one_side_is_left_out() -> None:

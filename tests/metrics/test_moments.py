@@ -118,7 +118,7 @@ def test_effective_items_are_those_that_the_spread_comes_from() -> None:
 
 
 def test_where_few_of_many_items_differ_they_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The normal law is too bold there: see the coverage in docs/evidence/claims.md."""
+    """The normal distribution is too bold there: see the coverage in docs/evidence/claims.md."""
     own = judged(EXACT_UP_TO + 1_000, 2, seed=2)
     assert own.probs is not None
     sure = np.zeros_like(own.probs)

@@ -60,11 +60,11 @@ HALF = [0] * 30 + [None] * 30
     ("choose", "items", "fields", "said", "unsaid"),
     [
         (first_place, 40, {}, [
-            "There are no gold labels",
+            "There is no gold",
             "^An answer wins 100% of its comparisons when shown first and 0% when shown last",
         ], ["The judge is right"]),
         (first_place, 40, {"gold": "tie"}, [
-            "The only gold labels are ties, so this report shows how steady the verdicts are",
+            "All gold is a tie, so this report shows how steady the verdicts are",
             "No recommendation: with ties as the only gold nothing can be shown to be more accurate.",
         ], ["no gold", "without gold"]),
         (first_place, 1, {"gold": 0}, [
@@ -96,9 +96,9 @@ HALF = [0] * 30 + [None] * 30
         ], []),
         (lambda i, first: first if i < 15 else 0, 60, {"gold": [0] * 40 + ["tie"] * 20}, [
             "of the 40 items with gold other than a tie.",
-            "Compared on 40 of 60 items (20 with a tie as gold label left out).",
+            "Compared on 40 of 60 items (20 with a tie as gold left out).",
         ], []),
-        (lambda i, first: first if i >= 30 else None, 60, {"gold": HALF}, [], ["There are no gold labels"]),
+        (lambda i, first: first if i >= 30 else None, 60, {"gold": HALF}, [], ["There is no gold"]),
         # groups of one item
         (lambda i, first: first if i % 2 else 0, 40, {"gold": 0, "group": [f"g{i}" for i in range(40)]}, [
             "20 of 40 verdicts (50%) change with the order: 20 stayed with the first position.",

@@ -32,7 +32,7 @@ def test_an_item_says_how_the_choice_moved() -> None:
     made = item_view(pair(0, 1), "answer")
     assert made.summary == (
         "The judge said A both times, so its choice went from answer 1 to answer 2. "
-        "The gold label is answer 2."
+        "The gold is answer 2."
     )
     assert [one.heading for one in made.views] == ["As given", "Answers swapped"]
     said = ["".join(text for text, _ in one.said) for one in made.views]
@@ -43,7 +43,7 @@ def test_an_item_says_how_the_choice_moved() -> None:
 
 def test_the_summary_names_ties_and_missing_gold() -> None:
     assert item_view(pair(0, "tie", None), "answer").summary == (
-        "The judge's choice went from answer 1 to a tie. This item has no gold label."
+        "The judge's choice went from answer 1 to a tie. This item has no gold."
     )
 
 

@@ -1,9 +1,12 @@
 """How it was measured: no secret reaches the page, and what is left out is said."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+import unswayed as us
 from judges import plain_run, with_metrics
 from page_text import printed
 from unswayed.auditing.records import PromptRecord, RunRecord
@@ -12,6 +15,7 @@ from unswayed.report.facts import command_text, date_text, facts
 from unswayed.report.findings import Finding
 from unswayed.report.page import render_report
 from unswayed.report.words import plain, say
+from unswayed.tiny.items import judge_items
 
 SECRET = "sk-proj-abcdefgh12345678"
 
@@ -53,6 +57,18 @@ def test_long_commands_break_before_options() -> None:
 
 def test_arguments_with_spaces_are_quoted() -> None:
     assert command_text("unswayed audit 'my pairs.jsonl'").endswith("'my pairs.jsonl'")
+
+
+def test_call_of_python_is_shown_as_it_is(tmp_path: Path) -> None:
+    judge = us.FunctionJudge(lambda prompt, answers: 0, name="first-1")
+    out = tmp_path / "run"
+    us.audit(judge, judge_items(20, 1), methods=["direct"], out=out, resamples=100)
+    told = json.loads((out / "run.json").read_text())["command"]
+    assert told == f"us.audit(..., ..., out={str(out)!r}, methods=['direct'], resamples=100)"
+    assert command_text(told) == told
+    page = (out / "report.html").read_text()
+    assert "The function sees no labels" in page or "No position bias" in page
+    assert "protocol all" not in page
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,12 @@
 """What is said about using a method: the lines of every state, and the controls beside them."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from judges import est, figures, method, plain_run, with_metrics
+from unswayed.auditing.flips import Flips
 from unswayed.auditing.recommendation import Recommendation
 from unswayed.model.decisions import Estimate
 from unswayed.report.applying import applications_of
@@ -171,6 +173,13 @@ def test_the_same_sum_says_that_single_verdicts_are_not_reliable() -> None:
     assert "Both orders agree on 43% of items; those verdicts are right 61% of the time." in told[1]
     unshown = lines(unproven(advised("same", reason=reason)))
     assert unshown[0].startswith("One answer in each of two orders")
+
+
+def test_orders_that_always_agree_need_no_vote() -> None:
+    run = replace(advised("same", reason="."), flips=Flips(n_flipped=0))
+    assert lines(run) == [
+        "Both orders agree on every item, so a vote over them gives the verdicts of a single call."
+    ]
 
 
 def unproven(run: RunData) -> RunData:

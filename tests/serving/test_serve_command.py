@@ -18,7 +18,9 @@ from decision_stub import DecisionStub
 from processes import post, serving
 from served import APIS, MODEL, body_of
 
+import unswayed as us
 from needs import interpreter
+from unswayed.backends.simulated import simulated_items
 from unswayed.cli import main
 
 PAGE = Path(__file__).parents[2] / "docs" / "decisions.md"
@@ -65,6 +67,7 @@ def test_model_of_request_is_passed_on_without_name(api: str) -> None:
         (["simulated/judge", "--mean", "log", "--polarity"], "--mean and --polarity would change"),
         (["simulated/judge", "--host", "0.0.0.0"], "UNSWAYED_SERVE_TOKEN"),
         (["nobody/x"], "unknown provider"),
+        (["systemone/x", "--labels", "X,Y", "--base-url", NOWHERE], "asked as its clients ask"),
     ],
 )
 def test_unusable_option_or_port_is_one_line(
@@ -75,6 +78,18 @@ def test_unusable_option_or_port_is_one_line(
         assert main(["serve", *(port if own == "TAKEN" else own for own in options)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert word in line
+
+
+def test_file_of_other_labels_is_served_with_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, model = tmp_path / "pride.json", "simulated/judge?slot=0.6"
+    us.calibrate("pride", simulated_items(60, 2), model, labels="X,Y", out=file)
+    assert main(["serve", model, "--method", str(file)]) == 2
+    assert "fitted for the labels X Y" in capsys.readouterr().err
+    with serving(NOWHERE, model, "--method", str(file), "--labels", "X,Y") as (url, _):
+        body = {"prompt": "Which?", "candidates": ["one", "two"]}
+        assert post(f"{url}/v1/judge", body)[0] == 200
 
 
 def snippets() -> dict[str, str]:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
+from msgspec.structs import replace
+
 from unswayed.auditing.comparison import changes, load_answers
 from unswayed.auditing.records import CallsRecord, Metrics
 from unswayed.base.counts import plural
@@ -120,9 +122,10 @@ def check(metrics: Metrics, condition: Condition, rule: Rule = "shown") -> GateC
     if value is None:
         reason = estimate.reason or "the run does not have it"
         return GateCheck(text, "unknown", f"{text}: not known ({reason}).", estimate)
-    if rule == "point" or low is None or high is None:
+    if rule == "point" or low is None or high is None or estimate.by_construction:
         outcome: Outcome = "fail" if condition.is_bad(value) else "pass"
-        return GateCheck(text, outcome, f"{text}: {value:.4g}.", estimate)
+        why = " by construction, whatever the judge does" if estimate.by_construction else ""
+        return GateCheck(text, outcome, f"{text}: {value:.4g}{why}.", estimate)
     ends = {condition.is_bad(low), condition.is_bad(high)}
     outcome = "unclear" if len(ends) == 2 else "fail" if ends == {True} else "pass"
     said = f"{text}: {value:.3f} ({low:.3f} to {high:.3f}, {plural(estimate.n, 'item')})"
@@ -130,7 +133,8 @@ def check(metrics: Metrics, condition: Condition, rule: Rule = "shown") -> GateC
     if outcome == "unclear" and distance:
         end = high if condition.is_bad(high) != condition.is_bad(value) else low
         wanted = math.floor(estimate.n * (_AMPLE * (end - value) / distance) ** 2) + 1
-        said += f"; about {plural(wanted, 'item')} may decide it"
+        of = f" ({math.ceil(wanted * estimate.units / estimate.n):,} distinct questions)"
+        said += f"; about {plural(wanted, 'item')}{of if estimate.units < estimate.n else ''} in all may decide it"
     return GateCheck(text, outcome, f"{said}.", estimate)
 
 
@@ -168,7 +172,7 @@ def _estimate(metrics: Metrics, condition: Condition) -> Estimate:
         None if share is None else round(1 - share, 12)
         for share in (estimate.value, estimate.high, estimate.low)
     )
-    return Estimate(value=value, low=low, high=high, n=estimate.n)
+    return replace(estimate, value=value, low=low, high=high)
 
 
 def check_baseline(baseline: Path, run: Path, margin: float, rule: Rule = "shown") -> GateCheck:

@@ -108,6 +108,11 @@ def compared_models(
     first, second = np.array([kind.order[:2] for kind in recording.kinds])[recording.kind[rows]].T
     wins = np.select([choice == first, choice == second, choice == TIE], [1.0, 0.0, 0.5], np.nan)
     whole = Comparisons(models, question[item], pair_of[item, first], pair_of[item, second], wins)
-    left = pairs.count(None)
-    told = f"{plural(left, 'item')} left out, without names of two models. {_NAMES}."
-    return whole.rows(np.ones(len(wins), dtype=np.bool_)), (told,) if left else ()
+    unknown = own.count(None)
+    left = pairs.count(None) - unknown
+    told = (
+        f"{plural(left, 'item')} left out, without names of two models. {_NAMES}.",
+        f"{plural(unknown, 'judged item')} left out, not among the given items.",
+    )
+    kept = tuple(text for text, number in zip(told, (left, unknown), strict=True) if number)
+    return whole.rows(np.ones(len(wins), dtype=np.bool_)), kept

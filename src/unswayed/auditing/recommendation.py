@@ -113,7 +113,7 @@ def recommend(
             value, low, high = (100 * (chance + (end or 0.0)) for end in ends)
             reason = (
                 "on these items, no method is shown to be better than guessing "
-                f"({value:.0f}%, {low:.0f} to {high:.0f})"
+                f"({top}: {value:.0f}%, {low:.0f} to {high:.0f})"
             )
             return replace(given, cheapest=BASE, most_accurate=leads, reason=reason)
     if (gain.high or 0.0) < 0:

@@ -43,6 +43,7 @@ from unswayed.cli.results import show_price
 from unswayed.cli.verdict_file import VerdictFile
 from unswayed.methods import BASE, JUDGING, Method
 from unswayed.methods.fitted_file import FittedFile, load_method
+from unswayed.model.calls import REPLAYED
 from unswayed.model.decisions import Verdict
 from unswayed.model.items import Item, Shard, by_criterion, fingerprint
 from unswayed.prompts import AskOptions, prompt_fingerprint
@@ -119,7 +120,7 @@ def judge(
         if dry_run:
             show_price(judging.price(chain.from_iterable(arrived)), json=False)
             return 0
-        stream = _Stream(judging)
+        stream = _Stream(judging, str(model))
         try:
             stream.write(arrived, out, pool if keeps else None)
         except KeyboardInterrupt:
@@ -207,7 +208,7 @@ def judge_shard(run: JudgeArguments, shard: Shard) -> ShardAsked:
         folder.settle(plan)
         if path.exists():  # another process was faster
             return ShardAsked(path)
-        stream, verdicts = _Stream(judging), store.path.with_name(VERDICTS)
+        stream, verdicts = _Stream(judging, str(run.model)), store.path.with_name(VERDICTS)
         try:
             stream.write(iter([own]), verdicts, verdicts.parent)
         finally:
@@ -251,8 +252,9 @@ class _Stream:
         stopped: The failure after which nothing was asked any more.
     """
 
-    def __init__(self, judge: Judge) -> None:
+    def __init__(self, judge: Judge, model: str) -> None:
         self._judge = judge
+        self._is_replay = model.startswith(REPLAYED)
         self._arrived = self._verdicts = self._ties = self.failed = 0
         self.stopped: JudgeFailure | None = None
         self._is_read = True
@@ -299,11 +301,12 @@ class _Stream:
         if not (self._verdicts or self.failed) or not self._is_read:
             return
         why = ", ".join(f"{count:,} {reason}" for reason, count in sorted(nulls.items()))
+        noun, verb = ("recorded answer", "read") if self._is_replay else ("call", "made")
         aside(
             f"{self._verdicts:,} of {plural(self._arrived, 'item')} "
             f"{agrees(self._verdicts, 'was', 'were')} judged: {plural(self._ties, 'tie')}, "
             f"{nulls.total():,} without a verdict{f' ({why})' if why else ''}\n"
-            f"{plural(counts.made, 'call')} made, {counts.cached:,} reused, "
+            f"{plural(counts.made, noun)} {verb}, {counts.cached:,} reused, "
             f"{counts.failed:,} failed; ${counts.cost_usd:,.4f}"
         )
         if counts.left_out:

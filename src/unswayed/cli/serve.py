@@ -14,6 +14,7 @@ from unswayed.calls.judge import Judge
 from unswayed.cli.judge import Shadow, method_of
 from unswayed.cli.options import with_options
 from unswayed.methods.fitted_file import load_method
+from unswayed.prompts import AskOptions
 
 
 @with_options
@@ -49,7 +50,8 @@ def serve(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on.")] = 8950,
     max_open: Annotated[int, typer.Option(min=1, help="Largest number of open requests.")] = 64,
-    reach: Annotated[BackendSettings, "base_url", "timeout", "prices"],
+    asking: AskOptions,
+    reach: Annotated[BackendSettings, "base_url", "timeout", "prices", "extra_body"],
 ) -> None:
     """Serve decisions that do not depend on the order of the options.
 
@@ -65,6 +67,11 @@ def serve(
     decides = f"/v1/{model.partition('/')[0]}" in APIS
     if shadow and (method is None or not decides):
         raise UsageError("--shadow tests a fitted file of a decision model. Give it with --method.")
+    if decides and (asking != AskOptions() or reach.extra_body):
+        raise UsageError(
+            f"{model} is asked as its clients ask. Remove --prompt, --template, --labels, --no-reask and "
+            "--extra-body."
+        )
     given = {"orders": orders, "mean": mean, "polarity": polarity}
     if named := [f"--{name}" for name, value in given.items() if value and not decides]:
         raise UsageError(
@@ -85,6 +92,13 @@ def serve(
             backend, settings, correction=correction, token=token, max_open=max_open
         )
     else:
-        judge = Judge(model, method=method_of(method, "given"), budget=budget, backend=reach)
+        judge = Judge(
+            model,
+            method=method_of(method, "given"),
+            prompt=asking.prompts(),
+            reask=asking.reask,
+            budget=budget,
+            backend=reach,
+        )
         server = JudgeServer(judge, token=token, max_open=max_open)
     run(server, host=host, port=port, timeout=reach.timeout)

@@ -52,14 +52,14 @@ class Drift:
         return self.score is not None and self.score > 1
 
     def __str__(self) -> str:
-        now = f"{_number(self.fresh.value)} [{_number(self.fresh.low)}, {_number(self.fresh.high)}]"
+        filed, now, low, high = (
+            "?" if value is None else f"{value:.3f}"
+            for value in (self.filed.value, self.fresh.value, self.fresh.low, self.fresh.high)
+        )
+        ends = "no interval" if self.fresh.low is None else f"{low} to {high}"
         verb = "moved" if self.moved else "holds"
-        chance = "" if self.p_value is None else f" (p = {self.p_value:.2g})"
-        return f"{self.name} {verb}: {_number(self.filed.value)} in the file, {now} now{chance}"
-
-
-def _number(value: float | None) -> str:
-    return "?" if value is None else f"{value:.3f}"
+        chance = "" if self.p_value is None else f", p = {self.p_value:.2g}"
+        return f"{self.name} {verb}: {filed} in the file, {now} now ({ends}{chance})"
 
 
 def drift(

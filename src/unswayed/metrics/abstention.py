@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from unswayed.metrics.metric import Metric, Need, OfWeights, fraction
 from unswayed.metrics.outcomes import Outcomes
-from unswayed.model.decisions import ABSTAINED, BoolArray, FloatArray
+from unswayed.model.decisions import ABSTAINED, UNPARSED, BoolArray, FloatArray
 
 SHARES: Final = tuple(step / 10 for step in range(1, 11))
 """Coverages of the points of the curve."""
@@ -84,9 +84,12 @@ def risk_curve(strata: Sequence[Outcomes]) -> tuple[RiskPoint, ...]:
 
 COVERAGE = Metric(
     title="Coverage",
-    meaning="share of verdicts that are given, not withheld",
+    meaning="share of verdicts that are given: neither withheld nor unparsed",
     statistics=lambda own: np.column_stack(
-        [((own.choices == ABSTAINED) | own.answered).sum(axis=1), own.answered.sum(axis=1)]
+        [
+            ((own.choices == ABSTAINED) | own.answered).sum(axis=1),
+            (own.answered & (own.choices != UNPARSED)).sum(axis=1),
+        ]
     ).astype(float),
     undefined="no call was answered",
     needs=(Need.ABSTAINS,),

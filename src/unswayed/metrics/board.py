@@ -127,15 +127,16 @@ def _ranking(fit: WinRates, baseline: str | None, seed: int) -> Ranking:
     counts, unread = compared.counts(), compared.counts(np.isnan(compared.wins)).sum(axis=0)
     read = compared.counts(~np.isnan(compared.wins))
     shown_first = counts[0] / counts.sum(axis=0)
+    asked = compared.questions_of(~np.isnan(compared.wins))
     standings = [
         Standing(
             model=name,
             score=Estimate(value=0.5, n=len(entries), by_construction=True)
             if name == baseline
-            else score_estimate(entries[:, place])
+            else score_estimate(entries[:, place], int(asked[place]))
             if baseline is not None
             else rare_estimate(fit.sides[:, place], read[:, place], len(entries))
-            or score_estimate(entries[:, place]),
+            or score_estimate(entries[:, place], int(asked[place])),
             rank=1 + int((value > value[place]).sum()),
             best_rank=1 + int(over[:, place].sum()),
             worst_rank=m - int(over[place].sum()),
@@ -175,14 +176,14 @@ def _uneven(standings: Sequence[Standing], baseline: str | None) -> list[str]:
     ]
 
 
-def score_estimate(entries: FloatArray) -> Estimate:
+def score_estimate(entries: FloatArray, n: int) -> Estimate:
     """Estimate a rate from its entries, one per question, shape (Q,): on the logit scale, or exactly where
-    few questions differ from 0 or 1.
+    few questions differ from 0 or 1. A model was asked `n` of the questions.
     """
-    n, value = len(entries), float(np.clip(entries.mean(), 0.0, 1.0))
+    value = float(np.clip(entries.mean(), 0.0, 1.0))
     apart = np.round(entries - entries.mean(), 12)
     room = value * (1.0 - value)
-    effective = room * n / float(apart.var(ddof=1)) if apart.any() else np.inf
+    effective = room * len(entries) / float(apart.var(ddof=1)) if apart.any() else np.inf
     if room == 0.0 or not apart.any():
         low, high = alike_interval(value, n, (0.0, 1.0))
     elif min(value, 1.0 - value) * effective < FEW:

@@ -67,6 +67,13 @@ class Comparisons:
             [np.bincount(side[rows], minlength=m) for side in (self.first, self.second)]
         )
 
+    def questions_of(self, chosen: BoolArray) -> NDArray[np.intp]:
+        """Count the questions that some of the rows ask of each model, shape (M,)."""
+        both = np.stack([self.first, self.second])[:, chosen]
+        asked = np.zeros((len(self.models), self.questions), dtype=np.bool_)
+        asked[both, self.question[chosen]] = True
+        return np.asarray(asked.sum(axis=1), dtype=np.intp)
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class WinRates:
@@ -79,22 +86,8 @@ class WinRates:
     warnings: tuple[str, ...] = ()
 
 
-def _common(compared: Comparisons, model: NDArray[np.intp], base: int) -> BoolArray:
-    """Return the questions that all models were asked, the baseline aside, shape (Q,)."""
-    asked = np.zeros((len(compared.models), compared.questions), dtype=np.bool_)
-    asked[model, compared.question] = True
-    asked[base] = True
-    common: BoolArray = np.array(asked.all(axis=0), dtype=np.bool_)
-    if (shared := int(common.sum())) < 2:
-        raise ItemError(
-            f"the models share {plural(shared, 'question')}, so their scores also depend on these. Judge "
-            "all models on the same questions."
-        )
-    return common
-
-
 def against(compared: Comparisons, baseline: str) -> WinRates:
-    """Score models against one, on the questions that all of them answered."""
+    """Score models against one, on the questions that all of them answered; each on its own if these are too few."""
     base = compared.models.index(baseline)
     whole = len(compared.models)
     compared = compared.rows((compared.first == base) | (compared.second == base))
@@ -103,8 +96,19 @@ def against(compared: Comparisons, baseline: str) -> WinRates:
         told.append(f"{plural(missing, 'model')} never compared with {baseline} left out.")
     base = compared.models.index(baseline)
     model = np.where(compared.first == base, compared.second, compared.first)
-    common = _common(compared, model, base)
-    if left := int((~common).sum()):
+    asked = np.zeros((len(compared.models), compared.questions), dtype=np.bool_)
+    asked[model, compared.question] = True
+    asked[base] = True
+    common: BoolArray = np.array(asked.all(axis=0), dtype=np.bool_)
+    left = int((~common).sum())
+    least, word = 2, "two"  # times that a model is shown on each side
+    if left and compared.questions - left < 2:
+        least, word = 5, "five"
+        told.append(
+            f"The models share {plural(compared.questions - left, 'question')}, so each is scored on its "
+            "own: scores also depend on the questions, unless these were drawn at random."
+        )
+    elif left:
         told.append(
             f"{plural(left, 'question')} {agrees(left, 'is', 'are')} left out, because not all models "
             f"answered {agrees(left, 'it', 'them')}."
@@ -121,13 +125,15 @@ def against(compared: Comparisons, baseline: str) -> WinRates:
     total = np.bincount(cell[read], won[read], minlength=size).reshape(shape)
     held = count > 0
     number = held.sum(axis=2)
-    number[:, base] = 2
-    lone = np.flatnonzero((number < 2).any(axis=0))
+    number[:, base] = least
+    lone = np.flatnonzero((number < least).any(axis=0))
     if len(lone) + 1 == len(compared.models):
-        raise ItemError(f"{_SEPARATE}: each was shown fewer than two times on one side. {REMEDY}")
+        raise ItemError(
+            f"{_SEPARATE}: each was shown fewer than {word} times on one side. {REMEDY}"
+        )
     if len(lone):
         names = ", ".join(compared.models[place] for place in lone)
-        told.append(f"{names}: shown fewer than two times on one side and left out. {REMEDY}")
+        told.append(f"{names}: shown fewer than {word} times on one side and left out. {REMEDY}")
         rest = against(compared.rows(~np.isin(model, lone)), baseline)
         return replace(rest, warnings=(*told, *rest.warnings))
     rates = np.where(held, total / np.maximum(count, 1), 0.0)

@@ -81,13 +81,13 @@ def _application(asked: Asked, name: str, word: str, finding: Finding) -> Applic
     verdicts = str(folder / f"{'-'.join(['verdicts', *word.split()])}.jsonl")
     return Application(
         title=f"Apply this: {word}" if word else "Apply this",
-        shell=_shell(asked, name, fitted, verdicts),
-        python=_python(asked, name, fitted, task=finding.run.run.task),
+        shell=() if finding.run.is_function else _shell(asked, name, fitted, verdicts),
+        python=_python(asked, name, fitted, finding),
     )
 
 
 def _shell(asked: Asked, method: str, fitted: str | None, verdicts: str) -> tuple[str, ...]:
-    if "data" not in asked or _is_function(asked):
+    if "data" not in asked:
         return ()
     options = _flags(asked, "model", *PROMPTS, *WHICH, *LOCAL)
     pool = ["--calls", str(asked["directory"])] if "directory" in asked else []
@@ -100,11 +100,6 @@ def _shell(asked: Asked, method: str, fitted: str | None, verdicts: str) -> tupl
     )
 
 
-def _is_function(asked: Asked) -> bool:
-    """Return True if the judge is a function, which has no name to open it by."""
-    return str(asked["model"]).startswith("function/")
-
-
 def _flags(asked: Asked, *names: str) -> list[str]:
     flags = []
     for name in names:
@@ -114,10 +109,10 @@ def _flags(asked: Asked, *names: str) -> list[str]:
     return flags
 
 
-def _python(asked: Asked, method: str, fitted: str | None, *, task: str) -> tuple[str, ...]:
+def _python(asked: Asked, method: str, fitted: str | None, finding: Finding) -> tuple[str, ...]:
     options = [f"{name}={asked[name]!r}" for name in PROMPTS if name in asked]
     pool = [f"calls={asked['directory']!r}"] if "directory" in asked else []
-    model = "function" if _is_function(asked) else repr(asked["model"])
+    model = "function" if finding.run.is_function else repr(asked["model"])
     lines = ["import unswayed as us", ""]
     if fitted is not None:
         which = [f"{name}={asked[name]!r}" for name in (*WHICH, "limit") if name in asked]
@@ -128,6 +123,7 @@ def _python(asked: Asked, method: str, fitted: str | None, *, task: str) -> tupl
     opened = ", ".join([model, f"method={chosen}", *options, *pool])
     lines.append(f"with us.Judge({opened}) as judge:")
     calls = {**CALLS, **TINY_CALLS} if str(asked["model"]).startswith("tiny/") else CALLS
+    task = finding.run.run.task
     if task in calls and "=group" not in method:  # each item names its group
         lines.append(f"    verdict = judge.{calls[task]}")
     else:  # items that no call of a few arguments describes

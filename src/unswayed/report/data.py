@@ -32,3 +32,8 @@ class RunData:
     def ties_left_out(self) -> int:
         """Items that accuracy leaves out because their gold is a tie."""
         return 0 if self.run.settings.get("gold_ties") == "class" else self.metrics.data.gold_ties
+
+    @property
+    def is_function(self) -> bool:
+        """True of a function, which sees no labels: what changes is due to the position."""
+        return self.metrics.model.startswith("function/")

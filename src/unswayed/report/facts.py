@@ -12,6 +12,7 @@ from unswayed.report.findings import Finding
 from unswayed.report.words import plain, say
 
 WIDTH = 72
+CALLS = ("us.audit(", "unswayed.audit(")
 
 
 class Fact(NamedTuple):
@@ -23,10 +24,12 @@ class Fact(NamedTuple):
 
 
 def command_text(command: str) -> str:
-    """Return the command to run again, broken before options where it is long."""
+    """Return the command to run again, broken before options where it is long; Python as it is."""
     try:
-        arguments = shlex.split(command)
+        arguments = [] if command.startswith(CALLS) else shlex.split(command)
     except ValueError:
+        arguments = []
+    if not arguments:
         return visible(without_keys(command))
     lines: list[str] = []
     current = ""

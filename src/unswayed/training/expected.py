@@ -4,7 +4,7 @@ Where the answer is one label, its probability in every presentation is known fr
 and so is what a sample of it is worth on average: nothing has to be sampled. The gradient is that of
 the sampled objective without its noise, before advantages are divided by a standard deviation.
 
-    J = mean over presentations t of  sum_k p_t(k) R_t(k) + (1 - sum_k p_t(k)) R_unread
+    J = mean over presentations t of  sum_k p_t(k) R_t(k) + (1 - sum_k p_t(k)) R_unparsed
 
 R is a constant of the gradient, as a sampled reward is; 1 - sum_k p_t(k) is the probability of
 anything but a label. KL term and entropy bonus are those of the answer as its reader sees it: the

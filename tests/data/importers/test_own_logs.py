@@ -160,6 +160,13 @@ def test_scores_and_rankings_are_kept_by_candidate(tmp_path: Path) -> None:
         (None, None, 90.0),
     ]
     assert [decision.ranking for decision in made.decisions] == [(0, 1, 2), (2, 0, 1), None, None]
+    shown = {
+        "id": 1,
+        "o": "BCA",
+        "r": "BCA",
+    }  # whose labels, in the order shown, are candidates 2, 0, 1
+    (ranked,) = mapped(tmp_path, "id=id,order=o,ranking=r,labels=A|B|C", shown).decisions
+    assert (ranked.order, ranked.choice, ranked.ranking) == ((1, 2, 0), 2, (2, 0, 1))
 
 
 def test_scores_in_columns_stand_as_verdict_is_says(tmp_path: Path) -> None:
@@ -354,10 +361,14 @@ def test_expression_that_matches_nowhere_is_named(tmp_path: Path) -> None:
     assert made.items[0].id == "q1"  # a comma is doubled
 
 
-def test_pairs_of_names_count_with_their_question(tmp_path: Path) -> None:
-    rows = [{"q": 81, "a": "x", "b": "y", "v": "A"}, {"q": 81, "a": "z", "b": "x", "v": "B"}]
-    made = mapped(tmp_path, "id=q,names=a|b,verdict=v", *rows)
+def test_pairs_of_names_count_with_question_and_own_texts(tmp_path: Path) -> None:
+    names = {"x": "y", "z": "x"}
+    rows = [{"q": 81, "a": a, "b": b, "s": f"by {a}", "t": f"by {b}"} for a, b in names.items()]
+    made = mapped(tmp_path, "id=q,names=a|b,candidates=s|t,verdict=a,verdict_is=name", *rows)
     assert [(item.id, item.unit) for item in made.items] == [("81;x;y", "81"), ("81;x;z", "81")]
+    assert [item.candidates for item in made.items] == [("by x", "by y"), ("by x", "by z")]
+    assert [item.candidates_by for item in made.items] == [("x", "y"), ("x", "z")]
+    assert choices(made.decisions) == [((0, 1), 0), ((1, 0), 1)]
 
 
 def test_gold_that_moves_with_order_names_both_fields(tmp_path: Path) -> None:
@@ -431,3 +442,8 @@ def test_batch_output_is_read_by_custom_id(provider: str, tmp_path: Path) -> Non
     assert made.counts["left out: a call that failed (error)"] == 2
     with pytest.raises(ItemError, match=r"no decisions \(1 a call that failed \(error\)\)\."):
         mapped(tmp_path, text, records[3])
+
+
+def test_group_that_moves_with_order_names_both_fields(tmp_path: Path) -> None:
+    with pytest.raises(ItemError, match=r"x\.csv:3: group=left: of item '1' is another one at"):
+        table(tmp_path, "id=id,order=o,verdict=v,group=left", "id,o,v,left\n1,AB,A,x\n1,BA,A,y\n")

@@ -103,6 +103,8 @@ class _Collected:
             ("prompt", earlier.prompt, item.prompt),
             ("candidates", earlier.candidates, item.candidates),
             ("gold", earlier.gold, item.gold),
+            ("group", earlier.group, item.group),
+            ("unit", earlier.unit, item.unit),
         ):
             if before != now:
                 raise BadFieldError(name, f"of item {item.id!r} is another one at {place}")
