@@ -5,9 +5,9 @@ import pytest
 from metric_builders import M, outcomes
 
 from unswayed.base.errors import UsageError
-from unswayed.metrics import ImpossibleTableError, Row, check_cells, measure, self_check
+from unswayed.metrics import ImpossibleTableError, Row, check_cells, measure, self_check, selfcheck
 from unswayed.model.decisions import Estimate
-from unswayed.model.presentation import X0, X1, X2, X3
+from unswayed.model.presentation import X0, X1, X2, X3, Presentation
 
 
 def test_a_doctored_row_is_refused() -> None:
@@ -28,10 +28,22 @@ def test_a_value_outside_its_interval_is_refused() -> None:
         self_check(row, [made])
 
 
-def test_four_presentations_have_a_wider_bound() -> None:
-    # right in three of four: accuracy .75 with CA 0 and consistency 0 is possible here
-    made = outcomes([[0, 0, 0, 1]], shown=[X0, X1, X2, X3])
-    self_check(measure([made], resamples=0), [made])
+@pytest.mark.parametrize(("shown", "most"), [((X0, X2), 0.596), ((X0, X1, X2, X3), 0.783)])
+def test_accuracy_beyond_its_bound_is_impossible_however_counted(
+    shown: tuple[Presentation, ...], most: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # .222 + (1 - .252) / 2 = .596, and of four presentations .222 + .748 * 3 / 4 = .783
+    made = outcomes([[0] * len(shown)], shown=shown)
+    values = {"accuracy": most, "consistency": 0.252, "consistent_accuracy": 0.222}
+    monkeypatch.setattr(selfcheck, "_count", lambda own: values)
+
+    def check() -> None:
+        self_check(Row({name: (Estimate(value=own, n=1),) for name, own in values.items()}), [made])
+
+    check()
+    values["accuracy"] += 0.001
+    with pytest.raises(ImpossibleTableError, match=r"is impossible: .* at most 0\.[57][89]"):
+        check()
 
 
 def test_published_rows_are_checked_within_their_rounding() -> None:

@@ -224,6 +224,17 @@ def test_sample_whose_name_is_damaged_is_counted(place: int, tmp_path: Path) -> 
     assert imported.counts["bad records"] == 1
 
 
+@pytest.mark.parametrize("offset", [2**62, 2**64 - 1])
+def test_sample_beyond_every_file_is_counted(offset: int, tmp_path: Path) -> None:
+    file = inspect_zip(tmp_path / "log.eval", *map(inspect_sample, (1, 2, 3)))
+    with zipfile.ZipFile(file, "a") as archive:
+        archive.getinfo("samples/3_epoch_1.json").header_offset = offset
+        archive.comment = b"changed"  # so that the table is written again
+    imported = import_files("inspect", [file], on_bad_item="skip")
+    assert [item.id for item in imported.items] == ["metals/1", "metals/2"]
+    assert imported.counts["bad records"] == 1
+
+
 def test_no_changed_byte_of_an_archive_breaks_the_reader(tmp_path: Path) -> None:
     drawn = random.Random(5)
     file = inspect_zip(tmp_path / "log.eval", *map(inspect_sample, (1, 2, 3)))

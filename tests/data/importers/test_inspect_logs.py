@@ -88,13 +88,18 @@ def test_several_right_letters_are_list_of_gold(tmp_path: Path) -> None:
 
 
 def test_a_permuted_run_is_read_through_its_mark(tmp_path: Path) -> None:
-    mark = {"item": "q", "order": [2, 0, 1], "n": 3, "gold": [0], "permutable": True}
+    mark = {"item": "q", "order": [2, 0, 1], "n": 3, "gold": [0], "permutable": False}
     sample = scored("B", choices=["elm", "tin", "oak"], target="B", metadata={"unswayed": mark})
     sample["id"] = "q@1"
     made = import_files("auto", [inspect_zip(tmp_path / "log.eval", sample)])
     (item,), (decision,) = made.items, made.decisions
     assert (item.id, item.candidates, item.gold) == ("metals/q", ("tin", "oak", "elm"), 0)
-    assert (decision.order, decision.choice) == ((2, 0, 1), 0)
+    assert (decision.order, decision.choice, item.permutable) == ((2, 0, 1), 0, False)
+    mark["order"] = [2, 0]
+    with pytest.raises(
+        ItemError, match=r"metadata\.unswayed\.order: \[2, 0\] is not an order of 3"
+    ):
+        import_files("auto", [inspect_zip(tmp_path / "bad.eval", sample)])
 
 
 def test_shuffled_logs_are_matched_by_the_texts_of_options(tmp_path: Path) -> None:

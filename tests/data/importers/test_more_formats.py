@@ -189,20 +189,24 @@ SAMPLES = "samples_mmlu_law_2026-01-02T03-04-05.678.jsonl"
 
 
 def test_scored_labels_are_probabilities_by_candidate(tmp_path: Path) -> None:
-    mark = {"item": "q7", "order": [2, 3, 0, 1], "gold": 0}
+    mark = {"item": "q7", "order": [1, 2, 3, 0], "gold": 0, "permutable": False}
     marked = lm_sample(4, target="2")
     marked["doc"] = {**marked["doc"], "unswayed": mark}  # type: ignore[dict-item]
     made = import_files("auto", [lines(tmp_path / "org__model" / SAMPLES, lm_sample(3), marked)])
-    assert choices(made.decisions) == [((0, 1, 2, 3), 0), ((2, 3, 0, 1), 2)]
+    assert choices(made.decisions) == [((0, 1, 2, 3), 0), ((1, 2, 3, 0), 1)]
     mass = sum(map(math.exp, (-0.1, -3, -4, -5)))
     by_place = [math.exp(score) / mass for score in (-0.1, -3, -4, -5)]
     assert made.decisions[0].probs == pytest.approx(by_place)
-    assert made.decisions[1].probs == pytest.approx([*by_place[2:], *by_place[:2]])
+    assert made.decisions[1].probs == pytest.approx([*by_place[3:], *by_place[:3]])
     assert made.decisions[0].label_mass == pytest.approx(mass)
     assert [item.id for item in made.items] == ["mmlu_law/3", "mmlu_law/q7"]
     assert [item.gold for item in made.items] == [0, 0]
-    assert made.items[1].candidates == ("elm", "ash", "tin", "oak")  # shown tin, oak, elm, ash
+    assert made.items[1].candidates == ("ash", "tin", "oak", "elm")  # shown tin, oak, elm, ash
+    assert [item.permutable for item in made.items] == [True, False]
     assert made.decisions[0].model == "org/model"
+    mark["order"] = [1, 0]
+    with pytest.raises(ItemError, match=r"doc\.unswayed\.order: \[1, 0\] is not an order of 4"):
+        read("lm-eval", tmp_path, marked)
 
 
 def test_ten_calls_keep_order_and_skip_mutual_information(tmp_path: Path) -> None:
@@ -438,13 +442,19 @@ def test_a_half_is_a_tie_or_unread_and_equal_scores_are_a_tie(tmp_path: Path) ->
 def test_the_second_version_has_a_score_per_answer(tmp_path: Path) -> None:
     scores = [[2.0, 1.0, 0.5, 0.1], [[0.1], [0.7], [0.2], [0.3]], [3.0, 2.0, 1.0]]
     columns = {"results": [1, 0, 1], "subset": ["Math", "Math", "Ties"], "id": ["1", "2", "3"]}
-    columns |= {"prompt": ["q"] * 3, "num_correct": [1, 1, 2], "scores": scores, "model": "m"}
+    columns |= {"prompt": ["q"] * 3, "num_correct": [1, 1, 2], "scores": scores}
+    columns["model"] = ["m", "n"]  # two judges together: no column
     made = import_files("auto", [whole(tmp_path / "v2.json", columns)])
     right = [
         d.choice in (i.gold if isinstance(i.gold, tuple) else (i.gold,))
         for i, d in zip(made.items, made.decisions, strict=True)
     ]
     assert right == [True, False, True]
+    assert {decision.model for decision in made.decisions} == {"m+n"}
+    assert [item.meta["answers"] == sorted(item.meta["answers"]) for item in made.items] == [
+        False
+    ] * 3
+    assert list(counted(made, "order not recorded").values()) == [3]
     assert isinstance(made.items[2].gold, tuple)
     assert sorted(made.decisions[0].scores or ()) == [0.1, 0.5, 1.0, 2.0]  # type: ignore[type-var]
 

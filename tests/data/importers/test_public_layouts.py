@@ -219,7 +219,9 @@ def test_mt_bench_reads_the_first_verdict_of_the_text(tmp_path: Path) -> None:
     made = read("mt-bench", tmp_path, *records)
     # candidate 0 is the reference model wherever it stands
     assert choices(made.decisions) == [*both(1, 0), *both("tie", None)]
-    assert len(made.items) == 2
+    names = [item.candidates_by for item in made.items]
+    assert names == [(VICUNA, "alpaca"), (VICUNA, "other")]
+    assert (made.decisions[1].model, made.decisions[1].text) == ("j", "[[B]]")
 
 
 def test_the_mt_bench_table_has_texts_turns_and_judge(tmp_path: Path) -> None:
@@ -271,6 +273,8 @@ def test_the_dev_bench_table_has_one_turn_and_other_verdicts(tmp_path: Path) -> 
     assert choices(made.decisions) == [(OTHER, 0)]
     with pytest.raises(ItemError, match="no column is called after a judge"):
         import_files("auto", [tsv(tmp_path / "none.tsv", [row])])
+    with pytest.raises(ItemError, match="has no column answer1_1, answer1_2, "):
+        import_files("auto", [tsv(tmp_path / "two.tsv", [{**row, "question_2": "", "j": said}])])
 
 
 # FastChat: model_judgment/gpt-4_pair.jsonl
@@ -318,7 +322,12 @@ def test_alpaca_eval_tells_the_order_from_the_preference(tmp_path: Path) -> None
     assert made.decisions[0].probs == pytest.approx((0.1, 0.9))
     assert made.decisions[1].probs == pytest.approx((0.9, 0.1))
     assert made.decisions[0].label_mass == pytest.approx(1.0)
-    assert made.items[0].gold is None
+    item = made.items[0]
+    assert (item.gold, item.group, item.candidates_by) == (
+        None,
+        "helpful_base",
+        ("reference", "model"),
+    )
     with pytest.raises(ItemError, match=r"x\.jsonl:1: preference: 1\.4 is neither"):
         read("alpaca-eval", tmp_path, alpaca(1.4, **LIKELY))
 

@@ -149,7 +149,7 @@ class _Arc(msgspec.Struct):
     answer: str = msgspec.field(name="answerKey")
 
 
-def _republished(record: Record) -> Record:
+def _arc_republished(record: Record) -> Record:
     """Return the authors' layout as the hub's; any other record as it is."""
     question = record.get("question")
     if not isinstance(question, Mapping):
@@ -195,7 +195,7 @@ ARC_CHALLENGE: Final = Benchmark(
     default=("test",),
     schema=_Arc,
     items=_arc,
-    republished=_republished,
+    republished=_arc_republished,
     task="mcq",
     rows=1172,
     licence="CC BY-SA 4.0",

@@ -28,8 +28,8 @@ _CATEGORIES: Final = (
     "humanities",
 )
 """Of ten questions each; the first has number 81."""
-_FIRST: Final = 81
-_EACH: Final = 10
+_FIRST_QUESTION: Final = 81
+_PER_CATEGORY: Final = 10
 _TIES: Final = ("tie", "tie (inconsistent)")
 
 
@@ -89,7 +89,7 @@ def _answer(conversation: Sequence[Message], turn: int) -> Text:
 
 def category(question: int) -> str | None:
     """Return the category of a question; None for a number that MT-Bench does not have."""
-    number = (question - _FIRST) // _EACH
+    number = (question - _FIRST_QUESTION) // _PER_CATEGORY
     return _CATEGORIES[number] if 0 <= number < len(_CATEGORIES) else None
 
 

@@ -143,7 +143,7 @@ class _List(msgspec.Struct):
 
 def _lists(rows: Sequence[_List], place: Place) -> Iterator[Item]:
     for number, row in enumerate(rows, start=place.number):
-        _check(row)
+        _check_list(row)
         name = f"reward-bench-2-{number}"
         answers = (*row.chosen, *row.rejected)
         order = shuffled(name, len(answers))
@@ -159,7 +159,7 @@ def _lists(rows: Sequence[_List], place: Place) -> Iterator[Item]:
         )
 
 
-def _check(row: _List) -> None:
+def _check_list(row: _List) -> None:
     for column, answers, count in (
         ("num_correct", row.chosen, row.num_correct),
         ("num_incorrect", row.rejected, row.num_incorrect),

@@ -93,7 +93,7 @@ def _header(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> tuple[bytes, i
     """Return a member's name in its own header and the length of what follows it, up to which the file is read."""
     file = archive.fp
     assert file is not None
-    file.seek(member.header_offset)
+    file.seek(min(member.header_offset, 2**40))  # a damaged one may be beyond what can be sought
     header = file.read(_HEADER.size)
     *_, name, extra = _HEADER.unpack(header) if len(header) == _HEADER.size else (0, 0)
     return file.read(name), extra
