@@ -1,5 +1,6 @@
 """Each rung of the ladder, and what keeps anything from being said."""
 
+import re
 from typing import Any
 
 import numpy as np
@@ -127,6 +128,14 @@ def test_no_method_is_named_where_nothing_can_be_said(given: Any, reason: str) -
     found = advised(values(300, average=(60, 10)), **given)
     assert (found.state, found.method, found.needed) == ("none", None, None)
     assert reason in found.reason
+
+
+def test_interval_beside_guessing_stays_within_the_scale() -> None:
+    found = advised(values(40, average=(1, 0)), chance=0.9)
+    value, low, high = map(
+        int, re.findall(r"average: (\d+)%, (\d+) to (\d+); guessing: 90%", found.reason)[0]
+    )
+    assert 0 <= low <= value <= high <= 100
 
 
 def test_near_chance_the_most_accurate_method_is_still_told() -> None:

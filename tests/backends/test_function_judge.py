@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import json
 import math
 import os
 import signal
@@ -351,3 +352,26 @@ def test_interrupted_process_does_not_wait_for_function(tmp_path: Path) -> None:
     said = process.err.read_text()
     assert "KeyboardInterrupt" in said
     assert "Stopping. Finished work is kept" in said
+
+
+def test_unreadable_answer_of_a_function_is_not_asked_again(tmp_path: Path) -> None:
+    asked = []
+
+    def silent(prompt: str, answers: list[str]) -> None:
+        asked.append(prompt)
+
+    us.audit(
+        us.FunctionJudge(silent, name="silent-1"), rows(30), methods="direct", out=tmp_path, **FAST
+    )
+    assert len(asked) == 60
+
+
+def test_flipped_items_show_what_a_function_was_given(tmp_path: Path) -> None:
+    judge = us.FunctionJudge(lambda prompt, answers: 0, name="first-1")
+    us.audit(judge, rows(30), methods="direct", out=tmp_path, **FAST)
+    (first, *_), *_ = (
+        item["shown"] for item in json.loads((tmp_path / "flipped.json").read_text())["flipped"]
+    )
+    assert [message["content"] for message in first["messages"]] == [
+        f"Q{(n := first['messages'][0]['content'][1:].split()[0])}\n\n1: a{n}\n\n2: b{n}"
+    ]

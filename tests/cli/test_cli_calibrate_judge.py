@@ -180,6 +180,13 @@ def test_one_line_in_one_line_out_in_the_same_order(run: Run, pairs: Path) -> No
     ]
 
 
+def test_verdicts_between_equal_scores_are_counted(run: Run, pairs: Path) -> None:
+    even = "simulated/judge?slot=2&label=0&noise=0&content=0"
+    ran = run("judge", pairs, "--model", even, "--method", "average")
+    told = "30 verdicts have equal scores, so a hash of id and text decides"
+    assert ran.err.splitlines()[-1] == told
+
+
 def test_recorded_answers_are_counted_as_read(run: Run, pairs: Path) -> None:
     assert run("audit", pairs, "--model", "simulated/judge", "--out", "run").code == 0
     ran = run("judge", pairs, "--model", "replay/run", "--method", "vote")

@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judges import est, figures, method, plain_run, sample_run
+from judges import est, figures, fixed, method, plain_run, sample_run
 from unswayed.report.data import RunData
 from unswayed.report.findings import Finding
 from unswayed.report.frontier import FRAMES, dots_of, panels, scale_of, shortened
 from unswayed.report.labels import CHARACTER, Box, Label, LabelBox, Spot, covers, place
 from unswayed.report.page import render_report
+from unswayed.report.table import main_table
 
 
 def finding(recommended: str = "", **methods: dict[str, object]) -> Finding:
@@ -46,6 +47,19 @@ def test_a_dot_is_filled_where_nothing_cheaper_is_better() -> None:
     )
     filled = [dot.name for dot in dots_of(steady, "consistency") if dot.on_frontier]
     assert filled == ["direct", "repeat"]
+
+
+def test_unparsed_answers_do_not_put_a_method_on_the_frontier() -> None:
+    vote = {
+        **method((0.70, 0.68, 0.72), 2.0, (0.92, 0.9, 0.94)),
+        "recall_difference": fixed(0, 900),
+    }
+    run = finding(direct=method((0.70, 0.68, 0.72), 1.0, (0.43, 0.40, 0.46)), vote=vote)
+    dots = {dot.name: dot for dot in dots_of(run, "consistency")}
+    assert (dots["vote"].on_frontier, dots["vote"].estimate.by_construction) == (False, True)
+    cells = {row.name: row.cells for row in main_table(run).rows}
+    (marked,) = (cell for cell in cells["vote"] if cell.text == "92.0")
+    assert (marked.by_construction, marked.best) == (True, "")
 
 
 def test_the_scale_reaches_the_lowest_interval_end_in_fives() -> None:

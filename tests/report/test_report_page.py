@@ -271,6 +271,13 @@ def test_runs_are_named_by_what_tells_them_apart(
     assert [finding.name for finding in named(runs)] == names
 
 
+def test_runs_without_a_prompt_are_named_without_one() -> None:
+    asked = replace(plain_run(model="a"), run=RunRecord(prompt=PromptRecord(name="direct")))
+    function = replace(plain_run(model="function/f-1"), run=asked.run)
+    log = replace(plain_run(model="log"), run=RunRecord(recorded={}))
+    assert [own.name for own in named([asked, function, log])] == ["a", "function/f-1", "log"]
+
+
 def test_missing_calls_are_the_first_line_under_the_headline() -> None:
     calls = {"planned": 2000, "made": 1500}
     page = render_report([with_metrics(plain_run(), calls=calls)])
