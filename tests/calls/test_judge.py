@@ -537,7 +537,7 @@ def test_a_changed_judge_is_reported_and_the_same_one_is_not(
         "prior of label A under A B",
         "prior of label B under A B",
     }
-    assert all(float(line.rpartition("(p = ")[2].rstrip(")")) < 0.05 for line in said[1:])
+    assert all(float(line.rpartition("p = ")[2].rstrip(")")) < 0.05 for line in said[1:])
 
 
 def test_the_shadow_asks_the_share_that_was_given(pairs: ItemSet, tmp_path: Path) -> None:
