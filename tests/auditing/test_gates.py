@@ -80,6 +80,18 @@ def test_sentence_counts_distinct_questions_of_fewer_units() -> None:
     assert check(metrics, Condition.of("flip_rate>0.1")).said.endswith(told)
 
 
+def test_few_questions_without_interval_are_unclear() -> None:
+    estimate = Estimate(value=0.4, n=7, reason="1 question")
+    metrics = Metrics(
+        methods={"direct": Row({"accuracy": (estimate,)})}, calls=CallsRecord(replies=200)
+    )
+    condition = Condition.of("accuracy<0.5")
+    gate = check(metrics, condition)
+    assert (gate.outcome, gate.fails("shown"), gate.fails("strict")) == ("unclear", False, True)
+    assert gate.said == "accuracy<0.5: 0.4, without an interval (1 question)."
+    assert check(metrics, condition, "point").outcome == "fail"
+
+
 def test_gate_tells_what_holds_by_construction() -> None:
     estimate = Estimate(value=1.0, low=1.0, high=1.0, n=100, by_construction=True)
     metrics = Metrics(

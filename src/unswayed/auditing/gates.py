@@ -122,6 +122,9 @@ def check(metrics: Metrics, condition: Condition, rule: Rule = "shown") -> GateC
     if value is None:
         reason = estimate.reason or "the run does not have it"
         return GateCheck(text, "unknown", f"{text}: not known ({reason}).", estimate)
+    if rule != "point" and low is None and estimate.reason:
+        said = f"{text}: {value:.4g}, without an interval ({estimate.reason})."
+        return GateCheck(text, "unclear", said, estimate)
     if rule == "point" or low is None or high is None or estimate.by_construction:
         outcome: Outcome = "fail" if condition.is_bad(value) else "pass"
         why = " by construction, whatever the judge does" if estimate.by_construction else ""

@@ -101,7 +101,7 @@ def conclude(
         raise GateError(f"{len(failed)} of {len(checks)} gates failed: {_one_line(failed[0])}")
     if any(own.outcome == "unclear" for own in checks):
         note(
-            "some gates are unclear: the interval includes the limit, and --rule shown lets it pass."
+            "some gates are unclear: the interval includes the limit or is missing, and --rule shown lets it pass."
         )
 
 
