@@ -130,6 +130,13 @@ def test_no_method_is_named_where_nothing_can_be_said(given: Any, reason: str) -
     assert reason in found.reason
 
 
+def test_of_equal_cheaper_methods_the_cheapest_is_told() -> None:
+    compared = values(300, average=(60, 10), early=(30, 10), late=(30, 10))
+    calls = {"direct": 1.0, "average": 2.0, "early": 1.01, "late": 1.04}
+    found = recommend(compared, calls, Recommendation(margin=0.01))
+    assert (found.method, found.cheapest) == ("average", "early")
+
+
 def test_interval_beside_guessing_stays_within_the_scale() -> None:
     found = advised(values(40, average=(1, 0)), chance=0.9)
     value, low, high = map(

@@ -128,7 +128,9 @@ def recommend(
         method = min(shown, key=lambda own: (calls[own], own))
         below = [name for name in gains if name not in near and calls[name] < calls[method]]
         second = "the gain comes from a second answer where one could not be read"
-        highest = max(below, key=lambda name: (gains[name].value or 0.0, name), default=None)
+        highest = max(
+            below, key=lambda name: (gains[name].value or 0.0, -calls[name], name), default=None
+        )
         given = replace(given, reason=second if vote and unread and not tied else "")
         return replace(given, state="better", method=method, cheapest=highest, gain=gains[method])
     reach = max(measured, given.margin - measured)
