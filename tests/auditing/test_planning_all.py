@@ -10,7 +10,7 @@ import pytest
 
 import unswayed as us
 from unswayed.auditing.design import stratum_asks
-from unswayed.auditing.planning import AuditPlan, plan_audit, shared_prompts
+from unswayed.auditing.planning import AuditPlan, equal_candidates, plan_audit, shared_prompts
 from unswayed.auditing.settings import AuditSettings
 from unswayed.backends.simulated import simulated_items
 from unswayed.base.errors import UsageError
@@ -152,3 +152,12 @@ def test_prompts_of_several_items_are_told(prompts: int, unit: str | None, *, to
     assert said is None or said.startswith(
         "60 items have 25 distinct prompts and count as independent."
     )
+
+
+def test_candidates_with_the_same_text_are_told() -> None:
+    texts = [("a", "b"), ("a", "a"), ("", ""), ("", "a"), ("b", "b"), ("a", "a ")]
+    items = [Item(id=str(k), prompt="Q", candidates=pair) for k, pair in enumerate(texts)]
+    said = equal_candidates(items)
+    assert said is not None
+    assert said.startswith("2 of 6 items have two candidates with the same text, the first is 1.")
+    assert equal_candidates([items[k] for k in (0, 2, 3, 5)]) is None

@@ -107,7 +107,10 @@ class AuditPlan:
         """Warnings before any call: bad lines, options without effect, prompts."""
         bad_lines = self.items.bad_lines
         said = [left_out(bad_lines)] if bad_lines else []
-        said += filter(None, [self.items.counted[1], shared_prompts(self.items.items)])
+        items = self.items.items
+        said += filter(
+            None, [self.items.counted[1], shared_prompts(items), equal_candidates(items)]
+        )
         fitted = any(method.fitted_from for method in self.methods.values())
         if self.settings.estimation_sizes and not fitted:
             said.append(
@@ -172,6 +175,21 @@ def shared_prompts(items: Sequence[Item]) -> str | None:
     return (
         f"{len(alone):,} items have {count:,} distinct prompts and count as independent. If a prompt is the question, "
         "make it the unit: --columns unit=FIELD."
+    )
+
+
+def equal_candidates(items: Sequence[Item]) -> str | None:
+    """Warn if items have two candidates with the same text, whose order decides between them."""
+    equal = [
+        item.id
+        for item in items
+        if len({*(texts := list(filter(None, map(text_of, item.candidates))))}) < len(texts)
+    ]
+    if not equal:
+        return None
+    return (
+        f"{len(equal):,} of {len(items):,} items have two candidates with the same text, the first is {equal[0]}. "
+        "Their order alone decides between these, so verdicts change with it. Leave such items out."
     )
 
 

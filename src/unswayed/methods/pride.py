@@ -137,7 +137,7 @@ class PriDe(PriorMethod):
                 f" and {len(small) - 5:,} more" if len(small) > 5 else ""
             )
             warn_of(
-                f"pride: few estimation questions in some groups: {shown}. Below "
+                f"pride:prior=group: few estimation questions in some groups: {shown}. Below "
                 f"{FEW_ITEMS} a group's prior is unreliable; below {SMALLEST_GROUP} the prior of "
                 "all items is used."
             )
