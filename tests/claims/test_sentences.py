@@ -267,6 +267,7 @@ Consistency is #% in every group
 Blue marks an interval that excludes the dashed line
 groups, chance alone marks one group in about
 Groups sorted by consistency, method @, bands are 95% intervals
+A group of one question has no band
 Macro average of consistency over groups
 Depending on the order, the judge chose
 The judge said @ both times, so its

@@ -186,6 +186,12 @@ def test_figure_of_groups_makes_room_for_long_names() -> None:
     assert '<section id="groups" aria-labelledby' in grouped_page("law", "history")
 
 
+@pytest.mark.parametrize(("last", "told"), [("lone", True), ("law", False)])
+def test_figure_says_why_a_group_has_no_band(last: str, *, told: bool) -> None:
+    page = page_text(grouped_page(*["law", "art"] * 19, "law", last))
+    assert ("A group of one question has no band." in page) == told
+
+
 def test_groups_of_one_item_are_not_compared() -> None:
     page = page_text(grouped_page(*[f"g{i}" for i in range(40)]))
     assert "Every group has one item, so groups are not compared." in page
