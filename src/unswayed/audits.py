@@ -101,7 +101,7 @@ def audit_data(
     model, directory, command, selection = run.model, run.directory, run.command, run.selection
     if decisions is not None:
         if isinstance(model, Backend):
-            raise UsageError(f"{model.model}: recorded decisions need no judge.")
+            raise UsageError(f"{model.model}: recorded decisions need no judge. Leave it out.")
         settings = replace(run.measured, prompts=run.asking.prompts(examples_of(run.shots)))
         items = None if run.data is None else selection.load(run.data)
         _check_no_calls(settings, run.reach, run.budget)

@@ -73,7 +73,7 @@ class DataOptions(Settings):
                 raise UsageError(f"{name} {count!r}: give a number of items, at least 1.")
         if self.data_dir is not None and not is_benchmark(source):
             raise UsageError(
-                f"--data-dir works only with a benchmark, and {source!s:.60} is not one."
+                f"--data-dir works only with a benchmark, and {source!s:.60} is not one. Leave it out."
             )
         if self.sample is not None:
             whole = replace(self, sample=None, limit=None).load(source)
@@ -97,7 +97,9 @@ class DataOptions(Settings):
                 return _told(items_of(map(encoded, records), limit=limit, **self._reading))
             loaded = ItemSet.of(records, name="items")
         if self.columns:
-            raise UsageError(f"--columns works only with records; {loaded.name} has items already.")
+            raise UsageError(
+                f"--columns works only with records; {loaded.name} has items. Leave it out."
+            )
         if task is not None and loaded.task != task:
             raise ItemError(f"{loaded.name} has no items of task {task}; they are {loaded.task}.")
         return _subset(loaded, range(len(loaded))[:limit])

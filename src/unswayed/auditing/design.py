@@ -249,7 +249,7 @@ def too_costly(
             added = set(with_samples(asks_under_views(method, own), samples)) - asked
             if len(added) > max(0, room):
                 calls = plural(len(added), "call")
-                reason = f"not part of all for {own.n} candidates, because it adds {calls} per item"
+                reason = f"not part of --methods all for {own.n} candidates, because it adds {calls} per item"
                 skipped.setdefault(name, f"{reason}; name it to run it")
             elif name not in skipped:
                 room, asked = room - len(added), asked | added
@@ -304,7 +304,7 @@ def check_group_by(items: Sequence[Item], group_by: str) -> None:
     if group_by == "group" or any(group_of(item, group_by) is not None for item in items):
         return
     if group_by == "criterion":
-        raise UsageError("--group-by criterion: the items have no criteria.")
+        raise UsageError("--group-by criterion: the items have no criteria. Leave it out.")
     fields = {f"meta.{name}" for item in items for name in item.meta}
     end = did_you_mean(group_by, fields) if fields else "The items have no meta fields."
     raise UsageError(f"--group-by {group_by}: no item has this field. {end}")

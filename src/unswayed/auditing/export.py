@@ -79,7 +79,7 @@ def _settings(run: RunRecord, directory: Path) -> AuditSettings:
     """Return the settings with which a run asked."""
     if run.prompt is None or not run.prompt_settings:
         raise RunDirectoryError(
-            f"{directory} does not say how it asked. Run the audit again in it: it reuses "
+            f"{directory} does not record its settings. Run the audit again in it: it reuses "
             "recorded calls."
         )
     try:
@@ -88,12 +88,13 @@ def _settings(run: RunRecord, directory: Path) -> AuditSettings:
         settings = msgspec.convert(given, AuditSettings)
     except msgspec.ValidationError as error:
         raise RunDirectoryError(
-            f"{directory} does not say how it asked ({error}). Run the audit again in it: it "
+            f"{directory} does not record its settings ({error}). Run the audit again in it: it "
             "reuses recorded calls."
         ) from None
     if prompt_fingerprint(settings.prompts) != run.prompt.fingerprint:
         raise RunDirectoryError(
-            f"the template {settings.prompts.template} has changed since {directory} was made."
+            f"the template {settings.prompts.template} has changed since {directory} was made. Restore it, or run "
+            f"the audit again."
         )
     return settings
 

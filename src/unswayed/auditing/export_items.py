@@ -57,7 +57,7 @@ def export_items(items: Sequence[Item], path: Path, form: Format) -> int:
             empty = [name for name in ("response", "reference", "group") if row[name] == ""]
             if empty:
                 raise UsageError(
-                    f"{row['id']}: an empty {empty[0]} has no place in a CSV, where it is one left out. "
+                    f"{row['id']}: a CSV cannot hold an empty {empty[0]}: it reads as a missing one. "
                     "Write jsonl or parquet."
                 )
         write_text(path, as_csv(rows, _used(rows)))

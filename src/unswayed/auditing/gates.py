@@ -188,7 +188,9 @@ def check_baseline(baseline: Path, run: Path, margin: float, rule: Rule = "shown
     estimate = changes(load_answers(baseline), load_answers(run)).get(name)
     title = f"consistency not more than {margin:g} below {baseline}"
     if estimate is None:
-        raise UsageError(f"{run} and {baseline} share no item in the same presentations.")
+        raise UsageError(
+            f"{run} and {baseline} share no item in the same presentations. Choose another."
+        )
     if estimate.value is None or estimate.low is None or estimate.high is None:
         return GateCheck(title, "unknown", f"{title}: not known ({estimate.reason}).", estimate)
     low, high = (estimate.value,) * 2 if rule == "point" else (estimate.low, estimate.high)

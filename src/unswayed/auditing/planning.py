@@ -318,7 +318,7 @@ def _not_in_all(
         if name not in taken:
             reasons = (why_not(METHODS.load(name)(), task=task, n=n, gold=gold) for n in sizes)
             unfit = next((reason for reason in reasons if reason is not None), None)
-            skipped[name] = unfit or "left out of all unless named"
+            skipped[name] = unfit or "left out of --methods all unless named"
     return skipped
 
 
@@ -346,7 +346,7 @@ def _not_recorded(
         if method.fitted_from and not any(
             _can_fit(method, item, has) for has, items in by_answers for item in items
         ):
-            return "no item was asked everything that fitting needs"
+            return "no item has all the calls that fitting needs"
     return None
 
 

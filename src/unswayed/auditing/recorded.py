@@ -159,7 +159,7 @@ def one_model_one_prompt(recording: Recording, model: str | None) -> tuple[Recor
             names = ", ".join(f"{name} ({count})" for name, count in models.most_common())
             raise UsageError(f"decisions of several models: {names}. Choose one with --model.")
     if not len(kept):
-        raise ItemError("no decisions.")
+        raise ItemError("no decisions. Give at least one.")
     prompts = _counted([kind.prompt_id for kind in kept.kinds], kept)
     (prompt, _), *others = prompts.most_common()
     warnings = []
@@ -216,8 +216,8 @@ def _matching(recording: Recording, items: ItemSet) -> tuple[Recording, int]:
     if len(wrong):
         row = wrong[0]
         raise ItemError(
-            f"{recording.item_ids[recording.item[row]]}: the item has {expected[row]} candidates, "
-            f"a decision about it {own[row]}."
+            f"{recording.item_ids[recording.item[row]]}: the item has {expected[row]} candidates, a decision about "
+            f"it {own[row]}. Give the items of these decisions."
         )
     kept = recording.rows(expected > 0)
     if not len(kept):

@@ -243,8 +243,7 @@ def read_metrics(directory: Path) -> Metrics:
     missing = [name for name in SECTIONS if not isinstance(record.get(name), dict)]
     if missing:
         raise RunDirectoryError(
-            f"{path} has no section {missing[0]!r}: it is not that of an audit. Run the audit "
-            "again."
+            f"{path} has no section {missing[0]!r}: an audit did not write it. Run the audit again."
         )
     return _of_directory(directory, record, Metrics)
 

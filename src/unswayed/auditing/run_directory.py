@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from unswayed.base.errors import RunDirectoryError
+from unswayed.base.errors import ANOTHER_OUT, RunDirectoryError, cannot
 from unswayed.base.files import whole_file
 from unswayed.base.version import versions_of
 from unswayed.prompts import PromptSettings
@@ -59,9 +59,7 @@ def prepare_directory(path: Path) -> Path:
             f"{path} is a file, not a directory. Choose another --out."
         ) from None
     except OSError as error:
-        raise RunDirectoryError(
-            f"cannot write to {path}: {error.strerror or error}. Choose another --out."
-        ) from None
+        raise RunDirectoryError(cannot(f"write to {path}", error, ANOTHER_OUT)) from None
     return path
 
 
@@ -85,7 +83,9 @@ def _write(path: Path, parts: Iterable[bytes]) -> None:
         with whole_file(path) as file:
             file.writelines(parts)
     except OSError as error:  # disk full, read-only
-        raise RunDirectoryError(f"cannot write {path}: {error.strerror or error}.") from None
+        raise RunDirectoryError(
+            cannot(f"write {path}", error, "Make it writable or free some space.")
+        ) from None
 
 
 def write_sums(directory: Path) -> None:
@@ -124,7 +124,7 @@ def keep_files(directory: Path, created: str) -> Path | None:
         partial.rename(target)
     except OSError as error:
         raise RunDirectoryError(
-            f"cannot keep the audit of {directory} in {target}: {error.strerror or error}."
+            cannot(f"keep the audit of {directory} in {target}", error, ANOTHER_OUT)
         ) from None
     return target
 
@@ -140,10 +140,10 @@ def read_bytes(path: Path) -> bytes:
             f"{path} does not exist: {path.parent} is not a finished run. Run the audit first."
         ) from None
     except OSError as error:
-        raise RunDirectoryError(f"cannot read {path}: {error.strerror or error}.") from None
+        raise RunDirectoryError(cannot(f"read {path}", error, "Make it readable.")) from None
     if lines and f"{hashlib.sha256(data).hexdigest()}  {path.name}".encode() not in lines:
         raise RunDirectoryError(
-            f"{path} is not what the audit wrote (its sum is not in {SUMS_FILE}). Run the audit "
+            f"{path} has changed since the audit wrote it (its sum is not in {SUMS_FILE}). Run the audit "
             f"again: it reuses recorded calls. If you changed it, remove {SUMS_FILE}."
         )
     return data
@@ -174,7 +174,7 @@ def read_json(path: Path) -> dict[str, Any]:
     """Return a JSON object from a run directory; see `read_as`."""
     value = read_as(path, object)
     if not isinstance(value, dict):
-        raise RunDirectoryError(f"{path} is not a JSON object.")
+        raise RunDirectoryError(f"{path} is not a JSON object. Run the audit again.")
     return value
 
 

@@ -76,7 +76,7 @@ class AuditSettings(Settings):
         ),
     ] = ()
     group_by: Annotated[
-        str, Meta(description="Report each value of this field: group or meta.FIELD.")
+        str, Meta(description="Report figures for each value of this field: group or meta.FIELD.")
     ] = "group"
     seed: Annotated[
         int, Meta(ge=0, description="Seed of folds, orders, resamples and --sample.")
@@ -166,7 +166,10 @@ def protocols_of(name: str | None, *, criteria: bool = True) -> tuple[Protocol, 
         UsageError: If there is no such protocol, or not for these items.
     """
     if name == "criteria" and not criteria:
-        raise UsageError("--protocol criteria: the items have no criteria that could be moved.")
+        raise UsageError(
+            "--protocol criteria: the items have no criteria that could be moved. Choose another "
+            "--protocol."
+        )
     if name == "all":
         return tuple(p for p in PROTOCOLS if criteria or p != "criteria")
     if name is None or name == "coupled":

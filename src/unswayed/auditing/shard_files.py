@@ -16,7 +16,7 @@ import msgspec
 from unswayed.auditing.run_directory import json_text, prepare_directory, read_as, write_text
 from unswayed.base.arguments import Settings, options_of
 from unswayed.base.counts import agrees, plural
-from unswayed.base.errors import RunDirectoryError, StoreError, UsageError
+from unswayed.base.errors import RunDirectoryError, StoreError, UsageError, cannot
 from unswayed.base.files import whole_file
 from unswayed.base.registry import require
 from unswayed.base.version import VERSION
@@ -192,8 +192,11 @@ class ShardFolder:
                     out.write_table(pa.table(arrays, schema=schema))
         except OSError as error:
             raise RunDirectoryError(
-                f"cannot write {path}: {error.strerror or error}. The calls are kept in {local}. Free "
-                "some space and run the same command again."
+                cannot(
+                    f"write {path}",
+                    error,
+                    f"The calls are kept in {local}. Free some space and run the same command again.",
+                )
             ) from None
         shutil.rmtree(local, ignore_errors=True)
 
@@ -255,18 +258,16 @@ class ShardFolder:
             )
             lines = self.path(shard, "jsonl").read_bytes() if head.verdicts else b""
         except OSError as error:
-            raise RunDirectoryError(
-                f"cannot read {error.filename}: {error.strerror}. {again}"
-            ) from None
+            raise RunDirectoryError(cannot(f"read {error.filename}", error, f"{again}")) from None
         except (KeyError, msgspec.MsgspecError):
             raise RunDirectoryError(f"{path} is not the file of a shard. {again}") from None
         except UsageError as error:
             raise RunDirectoryError(f"{error} {again}") from None
         if not whole:
-            raise RunDirectoryError(f"{path} is damaged: a call is not what was written. {again}")
+            raise RunDirectoryError(f"{path} is damaged: a call is not as written. {again}")
         if head.verdicts and hashlib.sha256(lines).hexdigest() != head.verdicts:
             raise RunDirectoryError(
-                f"{self.path(shard, 'jsonl')} is not what the shard wrote. {again}"
+                f"{self.path(shard, 'jsonl')} has changed since the shard wrote it. {again}"
             )
         if (head.plan, head.shard) != (plan.digest, shard):
             raise RunDirectoryError(f"{path} is of another run or another shard. {again}")

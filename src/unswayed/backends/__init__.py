@@ -50,7 +50,8 @@ class BackendSettings(Settings):
             int,
             Meta(
                 ge=1,
-                description="Most requests in flight at once [default: 64; 4 for a decision model on this machine]",
+                description="Largest number of requests in flight [default: 64; 4 for a decision model on this "
+                "machine]",
             ),
         ]
         | None
@@ -87,7 +88,12 @@ class BackendSettings(Settings):
         ),
     ] = None  # kept as sorted JSON; a local model takes `chat_template_kwargs` alone
     pack: Annotated[
-        int, Meta(ge=1, le=64, description="Most questions in one request to a decision model.")
+        int,
+        Meta(
+            ge=1,
+            le=64,
+            description="Largest number of questions in one request to a decision model.",
+        ),
     ] = 16
     recipe: Annotated[
         str | None,
@@ -101,7 +107,7 @@ class BackendSettings(Settings):
         Meta(description="Device: cpu, cuda, cuda:1 or mps [default: a GPU if there is one]"),
     ] = None
     device_map: Annotated[
-        str | None, Meta(description="Set to auto to spread a hf/ model over several devices.")
+        str | None, Meta(description="Set to auto to spread an hf/ model over several devices.")
     ] = None  # in place of `device`; needs accelerate
     dtype: Annotated[
         str | None,
@@ -113,7 +119,8 @@ class BackendSettings(Settings):
     attn_implementation: Annotated[
         str | None,
         Meta(
-            description="Attention of a hf/ model: sdpa, eager or flash_attention_2 [default: chosen by transformers]"
+            description="Attention of an hf/ model: sdpa, eager or flash_attention_2 [default: chosen by "
+            "transformers]"
         ),
     ] = None
     batch_tokens: int = 8192  # padded tokens per batch of local models
@@ -123,7 +130,7 @@ class BackendSettings(Settings):
             Meta(
                 gt=0,
                 description="GB to use in addition to the weights; vllm/: for keys and values on each GPU "
-                "[default: half of what is free; vllm/: chosen by vLLM]",
+                "[default: half of the free memory; vllm/: chosen by vLLM]",
             ),
         ]
         | None
@@ -131,7 +138,7 @@ class BackendSettings(Settings):
     threads: (
         Annotated[
             int,
-            Meta(ge=1, description="CPU threads of a hf/ model [default: OMP_NUM_THREADS, or 1]"),
+            Meta(ge=1, description="CPU threads of an hf/ model [default: OMP_NUM_THREADS, or 1]"),
         ]
         | None
     ) = None

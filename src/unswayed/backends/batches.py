@@ -18,7 +18,7 @@ from unswayed.backends.client import HttpBackend
 from unswayed.backends.faults import Fault, HttpReply, server_words, shown
 from unswayed.backends.protocol import Outcome
 from unswayed.base.counts import agrees, plural
-from unswayed.base.errors import ServerError, UsageError, WaitingError
+from unswayed.base.errors import ServerError, UsageError, WaitingError, cannot
 from unswayed.base.files import LARGEST, whole_file
 from unswayed.model.calls import Failure, Query, Response, key_of
 from unswayed.store import Pool
@@ -190,7 +190,8 @@ class BatchFolder:
         if foreign := len(others) - len(pool.recorded(others)):
             belong = agrees(foreign, "belongs", "belong")
             self._remarks.append(
-                f"{plural(foreign, 'result')} in {self.path} {belong} to no call of this audit."
+                f"{plural(foreign, 'result')} in {self.path} {belong} to no call of this audit. Check that --batch "
+                f"names its folder."
             )
         return tuple(self._remarks)
 
@@ -218,7 +219,7 @@ class BatchFolder:
                     path.unlink()
         except OSError as error:
             raise UsageError(
-                f"cannot write requests to {upload}: {error.strerror or error}. Choose another --batch."
+                cannot(f"write requests to {upload}", error, "Choose another --batch.")
             ) from None
         return list(files.items())
 

@@ -61,7 +61,7 @@ _HELD: Final[dict[ReplyFormat, str]] = {
     "json_schema": "the server takes JSON schemas",
     "object_schema": "the server takes a JSON schema only in an older form",
     "json_object": "the server refuses JSON schemas: any JSON object is asked for",
-    "text": "the server refuses JSON schemas: the prompt alone says what the answer looks like",
+    "text": "the server refuses JSON schemas: only the prompt describes the form of the answer",
 }
 
 
@@ -94,7 +94,9 @@ class Traits:
         if since.seed and not self.seed:
             words.append("the server refuses seed: repeated samples are not reproducible")
         if since.system and not self.system:
-            words.append("the server refuses the system role: it is put before the first message")
+            words.append(
+                "the server refuses the system role: its text is put before the first message"
+            )
         if since.logprobs != self.logprobs:
             most = f"at most {self.logprobs} logprobs" if self.logprobs else "no logprobs"
             words.append(f"the server gives {most} per token")

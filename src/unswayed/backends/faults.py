@@ -182,8 +182,8 @@ def fault_of(reply: HttpReply, address: Address, *, model: str, wall: float) -> 
             hint = f"No key was sent: {address.no_key_reason}."
         return fatal(error=AuthError, message=f"{said}. {hint}")
     if status == 404 or (status == 400 and _NO_MODEL.search(words)):
-        hint = f"Check the model name ({model}) and that the address ends where its API begins"
-        return fatal(error=BackendError, message=f"{said}. {hint}, mostly in /v1.")
+        hint = f"Check the model name ({model}) and the address"
+        return fatal(error=BackendError, message=f"{said}. {hint}, which usually ends in /v1.")
     if 300 <= status < 400:
         hint = "redirects are not followed; give the server's final address."
         return fatal(error=BackendError, message=f"{where}: {hint}")

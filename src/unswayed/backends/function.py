@@ -79,7 +79,7 @@ class FunctionJudge(Backend):
         item, shown, instead = query.item, query.ask.presentation, query.ask.substitute
         if item.task not in (Task.PAIRWISE, Task.MCQ):
             raise UsageError(
-                f"{item.id}: a function judges pairwise and mcq items; this one is {item.task.value}."
+                f"{item.id}: a function judges only pairwise and mcq items, not {item.task.value}. Leave it out."
             )
         if self._takes_pair and item.n != 2:
             raise UsageError(

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from unswayed.base.errors import UsageError
+from unswayed.base.errors import ANOTHER_OUT, UsageError, cannot
 from unswayed.base.files import read_whole, whole_file
 
 FORMAT: Final = "unswayed-gates/1"
@@ -71,10 +71,13 @@ class HeadScales:
             if not whole or any(abs(t).max(initial=0) > LARGEST_SCALE for t in tensors.values()):
                 raise ValueError(path)
         except OSError as error:
-            raise UsageError(f"{path} cannot be read: {error.strerror or error}.") from None
+            raise UsageError(
+                f"{path} cannot be read: {error.strerror or error}. Give a file that `unswayed heads "
+                f"fit` wrote."
+            ) from None
         except (msgspec.ValidationError, *FAULTS):
             raise UsageError(
-                f"{path} is not a whole file of scales ({FORMAT}). Write it again with `unswayed heads fit`."
+                f"{path} is not a complete mask file ({FORMAT}). Write it again with `unswayed heads fit`."
             ) from None
         fingerprint = f"sha256:{hashlib.sha256(content).hexdigest()[:FINGERPRINT_DIGITS]}"
         if wanted not in (None, fingerprint):
@@ -97,8 +100,8 @@ class HeadScales:
         own = self.neurons is None or self.neurons.shape == (layers, neurons)
         if self.heads.shape != (layers, heads) or not own:
             raise UsageError(
-                f"{self.file}: the scales are not those of {layers} layers of {heads} heads and {neurons:,} "
-                "neurons. Fit heads for this model."
+                f"{self.file}: the mask does not fit {layers} layers of {heads} heads and {neurons:,} neurons. Fit "
+                f"heads for this model."
             )
 
     def write(self, path: Path) -> None:
@@ -114,7 +117,7 @@ class HeadScales:
             with whole_file(path) as file:
                 file.write(content)
         except OSError as error:
-            raise UsageError(f"cannot write {path}: {error.strerror or error}.") from None
+            raise UsageError(cannot(f"write {path}", error, ANOTHER_OUT)) from None
 
 
 def _checksum(heads: FloatArray, neurons: FloatArray | None) -> int:

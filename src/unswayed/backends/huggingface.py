@@ -113,11 +113,14 @@ class HuggingFaceBackend(LocalBackend):
                 f"{form} {forms[form]:,}" for form in ("plain", "prefix", "trie") if forms[form]
             )
             shared = len(forms) > 1 or not forms["plain"]
-            trial = " Trees are tried when the model is loaded; where they differ, all go by rows."
+            trial = (
+                " Trees are tested at loading; if one changes a probability, "
+                "all prompts go by rows."
+            )
             said.append(
                 f"{name}: label prompts would be read as {counts}; {reading.read:,} of {reading.given:,} "
                 f"tokens. Passes are predicted to take at most {peak / 1e9:.2g} of "
-                f"{plan.costs.budget / 1e9:.2g} GB beside the weights.{trial if shared else ''}"
+                f"{plan.costs.budget / 1e9:.2g} GB in addition to the weights.{trial if shared else ''}"
             )
         if n_written:
             said.append(f"{name}: {n_written:,} prompts are answered with text, by rows.")
@@ -212,8 +215,8 @@ class HuggingFaceBackend(LocalBackend):
         remarks = list(loaded.remarks)
         if shared := prompts - reading.forms["plain"]:
             remarks.append(
-                f"{self.model}: of {prompts:,} label prompts {shared:,} were read as trees (what "
-                f"prompts begin with alike is read once; same probabilities): {reading.read:,} of "
+                f"{self.model}: of {prompts:,} label prompts {shared:,} were read as trees (their common beginning "
+                f"is read once; same probabilities): {reading.read:,} of "
                 f"{reading.given:,} tokens were read."
             )
         self.remarks = (*remarks, *loaded.grammars.remarks)
@@ -222,7 +225,7 @@ class HuggingFaceBackend(LocalBackend):
         return failed(
             job.query,
             f"a prompt of {len(job.tokens)} tokens does not fit into the memory of "
-            f"{self._settings.device or 'the accelerator'} beside {self.model}. "
+            f"{self._settings.device or 'the accelerator'} next to {self.model}. "
             "Choose a smaller model or dtype, or run on the CPU.",
         )
 

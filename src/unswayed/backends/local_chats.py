@@ -72,7 +72,7 @@ class ChatWriter:
         if not self.has_template:
             warnings.warn(
                 f"{model} has no chat template: prompts are sent as plain text ending in "
-                '"Answer:". Its answers are those of a model that was not trained on chats.',
+                '"Answer:". It answers as a model that was not trained on chats.',
                 stacklevel=2,
             )
         else:
@@ -189,8 +189,8 @@ def template_arguments(settings: BackendSettings, own: OwnPrompt, *, name: str) 
     arguments: object = extra.pop("chat_template_kwargs", {})
     if extra or not isinstance(arguments, dict):
         raise UsageError(
-            f"{name}: extra_body of a local model takes chat_template_kwargs alone, an object"
-            f"{f', not {min(extra)}' if extra else ''}."
+            f"{name}: extra_body of a local model takes only the object "
+            f"chat_template_kwargs{f', not {min(extra)}' if extra else ''}. Leave out the rest."
         )
     return {**thinking_switch(own.enable_thinking), **arguments}
 

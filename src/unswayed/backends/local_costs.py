@@ -148,7 +148,7 @@ def _budget(device: torch.device, given_gb: float | None) -> float:
     if given_gb * 1e9 > free:
         raise UsageError(
             f"memory_gb={given_gb:g} is more than the {free / 1e9:.1f} GB that are free on "
-            f"{device}. Give less, or leave it out: half of what is free is taken then."
+            f"{device}. Give less, or leave it out to use half of the free memory."
         )
     return given_gb * 1e9
 

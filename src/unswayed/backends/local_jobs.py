@@ -266,11 +266,11 @@ class LocalPlan:
     def _over_budget(self, job: Job, needed: float) -> Failure:
         return failed(
             job.query,
-            f"a prompt and answer of {job.room} tokens would take about {needed / 1e9:.2g} GB of "
-            f"memory beside {self.reader.writer.model}, over the "
+            f"a prompt and answer of {job.room} tokens would take about {needed / 1e9:.2g} GB of memory in addition "
+            f"to {self.reader.writer.model}, over the "
             f"{self.costs.budget / 1e9:.2g} GB that its passes may take. Raise --memory-gb "
-            "(BackendSettings(memory_gb=...)), free memory (half of what is free is taken by "
-            "default), or choose a smaller model or dtype.",
+            "(BackendSettings(memory_gb=...)), free memory (half of the free memory is used by default), or choose "
+            "a smaller model or dtype.",
         )
 
 

@@ -53,7 +53,9 @@ def load_model(folder: ModelFolder, settings: BackendSettings, *, name: str) -> 
         except UsageError:
             raise
         except Exception as error:  # safetensors raises nothing narrower about a damaged file
-            raise UsageError(f"{name}: cannot be loaded from {folder.path}: {error}") from error
+            raise UsageError(
+                f"{name}: cannot be loaded from {folder.path} ({error}). Save or download it again."
+            ) from error
     remarks: tuple[str, ...] = ()
     if model.device.type == "cpu":
         remarks = _set_threads(settings, model.num_parameters(), name=name)
@@ -88,11 +90,13 @@ def build_outline(
             )
     except Exception as error:  # configurations raise nothing narrower about a damaged file
         raise UsageError(
-            f"{name}: transformers cannot build a causal language model from {path / 'config.json'}: "
-            f"{shortened(error)}"
+            f"{name}: transformers cannot build a causal language model from {path / 'config.json'} "
+            f"({shortened(error)}). Choose another model."
         ) from error
     if not isinstance(outline, PreTrainedModel):
-        raise UsageError(f"{path}: {type(outline).__name__} is not a transformers model.")
+        raise UsageError(
+            f"{path}: {type(outline).__name__} is not a transformers model. Choose another."
+        )
     return outline
 
 
@@ -119,10 +123,12 @@ def load_tokenizer(
             folder.path, trust_remote_code=settings.trust_remote_code
         )
     except Exception as error:  # tokenizers raises nothing narrower about a damaged file
-        raise UsageError(f"{name}: cannot be loaded from {folder.path}: {error}") from error
+        raise UsageError(
+            f"{name}: cannot be loaded from {folder.path} ({error}). Save or download it again."
+        ) from error
     if not isinstance(tokenizer.model_max_length, int | float):
         raise UsageError(
-            f"{name}: model_max_length in {folder.path / 'tokenizer_config.json'} is not a number."
+            f"{name}: model_max_length in {folder.path / 'tokenizer_config.json'} is not a number. Correct it."
         )
     return tokenizer
 
@@ -157,8 +163,8 @@ def check_places(settings: BackendSettings, shown: str) -> None:
     """Check where a model is to lie, as far as this needs no torch."""
     if settings.tensor_parallel > 1:
         raise UsageError(
-            f"{shown}: tensor_parallel={settings.tensor_parallel} is for vllm/ models. An hf/ model is "
-            "laid over several devices by device_map='auto'."
+            f"{shown}: tensor_parallel={settings.tensor_parallel} is for vllm/ models. Spread an hf/ model over "
+            f"several devices with device_map='auto'."
         )
     if settings.device is not None and settings.device_map is not None:
         raise UsageError(
@@ -215,7 +221,9 @@ def _read_model(
         model = _with_adapter(model, folder.adapter)
     model = (model if placed else model.to(device)).eval()
     if not isinstance(model, PreTrainedModel):
-        raise UsageError(f"{folder.path}: {type(model).__name__} is not a transformers model.")
+        raise UsageError(
+            f"{folder.path}: {type(model).__name__} is not a transformers model. Choose another."
+        )
     if folder.heads is not None:
         HeadSites(model).apply(folder.heads)
     return model
@@ -252,7 +260,10 @@ def _with_adapter(model: torch.nn.Module, adapter: Path) -> torch.nn.Module:
         str(config.peft_type).removeprefix("PeftType.") for config in adapted.peft_config.values()
     }
     if kinds != {"LORA"}:
-        raise UsageError(f"{adapter} is a {', '.join(kinds)} adapter; only LoRA is understood.")
+        raise UsageError(
+            f"{adapter} is a {', '.join(kinds)} adapter. Merge it into its base, or give a LoRA "
+            f"adapter."
+        )
     return adapted.get_base_model()
 
 

@@ -165,7 +165,7 @@ def _split_parts(base: str, shown: str) -> tuple[str, Literal[4, 8] | None, dict
 
 def _one_dtype(named: str | None, given: str | None, shown: str) -> str | None:
     if named is not None and given not in (None, named):
-        raise UsageError(f"{shown} names another dtype than the option {given}. Give one of them.")
+        raise UsageError(f"{shown} and the option {given} name different dtypes. Give one of them.")
     dtype = given if named is None else named
     if dtype is not None and dtype not in DTYPES:
         raise UsageError(f"unknown dtype {dtype!r}. Known: {', '.join(DTYPES)}.")
@@ -195,8 +195,8 @@ def _checked_fingerprint(folder: Path, base: str, wanted: str | None) -> str:
     fingerprint = fingerprint_folder(folder)
     if wanted is not None and wanted != fingerprint:
         raise UsageError(
-            f"{base}@{wanted}: the folder's files have fingerprint {fingerprint} now; it is another "
-            f"model than the one named. Write {base} to use it as it is."
+            f"{base}@{wanted}: the folder's files have fingerprint {fingerprint} now; it is not the named model. "
+            f"Write {base} to use it as it is."
         )
     return fingerprint
 

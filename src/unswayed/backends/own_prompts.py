@@ -152,13 +152,13 @@ def _check(own: OwnPrompt, template: Path) -> None:
     if own.template not in (None, TEMPLATE_FILE):
         raise UsageError(f"template: {own.template!r:.60} is not {TEMPLATE_FILE!r} or null")
     if own.template is not None and not template.is_file():
-        raise UsageError(f"template: there is no {TEMPLATE_FILE} beside it")
+        raise UsageError(f"template: there is no {TEMPLATE_FILE} next to it")
     if own.only_template and own.template is None:
         raise UsageError("only_template: there is no template")
 
 
 def _refusal(path: Path, reason: str) -> UsageError:
     return UsageError(
-        f"{path}: {reason.removesuffix('.')}. It says how the model was trained to be asked: copy "
-        "it again from the result of the training, or remove it to ask as any other model."
+        f"{path}: {reason.removesuffix('.')}. It records the prompt of the training: copy it again from the result "
+        f"of the training, or remove it to use the default prompt."
     )

@@ -80,7 +80,7 @@ class RunReplay(ReplayBackend):
         model = self._store.model
         if model is None:
             self._store.close()
-            raise RunDirectoryError(f"{path} holds no calls: no run was made in it.")
+            raise RunDirectoryError(f"{path} holds no calls. Give a run directory.")
         first = next(self._store.calls(), None)
         logprobs = first is None or first.request.top_logprobs > 0
         super().__init__(model, path, gives_logprobs=logprobs)

@@ -214,7 +214,7 @@ def simulated_items(
     """
     if task == Task.RUBRIC:
         if gold_balance is not None:
-            raise UsageError("gold_balance: the gold of rubric items names no candidate.")
+            raise UsageError("gold_balance: the gold of rubric items is a number. Leave it out.")
         return _scored_items(n_items, n, seed)
     rng = np.random.default_rng(seed)
     worth = rng.normal(0.0, UTILITY_SD / math.sqrt(2), (n_items, n))

@@ -95,7 +95,7 @@ def _check(folder: ModelFolder, settings: BackendSettings, shown: str) -> None:
         if value is not None:
             raise UsageError(
                 f"{shown}: {option}={value!r} is for hf/ models. vLLM takes the GPUs that it sees "
-                "(CUDA_VISIBLE_DEVICES; tensor_parallel lays the model over several) and chooses its attention."
+                "(CUDA_VISIBLE_DEVICES; tensor_parallel splits the model over several) and chooses its attention."
             )
 
 
@@ -135,8 +135,8 @@ class VllmBackend(LocalBackend):
         except Exception as error:  # the engine's errors have no common base
             failure = Failure(
                 error="BackendError",
-                message=f"{self.model}: vLLM's engine failed: {str(error) or type(error).__name__}. If "
-                "memory is short: a smaller --memory-gb, or more GPUs (--tensor-parallel). Run "
+                message=f"{self.model}: vLLM's engine failed: {str(error) or type(error).__name__}. If memory is "
+                f"short, use a smaller --memory-gb or more GPUs (--tensor-parallel). Run "
                 "the same command again to resume.",
                 fatal=True,
             )
@@ -309,6 +309,6 @@ def _remedy() -> str:
             "or use hf/, which runs on a CPU."
         )
     return (
-        "If memory is short: --memory-gb for keys and values, --tensor-parallel N over several GPUs, "
-        "+bits=8, or free the GPU (nvidia-smi shows who holds it)."
+        "If memory is short, set --memory-gb (keys and values), --tensor-parallel N (several GPUs) or +bits=8, or "
+        "free the GPU (nvidia-smi shows who holds it)."
     )

@@ -18,7 +18,7 @@ from glob import escape
 from pathlib import Path
 from typing import IO, Any, Final
 
-from unswayed.base.errors import UsageError
+from unswayed.base.errors import UsageError, cannot
 
 if sys.platform != "win32":
     import fcntl
@@ -201,6 +201,9 @@ def _close(file: IO[Any]) -> None:
 def no_room(error: OSError) -> UsageError:
     """Build the error for a folder that cannot hold a temporary file."""
     return UsageError(
-        f"cannot keep the data in a temporary file: {error.strerror or error}. Set TMPDIR to a "
-        "directory with room for as much as the data take."
+        cannot(
+            "keep the data in a temporary file",
+            error,
+            "Set TMPDIR to a directory with enough free space for the data.",
+        )
     )

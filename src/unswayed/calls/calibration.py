@@ -83,7 +83,10 @@ def check_calibration(
         if reason is None:
             reason = backend.refusal(item, method.estimation_asks(n), prompts)
         if reason is not None:
-            raise UsageError(f"{item.id}: {spec_name(method)} cannot be calibrated here: {reason}.")
+            raise UsageError(
+                f"{item.id}: {spec_name(method)} cannot be calibrated here: {reason}. Choose another "
+                f"method or other items."
+            )
 
 
 async def calibrate(
@@ -141,8 +144,8 @@ def _all_equal(decisions: Sequence[Decision]) -> list[str]:
     if len(set(probs)) != 1:
         return []
     return [
-        f"all {len(decisions)} estimation answers give every candidate the same probability: the "
-        "judge tells them apart by nothing, and verdicts are left to the tie rule."
+        f"all {len(decisions)} estimation answers give every candidate the same probability: the judge does not "
+        f"distinguish them, and the tie rule decides."
     ]
 
 

@@ -48,7 +48,9 @@ class Shadow:
         if not 0 <= share <= 1:
             raise UsageError(f"shadow {share}: give a share from 0 to 1, such as 0.02.")
         if share and not method.fitted_from:
-            raise UsageError(f"{method.name} learns nothing, so there is no drift to check.")
+            raise UsageError(
+                f"{method.name} learns nothing, so nothing can drift. Leave out shadow."
+            )
         if share and method.learns_threshold:
             raise UsageError(
                 f"{method.name} learns a threshold, whose spread resampling does not show, so it cannot be tested "

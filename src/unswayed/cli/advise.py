@@ -78,7 +78,7 @@ def advise(
     if chosen.name == OWN_RECIPE:
         note(
             f"no shipped recipe is for {name}: write {OWN_RECIPE} (a copy of a shipped one is a "
-            "start). It was asked as it is by default; another prompt asks for another advice."
+            "start). The model was asked with its default prompt; another prompt may change the advice."
         )
     if json:
         write_bytes(json_text({**asdict(advice), "command": command}).encode())

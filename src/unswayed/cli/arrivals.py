@@ -47,7 +47,7 @@ def arriving(data: str, selection: DataOptions) -> Iterator[list[Item]]:
         some = some or bool(items)
         yield [item for item in items if task in (None, item.task)]
     if not some and data != "-":  # a stream may well be empty
-        raise ItemError(f"{data}: no items.")
+        raise ItemError(f"{data}: no items. Give at least one line.")
 
 
 def _lines(data: str) -> Iterator[list[tuple[int, bytes]]]:

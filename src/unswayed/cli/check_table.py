@@ -33,7 +33,7 @@ def check_table(
         ),
     ] = None,
     decided: Annotated[
-        bool, typer.Option("--decided", help="There were no ties and no unparsed answers.")
+        bool, typer.Option("--decided", help="Assume no ties and no unparsed answers.")
     ] = False,
     only: Annotated[
         list[str] | None,
@@ -80,12 +80,12 @@ def _rows(file: Path) -> list[tuple[int, list[tuple[str, str]]]]:
         try:
             text = _text(file)
         except UnicodeDecodeError:
-            raise UsageError(f"{file}: not UTF-8 text.") from None
+            raise UsageError(f"{file}: not UTF-8 text. Save it as UTF-8.") from None
         rows = markdown_rows(text)
         if not rows:
             raise UsageError(
                 f"{file}: no Markdown table with one of accuracy, consistency and consistent accuracy "
-                "(acc, con, ca) as a heading. A CSV's name ends in .csv, a TSV's in .tsv."
+                "(acc, con, ca) as a heading. Add such a heading, or end the name of a CSV in .csv, of a TSV in .tsv."
             )
         return rows
     table: list[tuple[int, list[tuple[str, str]]]] = []

@@ -50,7 +50,7 @@ def gate(
     fail_if: FailIf = None,
     baseline: Annotated[
         Path | None,
-        typer.Option(help="Run whose single-call consistency to keep, up to --margin."),
+        typer.Option(help="Run whose single-call consistency must be kept, up to --margin."),
     ] = None,
     margin: Annotated[
         float, typer.Option(min=0, max=1, help="Loss of consistency that is allowed.")
@@ -101,7 +101,7 @@ def conclude(
         raise GateError(f"{len(failed)} of {len(checks)} gates failed: {_one_line(failed[0])}")
     if any(own.outcome == "unclear" for own in checks):
         note(
-            "some gates are unclear: the interval includes the limit or is missing, and --rule shown lets it pass."
+            "some gates are unclear: the interval includes the limit or is missing, and --rule shown lets them pass."
         )
 
 

@@ -30,7 +30,7 @@ def fit(
     data: Annotated[
         str,
         typer.Argument(
-            help="Items without gold; the first 40 unless --limit or --sample is given."
+            help="Items; gold is not used. The first 40 unless --limit or --sample is given."
         ),
     ],
     out: Annotated[Path, typer.Option(help="Mask file to write (.safetensors).")],
@@ -43,7 +43,7 @@ def fit(
     check_out(out, None if data == "-" else data)
     if PART.search(str(out)):
         raise UsageError(
-            f"{out}: no model can be named with this file. Choose --out without +NAME=."
+            f"{out}: a model name cannot contain this path. Choose --out without +NAME=."
         )
     if selection.limit is None and selection.sample is None:
         selection = replace(selection, limit=SUPPORT)

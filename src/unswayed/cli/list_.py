@@ -161,7 +161,7 @@ LISTINGS: Final[Mapping[str, tuple[Callable[[], Listing], ...]]] = {
 def list_(
     kind: Annotated[str, typer.Argument(help=f"{', '.join(LISTINGS)}.")],
     name: Annotated[
-        str | None, typer.Argument(help="Of launch: print the path of this file.")
+        str | None, typer.Argument(help="Launch file whose path is printed; only with launch.")
     ] = None,
 ) -> None:
     """List methods, models, benchmarks and other names."""

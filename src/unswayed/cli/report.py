@@ -22,7 +22,7 @@ def report(
     figures: Annotated[
         Path | None,
         typer.Option(
-            help="Directory for figures for papers (PDF, SVG, PNG); needs the extra figures."
+            help="Directory for figures for papers (PDF, SVG, PNG); needs unswayed[figures]."
         ),
     ] = None,
     embed_mb: Annotated[

@@ -57,7 +57,7 @@ def tell_shard(asked: ShardAsked) -> int:
     for remark in asked.remarks:
         note(remark)
     if asked.counts is None:
-        write(f"{asked.path}: there")
+        write(f"{asked.path}: already complete")
     elif not asked.exit_code:
         write(f"{asked.path}: {plural(asked.counts.planned, 'call')}")
     else:

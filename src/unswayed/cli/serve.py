@@ -41,7 +41,10 @@ def serve(
     ] = False,
     method: Annotated[
         str | None,
-        typer.Option(help="File that calibrate wrote; other judges: also the name of a method."),
+        typer.Option(
+            help="File that calibrate wrote or, except for systemone/ and decisions/, the name of a "
+            "method."
+        ),
     ] = None,
     shadow: Shadow = 0.0,
     budget: Annotated[
@@ -55,7 +58,7 @@ def serve(
 ) -> None:
     """Serve decisions that do not depend on the order of the options.
 
-    Set its address as the base URL of your clients. Set UNSWAYED_SERVE_TOKEN to require a token.
+    Set the server's address as the base URL of your clients. Set UNSWAYED_SERVE_TOKEN to require a token.
     """
     from unswayed.backends.client import HttpBackend
     from unswayed.backends.typed_apis import APIS
@@ -69,7 +72,8 @@ def serve(
         raise UsageError("--shadow tests a fitted file of a decision model. Give it with --method.")
     if decides and (asking != AskOptions() or reach.extra_body):
         raise UsageError(
-            f"{model} is asked as its clients ask. Remove --prompt, --template, --labels, --no-reask and "
+            f"{model} takes the questions of its clients unchanged. Remove --prompt, --template, --labels, "
+            f"--no-reask and "
             "--extra-body."
         )
     given = {"orders": orders, "mean": mean, "polarity": polarity}

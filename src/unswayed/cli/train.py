@@ -99,7 +99,7 @@ def train(
         folder = RunFolder(out)
         folder.check_same_run(folder.read_record(), plan.record)
         if plan.record["model"].endswith(OPEN):
-            note(f"the weights of {name} were not compared with those of the run in {out}.")
+            note(f"the weights of {name} were not compared with the weights of the run in {out}.")
     if is_main():  # of several processes one talks
         _announce(plan, dry_run=dry_run)
     if dry_run:

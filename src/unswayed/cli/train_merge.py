@@ -21,7 +21,7 @@ def merge(
     ] = None,
     repository: Annotated[
         str | None,
-        typer.Option("--push", help="Private hub id for the merged model, or for the result."),
+        typer.Option("--push", help="Upload the (merged) model to this private hub id."),
     ] = None,
 ) -> None:
     """Merge a trained adapter into its base, or upload a result.

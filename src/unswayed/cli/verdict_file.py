@@ -10,7 +10,7 @@ from typing import IO, Final, NoReturn, Self
 
 import msgspec
 
-from unswayed.base.errors import RunDirectoryError
+from unswayed.base.errors import ANOTHER_OUT, RunDirectoryError, cannot
 from unswayed.base.files import LARGEST, lock, sweep, temporary_for
 from unswayed.calls.judge import Judge
 from unswayed.model.decisions import Verdict
@@ -106,7 +106,7 @@ class VerdictFile:
         self._old = line if line.endswith(b"\n") else None
         is_begun = line.startswith(BEGINNING) or BEGINNING.startswith(line)
         if self._old is None and (not is_begun or len(line) == LARGEST):
-            self._refuse("something else than verdicts")
+            self._refuse("something other than verdicts")
 
     def _read_ahead(self) -> Verdict | None:
         line = self._ahead.readline(LARGEST)
@@ -115,7 +115,7 @@ class VerdictFile:
         try:
             return msgspec.json.decode(line, type=Verdict)
         except msgspec.DecodeError:
-            self._refuse("something else than verdicts")
+            self._refuse("something other than verdicts")
 
     def _keep(self) -> None:
         if self._mended is not None and self._old is not None:
@@ -160,4 +160,4 @@ class VerdictFile:
 
 
 def _unwritable(out: Path, error: OSError) -> RunDirectoryError:
-    return RunDirectoryError(f"cannot write {out}: {error.strerror or error}.")
+    return RunDirectoryError(cannot(f"write {out}", error, ANOTHER_OUT))

@@ -216,7 +216,8 @@ def _pair(state: solver.TaskState, baseline: str) -> Item:
     parts = [part for own in turns if not isinstance(own.content, str) for part in own.content]
     if any(part.type != "text" for part in parts):
         raise UsageError(
-            f"sample {state.sample_id}: its input has more than text, which a judge would not see."
+            f"sample {state.sample_id}: its input has more than text, which a judge would not see. Leave the sample "
+            f"out."
         )
     prompt: Text = tuple(Message(own.role, own.text) for own in turns) or given
     name = f"{state.sample_id}#{state.epoch}" if state.epoch > 1 else str(state.sample_id)
@@ -274,7 +275,10 @@ def _right(sample: Sample, name: str) -> list[int]:
     """Return the right choices of a sample that can be permuted."""
     n, most = len(sample.choices or ()), len(ascii_uppercase)
     if not 2 <= n <= most:
-        raise UsageError(f"sample {name}: it has {n} `choices`, and 2 to {most} can be permuted.")
+        raise UsageError(
+            f"sample {name}: it has {n} `choices`, and 2 to {most} can be permuted. Leave the sample "
+            f"out."
+        )
     letters = "".join(sample.target).replace(",", "").replace(" ", "").upper()
     if not set(letters) <= set(ascii_uppercase[:n]):
         raise UsageError(
@@ -308,7 +312,7 @@ def mcq(data: str = "tiny-mcq", orders: str = "cyclic", seed: int = 0) -> Task:
         target = "".join(ascii_uppercase[right] for right in item.gold_candidates())
         if len(target) > 1:
             raise UsageError(
-                f"{item.id} has several right answers, which Inspect expects together."
+                f"{item.id} has several right answers, which Inspect expects together. Leave the item out."
             )
         metadata = {"permutable": item.permutable}
         choices, prompt = list(map(text_of, item.candidates)), text_of(item.prompt)

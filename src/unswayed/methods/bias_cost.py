@@ -140,7 +140,7 @@ class Probe(Learned):
         told = (self.cost, *self.costs)
         actual = [bias_cost(self.shares, order) for order in (self.order, *balanced(self.n))]
         if not np.allclose(told, actual, atol=EQUAL):
-            raise UnsoundError("cost, costs: they are not those of the counts")
+            raise UnsoundError("cost, costs: they do not follow from the counts")
         if self.cost > min(self.costs) + EQUAL:
             raise UnsoundError(f"order: {list(self.order)} costs more than another that was probed")
 
@@ -226,8 +226,8 @@ class BiasCost(Method):
             if probe.unknown:
                 names = ", ".join(str(level + 1) for level in probe.unknown)
                 warn_of(
-                    f"bias-cost: of {probe.n} levels, counted from the lowest, no probed answer "
-                    f"says where {names} would be chosen; taken to be equally likely everywhere."
+                    f"bias-cost: of {probe.n} levels, counted from the lowest, the probe does not cover {names}; "
+                    f"their choices are taken as equally likely at every position."
                 )
         return replace(self, probes=probes)
 

@@ -15,7 +15,14 @@ from typing import Any, Final
 import msgspec
 
 from unswayed.base.digests import digest
-from unswayed.base.errors import MethodError, UnknownNameError, UnswayedError, UsageError
+from unswayed.base.errors import (
+    ANOTHER_OUT,
+    MethodError,
+    UnknownNameError,
+    UnswayedError,
+    UsageError,
+    cannot,
+)
 from unswayed.base.files import read_whole
 from unswayed.methods import METHODS
 from unswayed.methods.names import spec_name
@@ -107,11 +114,13 @@ def from_json(data: Json) -> Method:
     values = dict(data)
     name = values.pop("name", None)
     if not isinstance(name, str) or name not in METHODS:
-        raise UnknownNameError(f"the file is for a method {name!r} that is not installed.")
+        raise UnknownNameError(
+            f"the file is for a method {name!r} that is missing. Install its package."
+        )
     kind = METHODS.load(name)
     unknown = sorted(set(values) - {field.name for field in fields(kind)})
     if unknown:
-        raise MethodError(f"{name}: unknown fields in the file: {', '.join(unknown)}.")
+        raise MethodError(f"{name}: unknown fields in the file: {', '.join(unknown)}. {AGAIN}")
     try:
         loaded = msgspec.convert(values, kind)
     except (msgspec.ValidationError, UsageError) as error:
@@ -119,7 +128,7 @@ def from_json(data: Json) -> Method:
         raise MethodError(f"{name}: the file is damaged: {fault}. {AGAIN}") from None
     empty = _empty_field(loaded)
     if empty is not None:
-        raise MethodError(f"{name}: the file is damaged: {empty}: nothing in it. {AGAIN}")
+        raise MethodError(f"{name}: the file is damaged: {empty} is empty. {AGAIN}")
     return loaded
 
 
@@ -149,7 +158,9 @@ def save_method(
     if not is_fitted(method):
         raise MethodError(f"{spec_name(method)} has not been fitted. Fit it before saving.")
     if _empty_field(method) is not None:
-        raise MethodError(f"{spec_name(method)} learned nothing from these items: none was usable.")
+        raise MethodError(
+            f"{spec_name(method)} learned nothing: no item was usable. Give other items."
+        )
     if not force and any(value.is_constant for value in learned_values(method)):
         raise MethodError(
             f"{spec_name(method)} learned a constant map, which corrects nothing. Raise its "
@@ -171,7 +182,7 @@ def save_method(
     try:
         Path(path).write_bytes(text + b"\n")
     except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror or error}.") from None
+        raise UsageError(cannot(f"write {path}", error, ANOTHER_OUT)) from None
     return record
 
 
@@ -186,11 +197,11 @@ def load_method(
     try:
         data = read_whole(path)
     except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror or error}.") from None
+        raise UsageError(cannot(f"read {path}", error, "Give a calibration file.")) from None
     try:
         record = msgspec.json.decode(data, type=FittedFile)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} is not a method file of unswayed: {error}.") from None
+        raise UsageError(f"{path} is not a calibration file ({error}). {AGAIN}") from None
     if record.unswayed_method > FILE_FORMAT:
         raise UsageError(
             f"{path} was written by a newer unswayed ({record.version}). Upgrade unswayed to read "

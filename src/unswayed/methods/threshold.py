@@ -126,8 +126,8 @@ def _pooled(
 def _explain(alone: Mapping[str, Oracle], single: Oracle | None, cells: Oracle | None) -> str:
     general = (
         "With two candidates, a method that reads one call answers A where P(A) is above a "
-        "threshold; methods differ only in that threshold. Of a fitted method, the threshold of its first "
-        "fit is shown."
+        "threshold; methods differ only in that threshold. For a fitted method, the threshold of its first fit is "
+        "shown."
     )
     if single is None or cells is None:
         return f"{general} Without gold answers the best threshold is not known."
@@ -143,8 +143,8 @@ def _explain(alone: Mapping[str, Oracle], single: Oracle | None, cells: Oracle |
     *free, last = filter(None, names)  # what can have one threshold per label sequence
     return (
         f"{text} A preference for the first position raises P(A) where A stands first (X0, X2) and "
-        "lowers it where A stands second (X1, X3), so the threshold that is right for one is wrong "
-        "for the other, whatever method chose it. One threshold for each label sequence reaches "
+        "lowers it where A stands second (X1, X3). The threshold that is right for one is then wrong for the other, "
+        "whatever method chose it. One threshold for each label sequence reaches "
         f"{cells.accuracy:.1%}: {', '.join(free)} and {last} have that freedom; one map or one prior for all "
-        "presentations has not."
+        f"presentations does not."
     )

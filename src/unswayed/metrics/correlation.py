@@ -225,7 +225,7 @@ SPEARMAN = Metric(
     "mean over the presentations",
     statistics=_counted,
     weighted=_over_presentations(spearman),
-    undefined="in no presentation do the scores and the human scores beside them both differ",
+    undefined="in no presentation do both the scores and the human scores vary",
     needs=(Need.HUMAN, Need.SCORE, Need.ENOUGH, Need.HUMAN_VARIES, Need.SCORE_VARIES),
     better=1,
     compared="jointly",

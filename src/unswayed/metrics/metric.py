@@ -59,7 +59,7 @@ class Need(Enum):
     SCORES = "no scores by candidate", lambda o: "scores" in o.recorded
     PLACES = "criteria stood in one order only", lambda o: "places" in o.recorded
     ENOUGH = (
-        f"fewer than {FEWEST_SCORED} items have a score beside a human score",
+        f"fewer than {FEWEST_SCORED} items have both a score and a human score",
         lambda o: o.scored.sum(axis=0).max(initial=0) >= FEWEST_SCORED,
     )
     HUMAN_VARIES = "all human scores are the same", lambda o: _varies(o, o.human)

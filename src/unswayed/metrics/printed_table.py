@@ -159,16 +159,16 @@ def check_table(
 
 def _why_none(headings: Sequence[str], only: Sequence[str]) -> str:
     if only:
-        return f"no row or column has {' or '.join(map(repr, only))} in its name."
+        return f"no row or column has {' or '.join(map(repr, only))} in its name. Correct --only."
     if not headings:
-        return "there is no table with a heading and a row below it."
+        return "there is no table with a heading and a row below it. Write both."
     there = {term for heading in headings for term in _meaning(heading)[1]}
     missing = [term for term in _TERMS if term not in there]
     why = (
         f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} under none of the headings "
         + ", ".join(headings)
         if missing
-        else "not every one of them a number"
+        else "in each row, at least one is not a number"
     )
     return (
         f"no row has all three of {_ACC}, {_CON} and {_CA}: {why}. "
@@ -185,7 +185,7 @@ def _check_units(full: Sequence[_Triple]) -> None:
         if 0 < highest <= 1 and not any(cell.percent for cell in cells):
             raise UsageError(
                 f"the table is in percent, but {place} is nowhere above {highest:g}: these may be "
-                "fractions. Write all in one unit, or % behind values that are percentages."
+                "fractions. Write all in one unit, or add % to values that are percentages."
             )
 
 

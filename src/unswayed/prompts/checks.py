@@ -130,8 +130,8 @@ def _misplaced(
         )
     if not _labels_belong(text, starts, shown.symbols(labels)):
         return (
-            "cannot be seen to print each label next to its own candidate's text (always before "
-            "it, or always after it)."
+            "does not clearly print each label next to its own candidate's text. Print it always before the text, "
+            "or always after it."
         )
     return None
 
@@ -251,7 +251,7 @@ def _check_content(items: Iterable[Item], labels: tuple[str, ...]) -> list[str]:
         return []
     return [
         f"{len(hits)} of {total} items contain text that looks like a label ({', '.join(short[:4])}"
-        f"{', ...' if len(short) > 4 else ''}) of their own, the first is {hits[0]}. Answers are "
+        f"{', ...' if len(short) > 4 else ''}), such as {hits[0]}. Answers are "
         "still read by their format; other labels (--labels) are safer if the model uses them."
     ]
 

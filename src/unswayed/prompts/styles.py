@@ -168,7 +168,7 @@ def sentences(names: Sequence[str], style: Style, task: TaskSpec, labels: Sequen
         if words is None:
             raise TemplateError(
                 f"this prompt is not written for task {task.name!r}: it has no {name!r} sentence. "
-                "Choose another prompt or bring a template file."
+                "Choose another prompt or give a template file."
             )
         parts.append(words.format(labels=phrase(labels), first=labels[0], noun=task.noun))
     return " ".join(parts)

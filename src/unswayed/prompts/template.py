@@ -170,9 +170,11 @@ def read_template(path: str) -> Template:
     try:
         source = read_whole(path).decode("utf-8-sig").replace("\r\n", "\n")
     except OSError as error:
-        raise TemplateError(f"template {path}: cannot be read ({error.strerror}).") from None
+        raise TemplateError(
+            f"template {path}: cannot be read ({error.strerror}). Correct its path."
+        ) from None
     except UnicodeDecodeError:
-        raise TemplateError(f"template {path}: is not UTF-8 text.") from None
+        raise TemplateError(f"template {path}: is not UTF-8 text. Save it as UTF-8.") from None
     settings, body, first_line = _front_matter(path, source)
     reply = _reply(path, settings)
     compiled = []

@@ -80,7 +80,7 @@ def _application(asked: Asked, name: str, word: str, finding: Finding) -> Applic
     fitted = own if parse_method(name).fitted_from else None
     verdicts = str(folder / f"{'-'.join(['verdicts', *word.split()])}.jsonl")
     return Application(
-        title=f"Apply this: {word}" if word else "Apply this",
+        title=f"Apply the method: {word}" if word else "Apply the method",
         shell=() if finding.run.is_function else _shell(asked, name, fitted, verdicts),
         python=_python(asked, name, fitted, finding),
     )

@@ -62,7 +62,8 @@ def sentences(ranking: Ranking) -> list[str]:
     which = f": {', '.join(certain)}" if 0 < len(certain) <= LISTED else ""
     over = "" if ranking.baseline is None else f" over {one_line(ranking.baseline)}"
     return [
-        f"Position effect: {points(ranking.position_effect)} (share of wins shown first minus shown second, mean over models).",
+        f"Position effect: {points(ranking.position_effect)} (share of wins when shown first minus when shown "
+        f"second, mean over models).",
         f"A score is the share of wins{over}, as the mean of both positions; ties count half. Values are percentages.",
         f"The order is certain for {len(certain)} of {plural(pairs, 'pair')} of models{which}.",
         f"If always shown first, {ranking.changed_if_first} of {plural(len(others), 'model')} would be on the "

@@ -124,7 +124,7 @@ def _view(
     if view.reasoning:
         details.append(("Reasoning", cut(view.reasoning)))
     if view.text and view.text.strip() != (view.label or "").strip():
-        details.append(("Answer as it came", cut(view.text)))
+        details.append(("Full answer", cut(view.text)))
     return View(
         heading=plain(heading),
         parts=parts_of(view, item.candidates),

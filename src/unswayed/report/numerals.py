@@ -78,7 +78,7 @@ def points(gain: Estimate) -> str:
     value = f"{signed(gain.value or 0.0)} points"
     if gain.low is None or gain.high is None:
         return value
-    return f"{value}, 95% interval {signed(gain.low)} to {signed(gain.high)}"
+    return f"{value} (95% interval {signed(gain.low)} to {signed(gain.high)})"
 
 
 def number(value: float) -> str:
@@ -110,7 +110,7 @@ def apart(gap: Estimate, *, percent: bool = True) -> str:
         "" if value is None else f"{'+' if value > 0 else ''}{number(value)}"
         for value in (gap.value, gap.low, gap.high)
     ]
-    return f"{signs[0]}, 95% interval {signs[1]} to {signs[2]}" if signs[1] else signs[0]
+    return f"{signs[0]} (95% interval {signs[1]} to {signs[2]})" if signs[1] else signs[0]
 
 
 def capital(text: str) -> str:

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import IO
 
-from unswayed.base.errors import RunDirectoryError
+from unswayed.base.errors import RunDirectoryError, cannot
 
 if sys.platform != "win32":
     import fcntl
@@ -52,8 +52,11 @@ class WriterLock:
                         "the link, or choose another --out."
                     ) from None
                 raise RunDirectoryError(
-                    f"cannot write to {path.parent}: {error.strerror or error}. "
-                    "Make it writable or choose another --out."
+                    cannot(
+                        f"write to {path.parent}",
+                        error,
+                        "Choose another --out.",
+                    )
                 ) from None
             if not _locked(file):
                 holder = _holder(file)

@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 
 import msgspec
 
-from unswayed.base.errors import ItemError, RunDirectoryError, StoreError
+from unswayed.base.errors import ANOTHER_OUT, ItemError, RunDirectoryError, StoreError, cannot
 from unswayed.model.calls import Failure, Request, Response
 from unswayed.model.items import ItemSet, decode_item, encode_item
 from unswayed.model.parsing import READER
@@ -74,9 +74,7 @@ class CallStore(Lookup):
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise RunDirectoryError(
-                f"cannot make {file.parent}: {error.strerror or error}. Choose another --out."
-            ) from None
+            raise RunDirectoryError(cannot(f"make {file.parent}", error, ANOTHER_OUT)) from None
         lock = WriterLock.acquire(file.with_name(file.name + ".lock"))
         try:
             return cls(connect_writer(file), file, lock=lock)
@@ -262,12 +260,15 @@ class CallStore(Lookup):
         """Return the items of the latest run, with gold, in their order."""
         rows = self.rows("SELECT json FROM items WHERE place IS NOT NULL ORDER BY place")
         if not rows:
-            raise RunDirectoryError(f"{self.directory} holds no items: no run was made in it.")
+            raise RunDirectoryError(f"{self.directory} holds no items. Give a run directory.")
         try:
             kept = (decode_item(row) for (row,) in rows)
             items = ItemSet.of(kept, name=self.noted("data") or "")
         except ItemError as error:
-            raise StoreError(f"the items in {self.directory} are damaged ({error}).") from None
+            raise StoreError(
+                f"the items in {self.directory} are damaged ({error}). Run the audit again in it: it "
+                f"reuses recorded calls."
+            ) from None
         if items.fingerprint != self.noted("fingerprint"):
             raise StoreError(
                 f"the items in {self.directory} are damaged: their fingerprint has changed. Run "

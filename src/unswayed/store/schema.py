@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from unswayed.base.errors import RunDirectoryError, StoreError, UnswayedError
+from unswayed.base.errors import RunDirectoryError, StoreError, UnswayedError, cannot
 from unswayed.store.records import sealed
 
 APPLICATION_ID: Final = 0x756E7377  # "unsw": tells our files from any other SQLite file
@@ -54,8 +54,7 @@ def database_file(path: Path) -> Path:
         return file
     except OSError as error:
         raise RunDirectoryError(
-            f"cannot read {path}: {error.strerror or error}. Make it readable or give another "
-            "directory."
+            cannot(f"read {path}", error, "Make it readable or give another directory.")
         ) from None
 
 
@@ -137,7 +136,7 @@ def connect_readonly(path: Path) -> sqlite3.Connection:
             if journal.exists() and journal.stat().st_size:
                 raise RunDirectoryError(
                     f"{path} was not closed (it has a journal) and {path.parent} cannot be "
-                    "written. Copy the whole directory to where it can be, and read the copy."
+                    "written. Copy the whole directory to a writable place, and read the copy."
                 ) from None
             return _connect_uri(path, "mode=ro&immutable=1")
 

@@ -125,7 +125,7 @@ class TinyBackend(Backend):
         if label not in self._tokens or label in SPECIAL:
             raise UsageError(
                 f"{self.model}: its tokenizer has no token that begins {label!r} and no other of "
-                f"the labels {', '.join(labels)}. It knows {', '.join(self._format.labels)}."
+                f"the labels {', '.join(labels)}. Choose from {', '.join(self._format.labels)}."
             )
         return self._tokens[label]
 

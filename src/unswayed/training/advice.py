@@ -47,10 +47,7 @@ MASS: Final = 0.5
 STEADY: Final = 0.95
 """Consistency above which there is little to gain."""
 
-CONDITION: Final = (
-    "This holds if gold is about what the judge will be used on, which cannot be seen in the data; "
-    "if it is not, train distill."
-)
+CONDITION: Final = "This holds if gold is about the judge's later task, which no data can show. Otherwise, train distill."
 CLOSE_ITEMS: Final = (
     "Gold that is wrong on close items only looks right here: then scores follow the annotators, not "
     "the truth."
@@ -171,16 +168,16 @@ def _measured(
 
 def _rule(shares: Mapping[str, Estimate], chance: float) -> Rule:
     preferred = shares["gold_preferred"]
-    distill = ["It makes answers steadier without gold; what the average gets wrong stays wrong."]
+    distill = ["It makes answers steadier without gold; errors of the average remain."]
     if preferred.n < FEWEST:
         return "distill", {}, [_too_little(preferred.n, shares["steady"].n), *distill]
     agreement = (
-        f"gold names what the model prefers on average in {_range(preferred)} of "
-        f"{preferred.n:,} questions; gold by lot would in {chance:.1%}"
+        f"gold names the candidate that the model prefers on average in {_range(preferred)} of {preferred.n:,} "
+        f"questions; random gold would in {chance:.1%}"
     )
     if _by_lot(preferred, chance) >= CHANCE:
         return "distill", {}, [
-            f"distill: {agreement}. It is about something else, wrong, or too little: look at some.",
+            f"distill: {agreement}. The gold is about something else, wrong, or too little: look at some of it.",
             *distill,
         ]  # fmt: skip
     changes = {"reward.consistency": "inv", "target.distill": "0.5"}
@@ -200,8 +197,8 @@ def _rule(shares: Mapping[str, Estimate], chance: float) -> Rule:
         ]  # fmt: skip
     if _below(wrong.high):  # clean only if the average is trusted to be unsure everywhere
         reason = (
-            f"{unsaid}: even in the {surest.n:,} questions where the model's average is surest gold "
-            f"contradicts it in {_range(surest)}, so the model may be unsure there or the gold wrong."
+            f"{unsaid}: even in the {surest.n:,} questions where the model's average is surest, gold contradicts it "
+            f"in {_range(surest)}, so the model may be unsure there or the gold wrong."
         )
     elif wrong.low:
         reason = (
@@ -222,8 +219,7 @@ def _after_reasoning(gold: int, asked: int) -> Rule:
         ]  # fmt: skip
     return "rl", {"reward.consistency": "inv"}, [
         "rl with reward inv: the prompt asks for reasoning, so responses have to be sampled.",
-        "How much of the gold is wrong was not estimated: no label's probability is known before "
-        "the reasoning.",
+        "The share of wrong gold was not estimated: no label's probability is known before the reasoning.",
         CONDITION,
     ]  # fmt: skip
 
@@ -232,7 +228,7 @@ def _warnings(mass: float, steady: Estimate) -> Iterator[str]:
     if mass < MASS:
         yield (
             f"First fix the prompt: all labels together have a probability of {mass:.1%}, so "
-            "the model mostly answers something else, and the rest rests on the little there is."
+            "the model mostly answers something else, and this advice has little to rest on."
         )
     if steady.low is not None and steady.low > STEADY:
         yield (
@@ -244,7 +240,7 @@ def _warnings(mass: float, steady: Estimate) -> Iterator[str]:
 def _too_little(gold: int, questions: int) -> str:
     amount = "no item has" if not gold else f"only {gold:,} of {questions:,} questions have"
     return (
-        f"distill: {amount} gold that tells candidates apart; what learns from gold is advised from "
+        f"distill: {amount} gold that distinguishes candidates; objectives that learn from gold are advised from "
         f"{FEWEST} on."
     )
 

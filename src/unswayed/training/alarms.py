@@ -28,9 +28,8 @@ ALARMS: Final = (
         "group/unparsed",
         "no response of the last {recent} logged steps could be read, so no answer is rewarded and "
         "nothing is learned. If responses are cut off (completions/clipped_ratio in train.jsonl is "
-        "1), raise prompt.max_response_tokens, or switch thinking off (chat.enable_thinking = "
-        "false); else look at the prompt with --dry-run: it does not ask this model for an answer "
-        "in the form that is read.",
+        "1), raise prompt.max_response_tokens, or switch thinking off (chat.enable_thinking = false). Otherwise, "
+        "look at the prompt with --dry-run: it does not ask this model for an answer in the form that is read.",
     ),
     Alarm(
         "group/zero_advantage",
@@ -42,8 +41,8 @@ ALARMS: Final = (
     Alarm(
         "grad_norm",
         "no weight had a gradient in the last {recent} logged steps, so nothing is learned: in every "
-        "prompt the model gives its labels no probability, or all of it to one. Look at what it "
-        "answers with unswayed train advise, fix the prompt, or set target.distill above 0.",
+        "prompt the model gives its labels no probability, or all of it to one. Look at its answers with unswayed "
+        "train advise, fix the prompt, or set target.distill above 0.",
         holds=lambda norm: norm == 0.0,
     ),
 )

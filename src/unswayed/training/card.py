@@ -77,14 +77,13 @@ def model_card(
         "",
         f"# {base.name} ({record['kind']})",
         "",
-        f"A {kind} trained from {base} so that its answer depends on what is compared and not on "
-        "where it stands.",
+        f"A {kind} trained from {base} so that its answer depends on the candidates and not on their order.",
         "",
         f"- Method: {method}.",
         *_targets(origin),
         f"- Presentations: {_shown(origin)}.",
-        f"- Name for unswayed: `hf/{'BASE+lora=' if lora else ''}FOLDER`, where FOLDER is where this "
-        f"file lies{' and BASE the model above' if lora else ''}.",
+        f"- Name for unswayed: `hf/{'BASE+lora=' if lora else ''}FOLDER`, where FOLDER holds this "
+        f"file{' and BASE the model above' if lora else ''}.",
         f"- Steps: {steps}.",
         f"- Data: {data['kept']} items x {record['presentations']} presentations "
         f"({data['given']} given, {data['held_out']} held out, {data['overlong']} too long, "
@@ -105,7 +104,7 @@ def model_card(
         "- Where gold came from a model or from few annotators, their preferences were learned too."
         if origin.needs_gold
         else "- Only the base's own answers were learned: where their average is wrong, this is too.",
-        "- No licence is stated: those of the base and of the data decide.",
+        "- No licence is stated: the licences of the base and of the data apply.",
     ]
     if lora and base.hub_id is None:
         lines.append(
@@ -186,8 +185,7 @@ def _held_out(before: Mapping[str, float], after: Mapping[str, float], record: R
         "presentations with one greedy answer per presentation. In brackets 95% "
         "intervals, clustered by item; they hold for this one training run. They were taken from "
         f"{source}: where `unswayed filter` chose those, the figures before training show "
-        "that choice and not the base. Accuracy, where it stands, is agreement with the gold given, "
-        "wrong gold included.",
+        "that choice and not the base. Accuracy, if shown, is agreement with the given gold, wrong gold included.",
         "",
         "| figure | before | after |",
         "|---|---|---|",
@@ -223,7 +221,7 @@ def _shown(origin: Origin) -> str:
     moved = "candidates were moved through the labels"
     if origin.labels_move:
         return f"{moved}, and labels apart from candidates"
-    return f"{moved}; what labels or positions do alone was not trained"
+    return f"{moved}; effects of labels or positions alone were not trained"
 
 
 def _recipe(record: Record) -> list[str]:

@@ -66,7 +66,7 @@ def _checkpoint_defects(folder: Path, step: int) -> Iterator[str]:
         yield f"no {STATE} of step {step}"
     for name in CONFIGS:
         if (folder / name).exists() and not read_object(folder / name):
-            yield f"{name} is not whole"
+            yield f"{name} is incomplete"
     processes = record.get("processes") or 1
     if not isinstance(processes, int) or not 0 < processes <= MOST_PROCESSES:
         yield f"no number of processes in {RECORD}"
@@ -86,11 +86,11 @@ def _checkpoint_defects(folder: Path, step: int) -> Iterator[str]:
             yield f"no {name}"
     for path in (*archives, *sorted(folder.glob("*.pth"))):
         if not _is_archive(path):
-            yield f"{path.name} is not whole"
+            yield f"{path.name} is incomplete"
     written = record.get(FILES)
     for name, entry in (written if isinstance(written, dict) else {}).items():
         if not (folder / name).is_file() or [(folder / name).stat().st_size] != entry[:1]:
-            yield f"{name} is not as long as it was written"
+            yield f"{name} is shorter or longer than it was written"
 
 
 def _state_defects(folder: Path) -> Iterator[str]:

@@ -62,7 +62,7 @@ def check_trl(trainer: type | None = None, version: str | None = None) -> None:
         if compared != expected:
             raise UsageError(
                 f"trl {version} has changed {name}: it takes ({', '.join(taken)}) where "
-                f"({', '.join(expected)}) was expected, so what is trained could not be trusted. "
+                f"({', '.join(expected)}) was expected, so the training could not be trusted. "
                 'Install a version that is known to work: pip install "trl==1.16.0"'
             )
 

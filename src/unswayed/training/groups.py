@@ -40,7 +40,7 @@ def usable_items(
         remedy = (
             "Fix gold, or drop these items with --set data.without_gold=drop."
             if len(faulty) < len(items)
-            else "Give gold, or train what needs none: train distill."
+            else "Give gold, or use train distill, which needs none."
         )
         raise ItemError(
             f"{first.id}: gold {fault}; {len(faulty)} of {len(items)} items name no right "
@@ -63,7 +63,7 @@ def _gold_fault(item: Item) -> str | None:
         return None if len(set(right)) < item.n else f"names all {item.n} candidates"
     score = item.human_score()
     if score is not None:
-        return f"{score:g} is the value of no level"
+        return f"{score:g} is not the value of a level"
     return "is a tie" if item.gold == "tie" else "is missing"
 
 
@@ -319,7 +319,7 @@ def _shown_by_number(items: Sequence[Item], data: DataTable) -> dict[int, tuple[
     numbers = Counter(item.n for item in items)
     if not numbers:
         raise ItemError(
-            "nothing to train on: no item may be permuted and tells its candidates apart."
+            "nothing to train on: no item may be permuted and has distinct candidates. Give other items."
         )
     shown = {n: group_presentations(data, n) for n in sorted(numbers)}
     sizes = {n: len(views) for n, views in shown.items()}

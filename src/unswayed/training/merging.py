@@ -104,7 +104,10 @@ def push(folder: Path, repository: str) -> str:
 
     record = RunFolder(folder).read_record()
     if "finished" not in record:
-        raise UsageError(f"{folder} is not the result of a finished training (see its {RECORD}).")
+        raise UsageError(
+            f"{folder} is not the result of a finished training (see its {RECORD}). Run the training "
+            f"command again."
+        )
     if base_of(record).hub_id is None and (folder / ADAPTER_CONFIG).is_file():
         raise UsageError(
             f"--push {repository}: {ADAPTER_CONFIG} names the base by its path on this machine. "

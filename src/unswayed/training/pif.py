@@ -75,8 +75,8 @@ class PifObjective(Objective):
         if not groups.answer_only:
             raise UsageError(
                 f"pif teaches a label with its content as the whole reply, and prompt "
-                f"{recipe.prompt.style} asks for reasoning before it, of which there is none to learn "
-                "from. Give it --set prompt.style=direct, and audit with that prompt."
+                f"{recipe.prompt.style} asks for reasoning before it, which the items do not have. Give it --set "
+                f"prompt.style=direct, and audit with that prompt."
             )
         split_examples(recipe, groups)
 

@@ -171,7 +171,7 @@ def answers_with_label(items: Sequence[Item], *, model: str, recipe: Recipe) -> 
 def _first_prompt(items: Sequence[Item], prompts: PromptSettings) -> Rendered:
     """One of the run's prompts; items of one task and style are all asked for the same reply."""
     if not items:
-        raise ItemError("nothing to train on: no items given.")
+        raise ItemError("nothing to train on: no items given. Give at least one.")
     return render(blind(items[0]), Ask(canonical(items[0].n)), prompts)
 
 
@@ -188,7 +188,7 @@ def _remarks(recipe: Recipe, demand: Demand, steps: int) -> Iterator[str]:
     if recipe.optimiser.warmup_steps >= steps:
         yield (
             f"optimiser.warmup_steps {recipe.optimiser.warmup_steps} is not below the {steps} steps "
-            "of the run: the learning rate never reaches its value."
+            "of the run: the learning rate never reaches its value. Lower the warm-up."
         )
 
 

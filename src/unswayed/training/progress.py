@@ -156,7 +156,7 @@ def _diverged(state: Any, what: str) -> UsageError:
     return UsageError(
         f"step {state.global_step} of {state.max_steps}: {what}, so there is no model to save. Lower "
         "optimiser.learning_rate or the weights in the recipe (target, reward, optimiser) and choose "
-        "another --out; if it is the first step, look whether the model answers at all: unswayed audit."
+        "another --out; if it is the first step, check with unswayed audit whether the model answers at all."
     )
 
 

@@ -103,7 +103,7 @@ class RewardSettings:
         if self.consistency is not None and self.consistency not in REWARDS:
             raise UsageError(
                 f"reward {self.consistency!r} does not exist. "
-                f"{did_you_mean(self.consistency, REWARDS)} A reward of your own is FILE.py:NAME."
+                f"{did_you_mean(self.consistency, REWARDS)} Name your own reward as FILE.py:NAME."
             )
         if self.response is not None and self.response not in RESPONSES:
             raise UsageError(f"response {self.response!r}: name a function as FILE.py:NAME.")

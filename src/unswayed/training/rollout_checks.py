@@ -78,8 +78,8 @@ def check_heads(rollout: Rollout, heads: int) -> None:
     """Check that the GPUs of one vLLM in the training processes share a model's attention heads."""
     if rollout.engine == "vllm-colocate" and heads % rollout.tensor_parallel:
         raise UsageError(
-            f"rollout.tensor_parallel {rollout.tensor_parallel} does not divide the model's {heads} "
-            "attention heads."
+            f"rollout.tensor_parallel {rollout.tensor_parallel} does not divide the model's {heads} attention "
+            f"heads. Set it to a divisor."
         )
 
 
@@ -90,6 +90,6 @@ def check_parallel(rollout: Rollout, processes: int) -> None:
         raise UsageError(
             f"rollout.tensor_parallel {parallel} does not divide the {processes} processes of this "
             "run, which share the model that samples. Start it with accelerate launch "
-            f"--num_processes {parallel * 2}, say (a dry run believes WORLD_SIZE), or set "
+            f"--num_processes {parallel * 2}, say (a dry run reads WORLD_SIZE), or set "
             "rollout.tensor_parallel to 1."
         )

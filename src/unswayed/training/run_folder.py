@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from unswayed.base.errors import RunDirectoryError
+from unswayed.base.errors import ANOTHER_OUT, RunDirectoryError, cannot
 from unswayed.base.files import lock, read_object, whole_file
 from unswayed.training.checkpoints import (
     FILES,
@@ -86,21 +86,19 @@ class RunFolder:
             if finished is None or finished < steps:
                 if finished is not None and resume is None:
                     raise RunDirectoryError(
-                        f"{self.path} holds the finished run of {finished} steps and no checkpoint "
-                        f"to go on from to {steps}. Choose another --out."
+                        f"{self.path} holds the finished run of {finished} steps and no checkpoint from which to "
+                        f"continue to {steps}. Choose another --out."
                     )
                 self._clear()
                 self.write_record(record)
                 self.trim_log(resume or 0)
         except OSError as error:
-            raise RunDirectoryError(
-                f"cannot write to {self.path}: {error.strerror or error}. Choose another --out."
-            ) from None
+            raise RunDirectoryError(cannot(f"write to {self.path}", error, ANOTHER_OUT)) from None
         before, now = (old or record).get("processes"), record.get("processes")
         if resume is not None and before != now:
             warnings.append(
                 f"the checkpoint was written by {before} processes and {now} go on: they draw other "
-                "random numbers, so the result is not that of an uninterrupted run."
+                "random numbers, so the result differs from an uninterrupted run."
             )
         place = "the beginning" if resume is None else f"step {resume}"
         warnings += [
@@ -169,8 +167,7 @@ class RunFolder:
             )
             more = f" and {len(differing) - 6} more" if len(differing) > 6 else ""
             why = (
-                " Held-out items are taken from those that would be trained on, so with another "
-                "number of them others are trained on."
+                " Held-out items come from the training items, so their number changes the items that are trained on."
                 if "recipe.data.held_out" in differing
                 else ""
             )
@@ -242,7 +239,7 @@ class RunFolder:
             name = changed_file(self.checkpoint(step))
             if name is None:
                 return step
-            defects[step] = f"{name} has other bytes than were written"
+            defects[step] = f"{name} has changed since it was written"
         return None
 
     def _finished(self) -> tuple[int | None, list[str]]:

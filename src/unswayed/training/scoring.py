@@ -136,7 +136,7 @@ def score_rows(
     rows = block_rows(keys, n_presentations=shape[0], n_samples=shape[1], whole=whole)
     candidates, forms, chars, numbers, gold, own = map(list, zip(*features, strict=True))
     if settings.response is not None and np.isnan(own).any():
-        raise ShapeError(f"a response has no value of its own reward {settings.response}")
+        raise ShapeError(f"a response has no value of reward.response {settings.response}")
     first = rows.reshape(len(rows), -1).max(axis=1)  # of each item, a row that exists
     sizes = np.array(numbers)[first]
     rewards = Rewards(*np.zeros((len(Rewards._fields), len(keys))))

@@ -275,7 +275,10 @@ def fit_heads(
         why = (
             getattr(refused[0][1], "message", "") if refused else "the answer is not a label alone"
         )
-        raise UsageError(f"{items.name}: prompts cannot be read for label probabilities: {why}.")
+        raise UsageError(
+            f"{items.name}: prompts cannot be read for label probabilities: {why}. Choose another "
+            f"--prompt or other items."
+        )
     support = Support(loaded, jobs)
     sites = support.sites
     neurons = np.ones((sites.layers, sites.neurons), np.float32) if sites.mlp else None

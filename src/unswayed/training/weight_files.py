@@ -97,7 +97,7 @@ def _shapes(file: Path) -> Mapping[str, Shape]:
         shapes = {name: tuple(entry["shape"]) for name, entry in tensors.items()}
         end = max((entry["data_offsets"][1] for entry in tensors.values()), default=0)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        raise ValueError(f"{file.name} is no safetensors file") from None
+        raise ValueError(f"{file.name} is not a safetensors file") from None
     whole = LENGTH_BYTES + length + end
     if size != whole:
         raise ValueError(f"{file.name} is {size:,} bytes long instead of {whole:,}")

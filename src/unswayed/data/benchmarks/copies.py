@@ -23,7 +23,7 @@ from typing import Any, Final
 
 import msgspec
 
-from unswayed.base.errors import ItemError, UsageError, first_line
+from unswayed.base.errors import ItemError, UsageError, cannot, first_line
 from unswayed.base.files import whole_file
 from unswayed.base.redaction import without_keys
 from unswayed.base.registry import require
@@ -77,15 +77,15 @@ def files_of(
     if data_dir is not None:
         folder = Path(data_dir)
         if not folder.is_dir():
-            raise UsageError(f"--data-dir {data_dir} is not a folder.")
+            raise UsageError(f"--data-dir {data_dir} is not a folder. Name the data set's folder.")
         own = {part: _local(folder, patterns) for part, patterns in wanted.items()}
         there = [f"{name}:{part}" for part, files in own.items() if files]
         for part, files in own.items():
             if not files:
                 alone = f"; or take what is there: {' or '.join(there)}" if there else ""
                 raise UsageError(
-                    f"{name}: {data_dir} has no file {wanted[part][0]}, neither there nor up to two folders "
-                    f"below, and none of this bare name, as {', '.join(SUFFIXES[1:])} or .gz. Put the files of "
+                    f"{name}: {data_dir} has no file {wanted[part][0]}, neither in itself nor up to two folders "
+                    f"below, nor under its bare name, also as {', '.join(SUFFIXES[1:])} or .gz. Put the files of "
                     f"{_at(benchmark)} ({benchmark.address}) there, under the same names{alone}."
                 )
         if len(set(own.values())) < len(own):
@@ -128,7 +128,7 @@ def _local(folder: Path, patterns: Sequence[str]) -> tuple[Path, ...]:
                         first, *others = sorted({f.parents[written.count("/")] for f in files})
                         if others:
                             raise UsageError(
-                                f"--data-dir: {written} is in {first} and in {others[0]}. Choose one of them."
+                                f"--data-dir: {written} is in {first} and in {others[0]}. Give one of these folders."
                             )
                         return files
     return ()
@@ -223,7 +223,7 @@ def _github(name: str, benchmark: Benchmark[Any], path: str) -> Path:
         kept.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(
-            f"cannot write {kept}: {error.strerror or error}. Set XDG_CACHE_HOME to another folder."
+            cannot(f"write {kept}", error, "Set XDG_CACHE_HOME to another folder.")
         ) from None
     fault = _apart(
         partial(_save, f"{RAW}/{benchmark.repository}/{benchmark.revision}/{path}", kept)
@@ -268,5 +268,5 @@ def _check(name: str, benchmark: Benchmark[Any], file: Path, there: Sequence[str
         if field.required and field.encode_name not in there:
             raise ItemError(
                 f"{name}: {_at(benchmark)} has no field {field.encode_name!r} in {file.name}, which has "
-                f"{', '.join(there) or 'none'}. The data set was changed, or this is another one."
+                f"{', '.join(there) or 'none'}. Give a copy of {benchmark.address} with --data-dir FOLDER."
             )

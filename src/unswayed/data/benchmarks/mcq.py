@@ -200,7 +200,7 @@ ARC_CHALLENGE: Final = Benchmark(
     rows=1172,
     licence="CC BY-SA 4.0",
     paper="1803.05457",
-    note="Order quantities come per number of options.",
+    note="Figures by position are given per number of options.",
 )
 
 # GPQA: questions of biology, physics and chemistry that a search does not answer. The right answer always comes

@@ -13,7 +13,7 @@ from typing import IO, Final, cast
 import msgspec
 import numpy as np
 
-from unswayed.base.errors import ItemError, StoreError, field_and_reason
+from unswayed.base.errors import ANOTHER_OUT, ItemError, StoreError, cannot, field_and_reason
 from unswayed.base.files import whole_file
 from unswayed.model.decisions import RANK, SCORE, Decision, Recording, check_decision, record
 from unswayed.model.decisions.recorder import SHARED
@@ -53,7 +53,7 @@ def no_decisions(path: str | Path, bad: Sequence[BadLine], *, in_memory: bool = 
     """Return the error of a source without a good line."""
     lines, empty = ("decisions", "none given") if in_memory else ("lines", "the file has no lines")
     why = f"{len(bad)} bad {lines} left out, the first: {bad[0]}" if bad else empty
-    return ItemError(f"{path}: no decisions ({why}).")
+    return ItemError(f"{path}: no decisions ({why}). Give a decisions.jsonl of an audit or import.")
 
 
 def decode_decision(line: bytes) -> Decision:
@@ -96,7 +96,7 @@ def write_decisions(path: str | Path, decisions: Iterable[Decision]) -> int:
             for count, decision in enumerate(decisions, start=1):  # noqa: B007
                 file.write(line_of(decision) + b"\n")
     except OSError as error:
-        raise StoreError(f"cannot write {path}: {error.strerror or error}.") from None
+        raise StoreError(cannot(f"write {path}", error, ANOTHER_OUT)) from None
     return count
 
 

@@ -30,7 +30,7 @@ LEFT_OUT: Final = "left out: "
 OWN_FIELDS: Final = frozenset(("item_id", "order", "labels"))
 FIELDS_SHOWN: Final = 12
 OWN_LOG: Final = (
-    "for a log of your own, say what its fields mean: unswayed import jsonl FILE "
+    "for your own log, map its fields: unswayed import jsonl FILE "
     "--map id=...,verdict=...,order=... (docs/your-data.md)."
 )
 
@@ -136,9 +136,9 @@ def import_files(
         UsageError: If a file cannot be read or its format is unknown, or the map does not fit.
     """
     if fields is not None and kind not in ("jsonl", "auto"):
-        raise UsageError(f"--map is for jsonl; {kind} knows its own fields.")
+        raise UsageError(f"--map is for jsonl; {kind} knows its own fields. Leave --map out.")
     if not files:
-        raise UsageError("no files to import.")
+        raise UsageError("no files to import. Name at least one.")
     collected = _Collected(missing=[] if fields is None else list(fields.paths()))
     for convert, answer, entries in _readings(kind, [str(file) for file in files], fields):
         for source, record in entries:
@@ -236,7 +236,9 @@ def _imported(
     names = ", ".join(str(file) for file in files)
     left_out = any(why.startswith(LEFT_OUT) for why in collected.remarks)
     if not decisions and (left_out or not collected.items):
-        raise ItemError(f"{names}: no decisions ({counted}).")
+        raise ItemError(
+            f"{names}: no decisions ({counted}). Name files with recorded verdicts, or another format."
+        )
     for part, path in collected.missing:
         name = path.partition("~")[0]
         if not {name, parts_of(name)[0]} & collected.names.keys():
@@ -246,14 +248,14 @@ def _imported(
             )
         if path not in collected.names:  # a column without values is no mistake
             raise ItemError(
-                f"{names}: no record has a value at {path!r}, which --map gives as {part}."
+                f"{names}: no record has a value at {path!r}, which --map gives as {part}. Correct this path."
             )
     items = tuple(item for item, _ in collected.items.values())
     kind, unread_values, first = collected.unread.problem(items, decisions)
     if kind:
         remedy = f"Name another format; or, {OWN_LOG}"
         if kind == "choice" and len(ended) == len(unread):
-            remedy = "docs/reference/formats.md#finish-reasons has those of replies that are read."
+            remedy = "Use the finish reasons that docs/reference/formats.md#finish-reasons lists."
         elif fields is not None:
             remedy = fields.remedy(kind)
         elif kind != "choice":

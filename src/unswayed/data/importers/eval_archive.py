@@ -62,7 +62,7 @@ def samples_of(file: str) -> Iterator[Entry]:
             _check(file, members, packed.seek(0, os.SEEK_END))
             yield from _samples(file, archive, {member.filename: member for member in members})
     except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
-        raise UsageError(f"{file}: not an .eval log: {error}.") from None
+        raise UsageError(f"{file}: not an .eval log: {error}. Give a log of Inspect.") from None
     except OSError as error:
         raise UsageError(f"cannot read {file}: {error.strerror or error}.") from None
 
@@ -125,20 +125,23 @@ def _content(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
 def _check(file: str, members: list[zipfile.ZipInfo], size: int) -> None:
     """Refuse what no program that writes logs would write."""
     if not any(member.filename.startswith("samples/") for member in members):
-        raise UsageError(f"{file}: not an .eval log: the zip has no samples/.")
+        raise UsageError(f"{file}: not an .eval log: no samples/ in it. Give a log of Inspect.")
     if sum(member.compress_size for member in members) > size:
         raise UsageError(
-            f"{file}: refused: its members overlap and claim more bytes than the file has."
+            f"{file}: its members overlap and claim more bytes than the file has. Copy the log again."
         )
     if expands(size, whole := sum(member.file_size for member in members)):
-        raise UsageError(f"{file}: refused: its {size:,} bytes expand to {whole:,}.")
+        raise UsageError(
+            f"{file}: its {size:,} bytes expand to {whole:,}. If you trust it, convert it: inspect log "
+            f"convert --to json."
+        )
     names = set()
     for member in members:
         reason = _reason(member)
         if member.filename in names:
             reason = "occurs twice"
         if reason is not None:
-            raise UsageError(f"{file}: refused: {member.filename!r:.100} {reason}.")
+            raise UsageError(f"{file}: {member.filename!r:.100} {reason}. Write the log again.")
         names.add(member.filename)
 
 
@@ -148,7 +151,7 @@ def _reason(member: zipfile.ZipInfo) -> str | None:
     if path.is_absolute() or ".." in path.parts or member.orig_filename[1:2] == ":":
         return "leads out of the archive"
     if {"\\", "\0"} & set(member.orig_filename):
-        return "is no name of a member"
+        return "is not a valid member name"
     if member.flag_bits & _ENCRYPTED:
         return "is encrypted"
     if member.compress_type not in _METHODS:

@@ -175,7 +175,7 @@ def _unmarked(sample: _Sample, shown: Sequence[str]) -> Mark | None:
     if len(set(shown)) < len(shown):
         return None
     if sorted(sample.base) != sorted(shown):
-        raise BadFieldError("choices", "are other options than in the log read before")
+        raise BadFieldError("choices", "differ from the options in the log that was read first")
     return Mark(sample.id, tuple(map(sample.base.index, shown)))
 
 

@@ -104,13 +104,13 @@ def _by_line(files: Sequence[tuple[str, Iterator[Entry]]]) -> Iterator[Entry]:
     if len(pairs) != 1 or len(outputs) > 2:
         raise UsageError(
             f"{len(pairs)} files of test data and {len(outputs)} of outputs do not make one "
-            f"set. Give one of test data and its one or two of outputs: {_COMMAND}"
+            f"set. Give one file of test data and one or two files of its outputs: {_COMMAND}"
         )
     outputs.sort(key=lambda part: "exchange" in PurePath(part[0]).name)
     parts = [*pairs, *outputs]
     if len({len(entries) for _, entries in parts}) > 1:
         counts = ", ".join(f"{file} {len(entries)}" for file, entries in parts)
-        raise UsageError(f"autoj joins files by line, but their lengths differ: {counts}.")
+        raise UsageError(f"autoj joins files by line: {counts}. Give files of equal length.")
     for lines in zip(*(entries for _, entries in parts), strict=True):
         records = list(readable(lines))
         if len(records) < len(lines):
@@ -121,7 +121,7 @@ def _by_line(files: Sequence[tuple[str, Iterator[Entry]]]) -> Iterator[Entry]:
 
 
 AUTOJ: Final = importer(
-    "Auto-J pairwise test data with outputs in both orders, as one file or as its three.",
+    "Auto-J pairwise test data with outputs in both orders, as one file or three.",
     _AutoJ,
     _autoj,
     detects=lambda record: record.keys() >= _AUTOJ_PAIR or record.keys() == {"output"},
@@ -194,7 +194,7 @@ def _majority(row: _PandaLm) -> Choice:
 def _vote(value: int | str | None, field: str) -> Choice:
     written = str(value).strip().lower()
     if written not in _VOTES:
-        raise BadFieldError(field, f"{value!r} is not 1, 2, 0 or Tie, or garbage")
+        raise BadFieldError(field, f"{value!r} is not 1, 2, 0, Tie or garbage")
     return _VOTES[written]
 
 
@@ -332,7 +332,7 @@ def _of_table(record: Record, source: Source) -> Iterator[Part]:
     row = {name: str(cell) for name, cell in record.items()}
     judge = next((name for name in reversed(row) if name not in _COLUMNS), None)
     if judge is None:
-        raise BadFieldError("row", "no column is called after a judge and holds its text")
+        raise BadFieldError("row", "no column is named after a judge and holds its text")
     turns = "question_2" in row
     needed = _TWO_TURNS if turns else _ONE_TURN
     if not needed <= row.keys():

@@ -218,8 +218,8 @@ class _MappedRecord:
         else:
             raise self._bad(
                 "order",
-                f"{value!r} is not an order of {'|'.join(labels)}: name other symbols in labels=, or give a "
-                "list of candidates, or for two yes, true or 1 if they were swapped, else no, false or 0",
+                f"{value!r} is not an order of {'|'.join(labels)}: name other symbols in labels=, or give a list of "
+                f"candidates; for two candidates also yes, true or 1 if they were swapped, else no, false or 0",
             )
         if sorted(order) != list(range(len(order))) or (self.fields.candidates and len(order) != n):
             raise self._bad("order", f"{value!r} is not a permutation of 0..{n - 1}")

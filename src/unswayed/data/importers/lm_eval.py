@@ -45,7 +45,7 @@ from unswayed.model.tasks.listwise import best_candidate
 CLOZE: Final = "options were scored as continuations: they have no order"
 OTHER_FILTER: Final = "another filter of the same answers"
 NO_OPTIONS: Final = "a generated answer whose options were not found in doc"
-NO_LETTER: Final = "answers that are no letter, unparsed"
+NO_LETTER: Final = "answers that are not a letter, unparsed"
 
 _FILE: Final = re.compile(r"samples_(.+?)_\d{4}-\d{2}-\d{2}T")
 _SKIPPED: Final = "unswayed_skipped"

@@ -109,14 +109,14 @@ class FieldMap:
             raise UsageError(f"--map candidates_are={self.candidates_are}: write own or shown.")
         if self.names and (self.order or len(self.names) < 2):
             raise UsageError(
-                "--map names=first|second are the names by position; they tell the order, so give "
-                "two or more and leave out order=."
+                "--map names= lists the names by position, which give the order. Name two or more fields, and leave "
+                "out order=."
             )
         folded = [symbol.casefold() for symbol in self.labels]
         if len(folded) < 2 or len(set(folded)) < len(folded):
             raise UsageError(f"--map labels={'|'.join(self.labels)}: needs different symbols.")
         if set(folded) & {word.casefold() for word in self.tie}:
-            raise UsageError("--map: a symbol of labels is also a word for tie.")
+            raise UsageError("--map: a symbol of labels= is also in tie=. Change one of them.")
 
     @property
     def label_is_value(self) -> bool:

@@ -144,7 +144,7 @@ PA_GRPO: Final = Importer(
 # several times (several pairs of one question) are numbered in order of appearance.
 # Source: ECNU-Text-Computing/PA-GRPO, `evaluation/evaluate_models.py`, `eval_results/*/*_results.json`.
 
-_NO_PROBABILITIES: Final = "answer_probability that lacks a letter or is no probability, left out"
+_NO_PROBABILITIES: Final = "answer_probability without a letter or not a probability, left out"
 _FAILED: Final = "a call that failed (error)"
 
 _ORIGINAL: Final = "unswayed_original"

@@ -75,7 +75,7 @@ def orders_of(rows: int, n: int) -> Sequence[Order] | None:
 
 def _read(line: _Line, source: Source) -> ReadRecord:
     if line.type == "metric":
-        return ReadRecord(None, (), left_out="a summary of the file, no question")
+        return ReadRecord(None, (), left_out="a summary of the file, not a question")
     if line.type != "result":
         return ReadRecord(None, (), left_out=f"a call that failed ({line.type})")
     question = read_as(_Question, line.data)

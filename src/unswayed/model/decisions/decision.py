@@ -184,7 +184,7 @@ def _faults(decision: Decision) -> Iterator[str]:
         yield from _faults_of_ratings(decision, n)
     if decision.criteria_order is not None:
         if decision.criterion is None:
-            yield "criterion: say which one, beside criteria_order"
+            yield "criterion: missing, although criteria_order is given"
         if not _is_permutation(decision.criteria_order):
             yield f"criteria_order: {list(decision.criteria_order)} is not a permutation"
     if decision.label_mass is not None and not -1e-3 < decision.label_mass < 1 + 1e-3:

@@ -95,7 +95,10 @@ class Recorder:
         kinds, items, finish = self._kinds, self._items, self._finish
         for name, d in zip(item_ids, decisions, strict=True):
             if d.unit is not None and d.unit != (own := self._units.setdefault(name, d.unit)):
-                raise ItemError(f"{name}: unit: {d.unit!r}, but {own!r} before.")
+                raise ItemError(
+                    f"{name}: unit is {d.unit!r}, but {own!r} in an earlier decision. Give each item "
+                    f"one unit."
+                )
         return Block(
             kind=np.array([kinds[_shared(d)] for d in decisions], dtype=np.int32),
             item=np.array([items[item_id] for item_id in item_ids], dtype=np.int32),

@@ -70,8 +70,8 @@ def gold_reading(
         return None if not isinstance(rows[0][0], str) else "0"
     if column == "gold" and "1" in ways:
         raise ItemError(
-            f"{name}: gold counts from 0, and {max(str(row[0]) for row in rows)} names no candidate. If it "
-            "counts from 1 here: --columns gold=gold,gold_from=1"
+            f"{name}: gold counts from 0, and {max(str(row[0]) for row in rows)} names no candidate. If it counts "
+            f"from 1, add --columns gold=gold,gold_from=1."
         )
     if column == "gold" and any(not isinstance(row[0], str) for row in rows):
         return None  # as the format has it: a row that is not so is reported with its line

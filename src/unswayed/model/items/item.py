@@ -341,7 +341,7 @@ def _unknown_field(name: str) -> BadFieldError:
     hint = f"{close} " if close.startswith("Did") else ""
     return BadFieldError(
         name,
-        f"is no field of an item. {hint}Put your own fields into meta (in a table: meta.{name})",
+        f"is not a field of an item. {hint}Put your own fields into meta (in a table: meta.{name})",
     )
 
 

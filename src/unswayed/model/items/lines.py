@@ -14,7 +14,7 @@ from typing import IO, Any, Final, TypeVar
 
 import msgspec
 
-from unswayed.base.errors import ItemError, UsageError, first_line
+from unswayed.base.errors import ItemError, UsageError, cannot, first_line
 from unswayed.base.files import LARGEST, open_file
 from unswayed.base.registry import require
 from unswayed.model.items.tables import BadFieldError, read_rows
@@ -63,7 +63,10 @@ class _Bounded(io.RawIOBase):
         try:
             size: int = self._read(memoryview(buffer)[:AT_ONCE])
         except (OSError, EOFError, zlib.error) as error:  # damaged compressed files among them
-            raise UsageError(f"cannot read {self._path} at line {self._line:,}: {error}.") from None
+            raise UsageError(
+                f"cannot read {self._path} at line {self._line:,}: {error}. Check that the file is "
+                f"complete."
+            ) from None
         data = bytes(buffer[:size])
         if self._line == 1 and not self._begun:
             self._is_array = data.removeprefix(BOM).lstrip().startswith(b"[")
@@ -98,7 +101,7 @@ def open_text(path: str | Path) -> IO[bytes]:
     try:
         file = open_file(path)
     except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror or error}.") from None
+        raise UsageError(cannot(f"read {path}", error, "Check its path and permissions.")) from None
     if not is_packed(path):
         return io.BufferedReader(_Bounded(path, file), AT_ONCE)
     packed = file if file.seekable() else None  # what comes through a pipe may be of any size
@@ -137,7 +140,9 @@ def iter_objects(path: str | Path) -> Iterator[tuple[int, bytes | msgspec.Raw]]:
     try:
         return enumerate(msgspec.json.decode(text, type=list[msgspec.Raw]), start=1)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ItemError(f"{path}: not a valid JSON array ({error}).") from None
+        raise ItemError(
+            f"{path}: not a valid JSON array ({error}). Correct it, or write one object per line."
+        ) from None
 
 
 def together(
@@ -177,7 +182,10 @@ def open_parquet(
         with open_file(path) as file, pq.ParquetFile(file) as table:
             yield table
     except (OSError, ValueError, OverflowError, pa.ArrowException) as error:  # text, dates
-        raise UsageError(f"cannot read {path}: {first_line(error).rstrip('.')}.") from None
+        raise UsageError(
+            f"cannot read {path}: {first_line(error).rstrip('.')}. Check that it is a complete Parquet "
+            f"file."
+        ) from None
 
 
 def read_parquet(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:

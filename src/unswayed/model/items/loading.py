@@ -196,7 +196,7 @@ def collect_items(
         counts = ", ".join(f"{count} {other}" for other, count in others.most_common())
         why = f" of task {task} ({counts})" if counts else ""
         left_out = f" ({len(bad)} bad lines left out, the first: {bad[0]})" if bad else ""
-        remedy = " The task of an item stands in its field (or column) task." if counts else ""
+        remedy = " Write each item's task in its field (or column) task." if counts else ""
         raise ItemError(f"{source}: no items{why}{left_out}.{remedy}")
     endings = r"(\.jsonl|\.json|\.csv|\.tsv|\.parquet)?(\.gz)?$"
     name = re.sub(endings, "", Path(source).name, flags=re.IGNORECASE)

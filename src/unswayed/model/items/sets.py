@@ -66,7 +66,7 @@ class ItemSet(Sequence[Item]):
         bad = tuple(bad_lines)
         if not kept:
             left_out = f" ({len(bad)} bad lines left out)" if bad else ""
-            raise ItemError(f"{name}: no items{left_out}.")
+            raise ItemError(f"{name}: no items{left_out}. Give at least one.")
         tasks = Counter([item.task for item in kept])
         if len(tasks) > 1:
             counts = ", ".join(f"{count} {task.value}" for task, count in tasks.most_common())
@@ -74,7 +74,7 @@ class ItemSet(Sequence[Item]):
         ids = [item.id for item in kept]
         if len(set(ids)) < len(ids):
             twice = next(item_id for item_id, count in Counter(ids).items() if count > 1)
-            raise ItemError(f"{name}: id {twice!r} occurs more than once.")
+            raise ItemError(f"{name}: id {twice!r} occurs more than once. Give each item its own.")
         return cls(
             name=name,
             items=kept,

@@ -175,7 +175,7 @@ def _candidate_columns(names: Iterable[str]) -> list[str]:
         return []
     if len(families) > 1:
         both = ", ".join(name for family in families.values() for name in family.values())
-        raise BadFieldError("candidates", f"stand in columns of different kinds: {both}")
+        raise BadFieldError("candidates", f"are in columns of different kinds: {both}")
     (columns,) = families.values()
     places = sorted(columns)
     if places not in (list(range(len(places))), list(range(1, len(places) + 1))):

@@ -88,11 +88,11 @@ def _check(item: Item) -> None:
     if item.criterion is None or item.criterion not in (item.criteria or ()):
         raise BadFieldError(
             "criterion",
-            f"{item.criterion!r} is none of the criteria. A file has task rubric and all criteria "
+            f"{item.criterion!r} is not one of the criteria. A file has task rubric and all criteria "
             "of an item in one line",
         )
     if item.gold is not None and human_score(item) is None:
-        raise BadFieldError("gold", f"{item.gold!r} is not the number of one criterion")
+        raise BadFieldError("gold", f"{item.gold!r} is not a number, the score of this criterion")
 
 
 def _displayed(item: Item, ask: Ask) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from unswayed.base.counts import plural
 from unswayed.base.errors import ShapeError
 from unswayed.training.reward_settings import REWARDS, RewardSettings
 from unswayed.training.rewards.blocks import BoolArray, FloatArray, IntArray
@@ -96,7 +97,7 @@ def standardise(
     """
     size = sets.shape[-1]
     if size <= ddof:
-        raise ShapeError(f"{size} sample(s) to compare; ddof {ddof} needs at least {ddof + 1}")
+        raise ShapeError(f"{plural(size, 'sample')} to compare; ddof {ddof} needs {ddof + 1}")
     sets = np.ascontiguousarray(sets)  # one summation order, so that batching changes no bit
     centred = sets - sets.mean(axis=-1, keepdims=True)
     deviation = np.sqrt((centred**2).sum(axis=-1, keepdims=True) / (size - ddof))

@@ -71,7 +71,9 @@ def check_config(config: Any) -> None:
         if (size := OmegaConf.select(config, key) or 0) % presentations
     ]
     if faults:
-        raise UsageError(f"verl's configuration splits permutation groups: {'; '.join(faults)}.")
+        raise UsageError(
+            f"verl would split permutation groups: {'; '.join(faults)}. Correct these."
+        )
 
 
 def register_estimator() -> None:

@@ -83,7 +83,7 @@ class VerlEngine:
             )
         warnings.warn(
             "engine verl is untested on GPUs. Check its first steps. It measures no held-out items, so "
-            "audit the model before and after. The memory plan is that of trl.",
+            "audit the model before and after. The memory plan is for trl.",
             TrainingWarning,
             stacklevel=2,
         )
@@ -280,7 +280,9 @@ def configuration(plan: Plan, out: Path) -> Any:
         try:
             OmegaConf.update(config, key.lstrip("+"), value, force_add=key.startswith("+"))
         except Exception as error:  # omegaconf raises many kinds
-            raise UsageError(f"verl does not take {key} = {value!r}: {error}") from None
+            raise UsageError(
+                f"verl does not take {key} = {value!r} ({error}). Correct it with --set."
+            ) from None
     check_config(config)
     return config
 
