@@ -43,7 +43,7 @@ def test_all_names_every_method_it_leaves_out() -> None:
     reasons = plan.skipped
     assert {name.partition(":")[0] for name in (*plan.methods, *reasons)} == set(METHODS)
     assert reasons["cell-median"] == "it needs 2 candidates, got 4"
-    assert reasons["batch"] == "left out of all unless named"
+    assert reasons["batch"] == "left out of --methods all unless named"
     assert "repeat" not in reasons
 
 
@@ -61,7 +61,7 @@ def test_all_asks_three_calls_per_candidate_at_most(n: int) -> None:
     assert per_item(plan) <= 3 * n
     assert {"direct", "canonical", "pride", "average", "vote", "debias-prompt"} <= set(plan.methods)
     assert plan.skipped["average:layouts=all"] == (
-        f"not part of all for {n} candidates, because it adds {n * (n - 1)} calls per item; "
+        f"not part of --methods all for {n} candidates, because it adds {n * (n - 1)} calls per item; "
         "name it to run it"
     )
     assert f"adds {3 * n} calls per item" in plan.skipped["repeat"]
@@ -102,7 +102,7 @@ def test_a_dry_run_says_what_each_method_asks(
     said = capsys.readouterr().out
     assert "fitting excluded): direct 5, canonical 1, " in said
     assert (
-        "skipped repeat: not part of all for 5 candidates, because it adds 15 calls per item"
+        "skipped repeat: not part of --methods all for 5 candidates, because it adds 15 calls per item"
         in said
     )
     assert main([*command[:-1], "--probs", "sampled:5", "--dry-run", "--json"]) == 0

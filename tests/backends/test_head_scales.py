@@ -146,7 +146,7 @@ def test_scales_of_another_shape_are_refused(
     arrays = [shape and np.full(shape, 0.5, np.float32) for shape in (heads, neurons)]
     file = tmp_path / "s"
     HeadScales(*arrays, scales_for(WEIGHTS).record).write(file)  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match=r"s: the scales are not those of 2 layers of 4 heads"):
+    with pytest.raises(UsageError, match=r"s: the mask does not fit 2 layers of 4 heads"):
         us.audit(f"{name}+heads={file}", "tiny-judge", limit=2)
 
 

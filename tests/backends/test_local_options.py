@@ -35,7 +35,7 @@ def test_a_dtype_that_is_given_is_part_of_the_name(folder: Path) -> None:
     [
         ("{folder}+dtype=float12", None, r"unknown dtype 'float12'\. Known: float32, bfloat16"),
         ("{folder}", "float12", r"unknown dtype 'float12'"),
-        ("{folder}+dtype=float32", "bfloat16", r"names another dtype than the option bfloat16"),
+        ("{folder}+dtype=float32", "bfloat16", r"and the option bfloat16"),
     ],
 )
 def test_an_impossible_dtype_is_refused_before_loading(

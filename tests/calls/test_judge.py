@@ -525,6 +525,10 @@ def test_a_changed_judge_is_reported_and_the_same_one_is_not(
         (said,) = judge.drift_report()
     assert said.startswith("no drift found: 92")
     assert said.endswith("questions asked again, 2 numbers compared in one test at the 5% level.")
+    for told in ("asked again, 2", "asked again (92 from recorded calls), 2"):
+        with Judge(model, method=file, shadow=0.5, calls=tmp_path / "calls") as judge:
+            judged(judge, new)
+            assert told in judge.drift_report()[0]
     changed = Changed(model, "simulated/judge?slot=2&noise=0.2")
     with Judge(changed, method=file, shadow=0.5) as judge:
         judged(judge, new)

@@ -71,7 +71,7 @@ ROWS: tuple[Row, ...] = (
     Row("Use @: …over a single call. Cheaper: @, # calls per item… It measures # points … the recommended method (# to #)",
         lambda t, method, name, calls, _, low, high:
         within(low, gain(t, name) - gain(t, method), high), ODDS),
-    Row("#% of items with gold are not judged right under @", lambda t, share, name:
+    Row("#% of verdicts on items with gold are not right under @", lambda t, share, name:
         t.law.ties > 0 or name == "vote" or about(t, share, 1 - t.exact - gain(t, name))),
     Row("This judge calls a tie in #% of its answers. Its other preferences cannot be measured",
         lambda t, ties: near(ties, t.law.ties, 3) and t.law.ties > 0.9),
@@ -90,7 +90,7 @@ ROWS: tuple[Row, ...] = (
     Row("the @-position rate may be anything from #% to #%",
         lambda t, name, low, high: within(low, t.law.shares[place(name)], high) and high - low < 90,
         ODDS),
-    Row("About #… give ±3 points",
+    Row("About #… narrow it to 3 points either way",
         lambda t, items: 0.6 < items / (1.96 * t.law.spread / 0.03) ** 2 < 1.8),
     Row("No joint effect of position and label in # items…. They moved together, so opposed "
         "effects would not show",
@@ -99,7 +99,7 @@ ROWS: tuple[Row, ...] = (
     Row(". The answer shown first takes #% of the choices (#–#), and #% of verdicts change.",
         lambda t, _, low, high, share: within(low, t.law.shares[0], high, 0.1) and near(share,
         t.changed / t.whole), ODDS),
-    Row("on average #% of an item's answers are its most frequent one. The answer changes at least "
+    Row("on average #% of an item's answers equal its most frequent one. The answer changes at least "
         "once on # of # items",
         lambda t, kept, changed, items: near(kept, steady(t)) and (changed, items) == counts(t)),
     Row("An effect of # points or more on the share of choices would very likely show",
@@ -115,7 +115,7 @@ ROWS: tuple[Row, ...] = (
     Row("# stayed with the last", lambda t, items: items == t.stayed(1)),
     Row("# involve a tie", lambda t, items: items == t.touched(TIE)),
     Row("# have an unparsed answer", lambda t, items: items == t.touched(UNREAD)),
-    Row("Asked again…, #% of verdicts change in the same order and #% in another, so",
+    Row("On a repeated call…, #% of verdicts change in the same order and #% in another, so",
         lambda t, again, across: about(t, again, t.law.again) and about(t, across, change(t))),
     Row("# points come from the order (# to #)",
         lambda t, _, low, high: change(t) > t.law.again + 0.005 and within(low, change(t) -
@@ -147,18 +147,18 @@ ROWS: tuple[Row, ...] = (
         lambda t, share, even: not biased(t) and about(t, share, t.law.shares[0]), ODDS),
     Row("Positions and labels moved together, so this is their sum",
         lambda t: not t.judge.apart),
-    Row("Position matters more than the letter",
+    Row("Position matters more than the label",
         lambda t: t.law.kept['order'] < t.law.kept['label']),
     Row("Position and label weigh about the same",
         lambda t: abs(t.law.kept['order'] - t.law.kept['label']) < 0.06),
-    Row("Moving the answers while each keeps its letter leaves #% of verdicts unchanged",
+    Row("Moving the answers while each keeps its label leaves #% of verdicts unchanged",
         moved('order')),
-    Row("Swapping only the letters leaves #%", moved('label')),
+    Row("Swapping only the labels leaves #%", moved('label')),
     Row("When both change together, as in everyday use, #% survive", moved('coupled')),
     Row("share of # items with the same verdict before and after the change",
         lambda t, items: items == t.judge.items),
     Row("Every item was asked in four presentations: both orders of the answers with both "
-        "assignments of the letters",
+        "assignments of the labels",
         lambda t: t.judge.apart and (not t.judge.gaps)),
     Row("# of # items were asked in both orders",
         lambda t, whole, items: (whole, items) == (t.whole, t.judge.items) and t.judge.gaps),
@@ -206,7 +206,7 @@ ROWS: tuple[Row, ...] = (
     Row("Cheapest: direct, 1 call per item. Most accurate: @", lambda t, name: name != 'canonical'),
     Row("About # more items would decide it",  # gains are of half points, where orders disagree
         lambda t, more: 0 < more <= (2.8 * 0.5 / 0.005) ** 2 * change(t)),
-    Row("The gain comes from a second answer where one could not be read",
+    Row("The gain comes from second answers where the first is unparsed",
         lambda t: t.judge.unread > 0),
     Row("Compared on # of # items",
         lambda t, whole, items: (whole, items) == (t.whole, t.judge.items)),
@@ -226,8 +226,8 @@ ROWS: tuple[Row, ...] = (
     Row("% of an item's orders that agree", lambda t: not pairs(t)),
     Row("% with the same verdict in both orders", lambda t: t.judge.opposed),
     Row("% of choices, same rows", lambda t: t.judge.opposed),
-    Row("% right, mean of both orders", pairs),
-    Row("% right, mean of every order", lambda t: not pairs(t)),
+    Row("% right, mean over both orders", pairs),
+    Row("% right, mean over all orders", lambda t: not pairs(t)),
     Row("% of items with the same verdict in both orders", pairs),
     Row("that agree, mean over items", lambda t: not pairs(t)),
     Row(" @ on @ |", lambda t, *_: not biased(t) or t.units < 20),
@@ -261,12 +261,14 @@ All methods were scored on the same calls
 Consistency is not correctness: a judge can be wrong in every order
 Intervals apply to more items of this kind, not to other prompts, model versions
 Intervals of differences between methods hold for all differences together, except
-the planned comparison of every order with a single call and those of consistent accuracy
+the planned comparison of every order with a single call and differences of consistent accuracy
 percentile bootstrap over items
 Consistency is #% in every group
 Blue marks an interval that excludes the dashed line
+The heading holds for all groups together, a mark for one alone
+An unparsed answer counts as a change
 groups, chance alone marks one group in about
-Groups sorted by consistency, method @, bands are 95% intervals
+Groups sorted by consistency of @. Bands are 95% intervals
 A group of one question has no band
 Macro average of consistency over groups
 Depending on the order, the judge chose
@@ -294,12 +296,12 @@ is left off the frontier
 Methods that learn are scored on items they were not fitted on
 orders agree with its most frequent answer
 accuracy of single verdicts, ties shared
-As the judge is normally asked
+Normal use
 first position carries the label A
 share of items with the same verdict in both orders; unparsed never agrees, two ties do
 orders that agree with its most frequent answer, mean over items; few orders raise
 share of items judged right in every order (consistent accuracy)
-share of items whose one most frequent answer is right (consistent accuracy)
+share of items whose only most frequent answer is right (consistent accuracy)
 share of parsed choices that fall on the first position; #% without bias
 share of right answers, averaged over the presentations of each item; a tie between
 candidates, one of them right, earns 1/k, unparsed answers nothing
@@ -315,7 +317,6 @@ Select a heading to sort
 Best measured value in the column
 Filter by id, group or text
 Browsing the items needs JavaScript. The surest one is shown; `unswayed export`
-How it was measured
 Single calls (@), in %, with 95% intervals on the second line
 model calls a method reads, its fitting calls spread over the items
 range built so that about 95 of 100 such ranges, each from new items of this kind, hold
@@ -345,14 +346,14 @@ Positions at which each level is chosen
 Depending on the order, its score was
 Use @: # calls per item, +# in rank correlation (# to #) over a single call
 rank correlation (ρ) of single scores with human scores
-rank correlation with human scores, mean of every order
+rank correlation with human scores, mean over all orders
 Lists in their own order; a tie counts as wrong. p: exact sign test of each method by
 """.strip().split("\n")
 """Only where a model was called."""
 
 RECORDED = """
 Decisions recorded in other presentations would separate them
-Pick an item to see what was shown in each order. Its prompt was not recorded
+Pick an item to see its presentation in each order. Its prompt was not recorded
 """.strip().split("\n")
 """Only of recorded decisions."""
 
@@ -362,8 +363,8 @@ One answer in each of two orders cannot show a better method: counting a disagre
 Less consistent on @ than on @.
 The function sees no labels
 Other items would give another fit, which the intervals leave out
-The judge does not follow the printed letters, so position and letter cannot be separated
-It is right in #% of its answers, but only as often as by chance if the order (#%) or the letters (#%) change alone
+The judge does not follow the printed labels, so position and label cannot be separated
+It is right in #% of its answers, but only as often as by chance if the order (#%) or the labels (#%) change alone
 (--protocol all separates them)
 This judge favours no position, yet #% of verdicts change
 Too few items. 1 distinct question
@@ -416,9 +417,9 @@ Look at them first. A prompt that asks for the label alone, or a higher token li
 Effect of changing only the order
 Effect of changing only the labels
 The letter matters more than the position
-while each keeps its letter leaves #% of an item's verdicts the same
+while each keeps its label leaves #% of an item's verdicts the same
 mean share of an item's presentations that agree with its most frequent answer
-of replies were asked again, and #% of these could then be read
+of replies led to a second call, and #% of these could then be read
 Require a stricter form of reply (--prompt structured), or word the prompt more
 Word the prompt more clearly
 Without these replies, direct has
@@ -459,7 +460,7 @@ of choices fall on the @ position with the labels balanced out
 of choices fall on the label @ with the positions balanced out
 labels stay with the positions
 ties count as wrong
-% of verdicts like those of the average over every order
+% of verdicts equal to the verdict of the average over all orders
 runs side by side
 of the choices in @ and #% in @
 #% to #% of the choices in

@@ -274,6 +274,7 @@ def test_a_damaged_file_is_refused(run: Run, pairs: Path) -> None:
         (["empty.jsonl"], "empty.jsonl: no items"),
         (["absent.jsonl"], "cannot read absent.jsonl"),
         (["pairs.jsonl", "--out", "pairs.jsonl"], "is both input and output"),
+        (["pairs.jsonl", "--out", "pairs.CSV"], "are JSON Lines. Name a .jsonl file"),
         (["pairs.jsonl", "--out", "."], "is a directory"),
         (
             ["listwise.jsonl", "--method", "vote"],

@@ -82,7 +82,7 @@ def test_full_disk_names_the_file(run: Run, masked: str, monkeypatch: pytest.Mon
 def test_file_that_no_model_can_name_is_refused_before_fit(run: Run) -> None:
     ran = run("heads", "fit", "tiny-judge-train", "--out", "a+b=c")
     assert ran.code == 2
-    assert "a+b=c: no model can be named with this file." in ran.err
+    assert "a+b=c: a model name cannot contain this path." in ran.err
 
 
 def test_masked_model_is_not_trained(run: Run, masked: str) -> None:

@@ -200,7 +200,7 @@ def test_a_file_of_something_else_is_never_touched(content: str, run: Run, pairs
     OUT.write_text(content)
     ran = judge(run, pairs)
     assert ran.code == 2
-    assert "verdicts.jsonl holds something else than verdicts" in ran.err
+    assert "verdicts.jsonl holds something other than verdicts" in ran.err
     assert OUT.read_text() == content
 
 
@@ -313,5 +313,5 @@ def test_unfinished_output_line_is_not_verdict(
     out.write_text('{"item_id":"' + "q" * 9000)
     ran = run("judge", pairs, "--model", SIMULATED, "--out", out)
     assert ran.code == 2
-    assert "holds something else than verdicts and was not changed" in ran.err
+    assert "holds something other than verdicts and was not changed" in ran.err
     assert len(out.read_text()) > 9000

@@ -325,7 +325,7 @@ def test_spoilt_verdicts_of_shard_are_refused(run: Run, pairs: Path) -> None:
     verdicts.write_bytes(verdicts.read_bytes().replace(b'"choice":0', b'"choice":1'))
     ran = run("merge", "run")
     assert ran.code == 2
-    assert "run/shards/00000-of-00002.jsonl is not what the shard wrote." in ran.err
+    assert "run/shards/00000-of-00002.jsonl has changed since the shard wrote it." in ran.err
     assert "Remove 00000-of-00002.parquet and run the command of shard 0/2 again." in ran.err
     assert not Path("run/verdicts.jsonl").exists()
     parquet(0).unlink()

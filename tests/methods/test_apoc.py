@@ -239,7 +239,7 @@ def test_an_impossible_key_is_skipped_with_the_reason(tmp_path: Path) -> None:
         us.audit(limit=8, methods="apoc,vote", resamples=100)
     judge = "simulated/judge"
     everything = us.audit(judge, simulated_items(20), methods="all", resamples=100)
-    assert everything.metrics["skipped"]["apoc"] == "left out of all unless named"
+    assert everything.metrics["skipped"]["apoc"] == "left out of --methods all unless named"
     with pytest.raises(UsageError, match="apoc: it needs 2 candidates, got 3"):
         us.audit(judge, simulated_items(20, 3), methods="apoc,vote", resamples=100)
     lines = [

@@ -149,7 +149,7 @@ def test_it_finds_the_order_of_evenly_chosen_positions(search: Any) -> None:
         return 0 if ask.presentation.position_of_candidate(0) < 2 else 2
 
     method = BiasCost(search=search, resamples=0)
-    with pytest.warns(MethodWarning, match=r"no probed answer says where 2, 4, 5 would be chosen"):
+    with pytest.warns(MethodWarning, match=r"the probe does not cover 2, 4, 5 would be chosen"):
         probe = probe_of(method.fit_tables(probed(method, 50, 5, judge)[0]))
     assert probe.unknown == (1, 3, 4)
     np.testing.assert_allclose(probe.shares[[1, 3, 4]], 0.2)

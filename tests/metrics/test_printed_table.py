@@ -297,7 +297,7 @@ def test_markdown_as_people_write_it() -> None:
             "consistency is under none of .*Flip",
         ),
         ({"a": 1, "Acc": 2}, (), "consistency and consistent_accuracy are under none of .* a, Acc"),
-        ({"Acc": "-", "Con": "2", "CA": "3"}, (), "not every one of them a number"),
+        ({"Acc": "-", "Con": "2", "CA": "3"}, (), "in each row, at least one is not a number"),
         ({"Acc": "1", "Con": "2", "CA": "1"}, ("arc", "gpqa"), "'arc' or 'gpqa' in its name"),
     ],
 )

@@ -84,7 +84,7 @@ def test_reasoning_and_long_answers_are_details() -> None:
     made = item_view(msgspec.structs.replace(item, shown=(told, plain)), "answer")
     assert made.views[0].details == (
         ("Reasoning", "Because."),
-        ("Answer as it came", "<answer>A</answer>"),
+        ("Full answer", "<answer>A</answer>"),
     )
     assert made.views[1].details == ()
 

@@ -157,14 +157,14 @@ def test_unread_note_counts_replies() -> None:
 def test_reasked_replies_are_reported_with_outcome() -> None:
     some = with_calls(reasked=82, reasked_read=76)
     assert replies(some) == [
-        "4.1% of replies were asked again, and 93% of these could then be read."
+        "4.1% of replies led to a second call, and 93% of these calls could be read."
     ]
     assert replies(some, brief=True) == []
-    read = "5.5% of replies were asked again, and 100% of these could then be read."
+    read = "5.5% of replies led to a second call, and 100% of these calls could be read."
     assert replies(with_calls(reasked=110, reasked_read=110)) == [read]
     many = with_calls(reasked=110, reasked_read=55)
     assert replies(many) == replies(many, brief=True)
-    half = "5.5% of replies were asked again, and 50% of these could then be read. "
+    half = "5.5% of replies led to a second call, and 50% of these calls could be read. "
     advice = (
         "Require a stricter form of reply (--prompt structured), or word the prompt more clearly."
     )

@@ -233,7 +233,7 @@ def test_mostly_unparsed_shows_raw_answers_in_place_of_figure_1() -> None:
     )
     page = render_report([run])
     assert re.findall(r'<pre class="raw"[^>]*>(\w+)</pre>', page) == ["one", "two", "three"]
-    assert "As the judge is normally asked" not in page
+    assert "Normal use" not in page
     assert "Recommended:" not in page
 
 

@@ -85,7 +85,7 @@ def test_scaled_judge_is_that_of_transformers(with_neurons: bool) -> None:
 
 def test_scales_of_another_size_are_refused() -> None:
     scales = HeadScales(np.ones((3, 4), np.float32), None, {})
-    with pytest.raises(UsageError, match="these: the scales are not those of 2 layers"):
+    with pytest.raises(UsageError, match="these: the mask does not fit 2 layers"):
         read_model(WEIGHTS, scales)
 
 

@@ -295,5 +295,5 @@ def test_adapter_alone_opens_on_its_base(tmp_path, monkeypatch):
     out.rename(moved / "out")
     assert locate(str(moved / "out")).path == moved / "base"
     save_word_model(moved / "base", seed=1)
-    with pytest.raises(UsageError, match="it is another model than the one named"):
+    with pytest.raises(UsageError, match="it is not the named model"):
         locate(str(moved / "out"))

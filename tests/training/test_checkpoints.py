@@ -125,7 +125,7 @@ def test_damaged_tables_of_contents_are_a_defect(whole, tmp_path):
     archive.write_bytes(content)
     weights = weights_of(at)
     weights.write_bytes(weights.read_bytes().replace(b'"data_offsets":[0,', b'"data_offsets":[0.'))
-    assert checkpoint_defect(at, 4) == f"{weights.name} is no safetensors file"
+    assert checkpoint_defect(at, 4) == f"{weights.name} is not a safetensors file"
 
 
 def test_a_checkpoint_needs_random_numbers_of_both_processes(whole, tmp_path):

@@ -68,7 +68,7 @@ def test_a_scale_trains_the_level_of_the_human_score() -> None:
 
 def test_a_score_between_levels_stops_or_is_dropped() -> None:
     items = [scale(0), scale(1, 3.5), scale(2, None)]
-    with pytest.raises(ItemError, match=r"r1: gold 3\.5 is the value of no level; 2 of 3 items"):
+    with pytest.raises(ItemError, match=r"r1: gold 3\.5 is not the value of a level; 2 of 3 items"):
         build_groups(items, DataTable(), PromptTable())
     groups = build_groups(items, DataTable(without_gold="drop"), PromptTable())
     assert [item.id for item in groups.items] == ["r0"]

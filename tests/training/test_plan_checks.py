@@ -246,7 +246,7 @@ def test_a_weight_file_cut_short_is_refused(word_model, tmp_path):
     with pytest.raises(UsageError, match=r"bytes long instead of"):
         small_plan(model)
     file.write_bytes(b"not weights")
-    with pytest.raises(UsageError, match="is no safetensors file"):
+    with pytest.raises(UsageError, match="is not a safetensors file"):
         small_plan(model)
 
 

@@ -127,7 +127,7 @@ def recommend(
         shown = [name for name in near if _low(gains[name]) > 0]
         method = min(shown, key=lambda own: (calls[own], own))
         below = [name for name in gains if name not in near and calls[name] < calls[method]]
-        second = "the gain comes from second answers to questions with an unreadable answer"
+        second = "the gain comes from second answers where the first is unparsed"
         highest = max(
             below, key=lambda name: (gains[name].value or 0.0, -calls[name], name), default=None
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 from msgspec.structs import replace as replace_fields
@@ -67,8 +68,19 @@ class Rounds:
         whole = [case for case in cases if case.item.id not in failed]
         drawn = self._shadow.draw([case.item for case in whole])
         if drawn:
-            again = await self._caller.decide(self._shadow.questions(drawn))
-            self._shadow.add(drawn, [answer for answer in again.decisions if answer is not None])
+            questions = self._shadow.questions(drawn)
+            first = {case.item.id: case.asked for case in whole}
+            more = [
+                question for question in questions if question.ask not in first[question.item.id]
+            ]
+            recorded = {
+                item_id
+                for item_id, own in groupby(more, key=lambda question: question.item.id)
+                if self._caller.was_asked(own)
+            }
+            again = await self._caller.decide(questions)
+            answers = [answer for answer in again.decisions if answer is not None]
+            self._shadow.add(drawn, answers, recorded)
         verdicts = dict(zip(whole, await self._together.decide(whole), strict=True))
         for case, verdict in verdicts.items():
             null_reason = self._judging.null_reason(verdict, case.decisions)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from unswayed.base.counts import agrees, plural
 from unswayed.base.digests import digest
@@ -61,6 +61,7 @@ class Shadow:
         self._file = file
         self._fitted_on: dict[str, None] = {}
         self._items: dict[str, Item] = {}
+        self._recorded: set[str] = set()  # units of items whose answers were recorded before
         self._decisions: list[Decision] = []
 
     def draws(self, item: Item) -> bool:
@@ -80,8 +81,11 @@ class Shadow:
         """Return what asking items again asks."""
         return [Question(item, ask) for item, ask in self._method.plan_fit(items)]
 
-    def add(self, items: Iterable[Item], decisions: Iterable[Decision]) -> None:
-        """Take note of items asked again, with the answers to their questions."""
+    def add(
+        self, items: Sequence[Item], decisions: Iterable[Decision], recorded: Collection[str] = ()
+    ) -> None:
+        """Take note of items asked again, with the answers; `recorded` names items whose calls were recorded."""
+        self._recorded.update(unit_of(item) for item in items if item.id in recorded)
         self._items.update({item.id: item for item in items})
         self._decisions.extend(decisions)
 
@@ -127,7 +131,8 @@ class Shadow:
             return [
                 f"drift not checked: the numbers that {self._method.name} learns have no interval."
             ]
-        basis = f"{plural(count, 'question')} asked again, {plural(len(tested), 'number')} compared in one test at the 5% level"
+        old = f" ({len(self._recorded):,} from recorded calls)" if self._recorded else ""
+        basis = f"{plural(count, 'question')} asked again{old}, {plural(len(tested), 'number')} compared in one test at the 5% level"
         moved = sorted((n for n in tested if n.moved), key=lambda n: -(n.score or 0))
         if not moved:
             return [f"no drift found: {basis}."]

@@ -105,6 +105,11 @@ def judge(
         shots=shots,
         budget=budget,
     )
+    if out is not None and out.suffix.lower() in (".csv", ".tsv", ".parquet", ".json"):
+        raise UsageError(
+            f"{out}: verdicts are JSON Lines. Name a .jsonl file; pandas.read_json(FILE, lines=True) "
+            "makes a table of it."
+        )
     if part:
         return ask_shards(judge_shard, run, tasks, part)
     if out is not None:

@@ -121,7 +121,7 @@ def test_shuffled_logs_are_matched_by_the_texts_of_options(tmp_path: Path) -> No
     equal = "two options have the same text, so their shuffled order is unknown"
     assert counted(made) == {equal: 1}
     other = inspect_json(tmp_path / "c.json", scored("A", choices=["ore", "tin", "oak"]))
-    with pytest.raises(ItemError, match="choices: are other options than in the log read before"):
+    with pytest.raises(ItemError, match="choices: differ from the options in the log that was read first"):
         import_files("auto", [first, other])
 
 
@@ -203,7 +203,7 @@ def test_no_more_than_the_stated_size_is_taken(tmp_path: Path) -> None:
         ("samples/../../etc/passwd", "leads out of the archive"),
         ("/samples/1.json", "leads out of the archive"),
         ("C:samples/1.json", "leads out of the archive"),
-        ("samples\\1.json", "is no name of a member"),
+        ("samples\\1.json", "is not a valid member name"),
     ],
 )
 def test_names_that_lead_elsewhere_are_refused(name: str, said: str, tmp_path: Path) -> None:

@@ -160,7 +160,7 @@ def test_sample_counts_become_shares_and_unordered_ones_go(tmp_path: Path) -> No
     assert [decision.probs for decision in made.decisions[1::4]] == [None, None]
     assert counted(made) == {
         "a call that failed (broken)": 1,
-        "a summary of the file, no question": 1,
+        "a summary of the file, not a question": 1,
     }
     shuffled = lines(tmp_path / "mmlu_shuffle_both" / "law.jsonl", pride_line([0.7, 0.1, 0.1, 0.1]))
     bare = lines(tmp_path / "mmlu_noid" / "law.jsonl", pride_line([0.7, 0.1, 0.1, 0.1], idx=5))
@@ -251,7 +251,7 @@ def test_cloze_tasks_have_no_order_and_one_filter_is_read(tmp_path: Path) -> Non
         "a generated answer whose options were not found in doc": 1,
         "options were scored as continuations: they have no order": 1,
     }
-    assert made.counts["answers that are no letter, unparsed"] == 1
+    assert made.counts["answers that are not a letter, unparsed"] == 1
 
 
 def scored_as(number: int, *options: str, shown: tuple[str, ...] = ()) -> dict[str, object]:

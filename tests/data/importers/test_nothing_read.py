@@ -68,7 +68,7 @@ def test_bad_records_are_counted_and_first_is_shown(tmp_path: Path) -> None:
         ),
         (
             lm_sample(arguments=[["ctx", {}]], filtered_resps=["the first"]),
-            "none of the 1 values of 'filtered_resps' could be read .1 answers that are no letter, unparsed",
+            "none of the 1 values of 'filtered_resps' could be read .1 answers that are not a letter, unparsed",
         ),
         (grpo_result(None), "They begin with '<think></think>'. Name another format"),
     ],
