@@ -262,7 +262,10 @@ def test_damaged_and_foreign_lines_are_counted() -> None:
     said = waits(MODELS["openai"])
     assert "80 of 120 calls have no answer" in said
     assert "batch/cut.jsonl: 4 lines are not results of a batch, such as line 42." in said
-    assert "3 results in batch belong to no call of this audit. Check that --batch names its folder." in said
+    assert (
+        "3 results in batch belong to no call of this audit. Check that --batch names its folder."
+        in said
+    )
     save("rest.jsonl", map(answered, requests("run-*")))
     result = audit(MODELS["openai"])
     assert result.metrics["calls"]["cached"] == 40

@@ -74,7 +74,7 @@ def test_a_csv_runs_no_formula_and_holds_no_conversation(tmp_path: Path) -> None
     assert again.prompt == "'=1+1"
     assert again.candidates == item.candidates  # in JSON they are no formula
     scale = msgspec.structs.replace(SCALES[0], response="")
-    with pytest.raises(UsageError, match=r"s: an empty response has no place in a CSV.*parquet"):
+    with pytest.raises(UsageError, match=r"s: a CSV cannot hold an empty response.*parquet"):
         export_items([scale], tmp_path / "s.csv", "csv")
     with pytest.raises(UsageError, match="m: a conversation as a prompt"):
         export_items(TALKS, tmp_path / "m.csv", "csv")

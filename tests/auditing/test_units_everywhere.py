@@ -221,7 +221,7 @@ def test_decisions_with_two_units_of_one_item_are_refused(whole: bool, tmp_path:
     own = [msgspec.structs.replace(one, unit=f"u{at}") for at, one in enumerate(decisions(2))]
     path = tmp_path / "made.jsonl"
     write_decisions(path, own)
-    with pytest.raises(ItemError, match="i0: unit: 'u1', but 'u0' before"):
+    with pytest.raises(ItemError, match="i0: unit is 'u1', but 'u0' in an earlier decision"):
         items_from_decisions(own if whole else read_recording(path))
 
 

@@ -209,7 +209,7 @@ def test_options_without_meaning_are_rejected(options: dict[str, Any], reason: s
 
 def test_listwise_and_rubric_items_are_rejected() -> None:
     item = {"id": "x", "task": "listwise", "prompt": "p", "candidates": ["a", "b", "c"]}
-    with pytest.raises(UsageError, match="judges pairwise and mcq items"):
+    with pytest.raises(UsageError, match="judges only pairwise and mcq items"):
         us.audit(place, [item])
 
 

@@ -115,14 +115,14 @@ def test_damaged_or_foreign_file_is_refused(damage: str, file: Path) -> None:
     text = json.dumps(header).encode()
     size = len(text).to_bytes(HEADER_BYTES, "little")
     file.write_bytes(size + text + (changed if isinstance(changed, bytes) else numbers))
-    with pytest.raises(UsageError, match=r"is not a whole file of scales \(unswayed-gates/1\)"):
+    with pytest.raises(UsageError, match=r"is not a complete mask file \(unswayed-gates/1\)"):
         HeadScales.read(file)
 
 
 @pytest.mark.parametrize("content", [b"", b"\x80\x04]", b"{}", b"\xff" * 64, b"PK\x03\x04" * 20])
 def test_file_of_another_kind_is_refused(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(content)
-    with pytest.raises(UsageError, match="is not a whole file of scales"):
+    with pytest.raises(UsageError, match="is not a complete mask file"):
         HeadScales.read(tmp_path / "x")
     with pytest.raises(UsageError, match="cannot be read: No such file"):
         HeadScales.read(tmp_path / "y")
@@ -131,7 +131,7 @@ def test_file_of_another_kind_is_refused(content: bytes, tmp_path: Path) -> None
 def test_scales_beyond_every_fit_are_refused(folder: Path, file: Path) -> None:
     heads = np.full((LAYERS, HEADS), 1001, np.float32)
     HeadScales(heads, None, scales_for(folder).record).write(file)
-    with pytest.raises(UsageError, match="is not a whole file of scales"):
+    with pytest.raises(UsageError, match="is not a complete mask file"):
         HeadScales.read(file)
 
 

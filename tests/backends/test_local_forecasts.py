@@ -48,7 +48,7 @@ def priced(folder: Path, settings: BackendSettings = PRICED) -> HuggingFaceBacke
 def test_what_is_forecast_without_weights_is_what_is_read(folder: Path, bare: Path) -> None:
     (said,) = priced(bare).forecast(queries())
     assert "would be read as plain 1, trie 60; " in said
-    assert "Trees are tried when the model is loaded" in said
+    assert "Trees are tested at loading" in said
     backend = opened(folder)
     ask(backend, queries())
     (read,) = backend.remarks

@@ -112,7 +112,7 @@ def test_another_fingerprint_is_another_model(folder: Path, tmp_path: Path, name
     second = opened(made).model
     assert first != second
     opened(second.removeprefix("hf/"))
-    with pytest.raises(UsageError, match="another model"):
+    with pytest.raises(UsageError, match="not the named model"):
         opened(first.removeprefix("hf/"))
 
 
@@ -398,6 +398,6 @@ def test_template_arguments_given_go_over_own_prompt(tokenizer: Any) -> None:
 
 @pytest.mark.parametrize("extra", ['{"top_k": 1}', '{"chat_template_kwargs": 1}'])
 def test_local_model_takes_template_arguments_alone(folder: Path, extra: str) -> None:
-    reason = "extra_body of a local model takes chat_template_kwargs alone, an object"
+    reason = "extra_body of a local model takes only the object chat_template_kwargs"
     with pytest.raises(UsageError, match=reason):
         open_backend(f"hf/{folder}", BackendSettings(extra_body=extra))

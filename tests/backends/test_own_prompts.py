@@ -117,7 +117,7 @@ def test_an_adapters_own_prompt_goes_before_its_bases(tmp_path: Path) -> None:
         ('{"enable_thinking": "no"}', "enable_thinking: Expected `bool | null`"),
         ('{"trust_remote_code": true}', "unknown field `trust_remote_code`"),
         ('{"template": "../../secret"}', "template: '../../secret' is not"),
-        ('{"template": "prompt_template.jinja"}', "there is no prompt_template.jinja beside it"),
+        ('{"template": "prompt_template.jinja"}', "there is no prompt_template.jinja next to it"),
         ('{"only_template": true}', "only_template: there is no template"),
         ('{"style": "' + "a" * (1 << 17) + '"}', "larger than 64 KiB"),
         ("[" * 60_000, "Expected `object`"),

@@ -268,7 +268,7 @@ def test_rubric_items_have_planted_quality_and_human_scores() -> None:
     assert (quality.min(), quality.max()) == pytest.approx((1, 7), abs=0.01)
     assert (human - quality).std() == pytest.approx(0.5, abs=0.03)
     assert utilities(items[0]) == level_utilities(items[0].values or (), float(quality[0]))
-    with pytest.raises(UsageError, match="names no candidate"):
+    with pytest.raises(UsageError, match="the gold of rubric items is a number"):
         simulated_items(3, 5, task=Task.RUBRIC, gold_balance=0.5)
 
 

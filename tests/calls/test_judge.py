@@ -361,7 +361,7 @@ def test_a_method_must_exist_be_fitted_and_fit_the_model(pairs: ItemSet) -> None
     ):
         judge.compare("q", "a", "b")
     assert judge.counts.made == 0
-    with pytest.raises(UsageError, match="no drift to check"):
+    with pytest.raises(UsageError, match="nothing can drift"):
         Judge(MODEL, method="vote", shadow=0.1)
     with pytest.raises(UsageError, match="from 0 to 1"):
         Judge(MODEL, method="vote", shadow=2)

@@ -111,7 +111,7 @@ def test_a_lack_of_memory_keeps_what_can_be_written(
 
     monkeypatch.setattr(pool, "encode", hungry)
     backend = FakeBackend()
-    with pytest.raises(StoreError, match=r"MemoryError.*lost by it: \d+"):
+    with pytest.raises(StoreError, match=r"MemoryError.*Answers lost: \d+"):
         run(questions(2000), backend, store)
     assert 900 < len(store) < 1000
     assert len(backend.asked) <= len(store) + MOST_ASKED
@@ -145,7 +145,7 @@ def test_an_error_of_sqlite_stops_the_run(
     run(questions(1), FakeBackend(), store)  # settles what is noted
     monkeypatch.setattr(store, "_connection", Failing(store._connection))
     backend = FakeBackend()
-    with pytest.raises(StoreError, match=r"cannot write .*planned fault.*lost by it"):
+    with pytest.raises(StoreError, match=r"cannot write .*planned fault.*Answers lost"):
         run(questions(2000), backend, store)
     assert len(backend.asked) <= MOST_ASKED
     monkeypatch.undo()

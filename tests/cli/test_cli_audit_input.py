@@ -29,7 +29,10 @@ def audit(run: Run, data: str | Path, *more: str | Path, model: str = SIMULATED)
         ([pair(0, gold=-1)], ":1: gold: -1 is out of range"),
         ([pair(0, gold=[])], ":1: gold: is an empty list"),
         ([pair(0, gold="first")], ":1: gold: 'first' is not a candidate index"),
-        ([pair(0, answer=1)], ":1: answer: is not a field of an item. Put your own fields into meta"),
+        (
+            [pair(0, answer=1)],
+            ":1: answer: is not a field of an item. Put your own fields into meta",
+        ),
         ([{"id": "q0", "candidates": ["a", "b"]}], "no prompt among its fields (id, candidates)"),
         (["[1]"], ":1: item: Expected `object`, got `int`"),
         (

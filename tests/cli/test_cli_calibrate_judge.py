@@ -69,7 +69,7 @@ def test_no_items_that_may_be_permuted_give_no_file(run: Run, folder: Path) -> N
     data = write_lines("fixed.jsonl", [pair(number, permutable=False) for number in range(5)])
     ran = calibrate(run, "pride", data)
     assert ran.code == 2
-    assert "pride learned nothing from these items" in ran.said[-1]
+    assert "pride learned nothing" in ran.said[-1]
     assert not Path("fitted.json").exists()
 
 
@@ -269,7 +269,7 @@ def test_a_damaged_file_is_refused(run: Run, pairs: Path) -> None:
     [
         (["pairs.jsonl", "--method", "prid"], "Did you mean 'pride'?"),
         (["pairs.jsonl", "--method", "pride"], "unswayed calibrate pride"),
-        (["pairs.jsonl", "--method", "vote", "--shadow", "0.5"], "no drift to check"),
+        (["pairs.jsonl", "--method", "vote", "--shadow", "0.5"], "nothing can drift"),
         (["pairs.jsonl", "--prompt", "reasoning"], "it needs label probabilities"),
         (["empty.jsonl"], "empty.jsonl: no items"),
         (["absent.jsonl"], "cannot read absent.jsonl"),

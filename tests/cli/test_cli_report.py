@@ -79,7 +79,7 @@ def test_a_file_that_is_not_what_the_audit_wrote_is_refused(
     file.write_text(file.read_text().replace("3", "4", 1))
     ran = run("report", finished, "--out", "report.html")
     assert ran.code == 2
-    assert f"{name} is not what the audit wrote" in ran.err
+    assert f"{name} has changed since the audit wrote it" in ran.err
 
 
 @pytest.mark.parametrize(

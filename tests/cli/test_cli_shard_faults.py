@@ -249,7 +249,7 @@ def test_lost_plan_is_written_again_by_finished_shard(run: Run, pairs: Path, com
     plan.unlink()
     ran = run(*options, "0/2")
     assert ran.code == 0
-    assert "00000-of-00002.parquet: there" in ran.out
+    assert "00000-of-00002.parquet: already complete" in ran.out
     assert plan.read_bytes() == whole
     assert run("merge", "run").code == 0
 
@@ -289,7 +289,7 @@ def test_second_process_at_shard_is_refused_or_finds_its_file(
         return open_local(self, part)
 
     monkeypatch.setattr(ShardFolder, "open_local", slower)
-    assert shard(run, 0).out.endswith(": there\n")
+    assert shard(run, 0).out.endswith(": already complete\n")
 
 
 def test_shards_that_differ_in_logprobs_are_refused(run: Run, pairs: Path) -> None:

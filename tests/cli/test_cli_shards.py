@@ -82,7 +82,7 @@ def test_finished_shard_is_there_without_its_model(run: Run, pairs: Path) -> Non
     plan = Path("run/shards/plan.json")
     plan.write_text(plan.read_text().replace(f'"model": "{SIMULATED}"', '"model": "hf/nowhere"'))
     ran = run("audit", *options)
-    assert (ran.code, ran.out) == (0, "run/shards/00000-of-00002.parquet: there\n")
+    assert (ran.code, ran.out) == (0, "run/shards/00000-of-00002.parquet: already complete\n")
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,9 @@ def test_merged_verdicts_equal_one_command(method: str, run: Run, pairs: Path) -
     fitted = run("calibrate", "pride", "pairs.jsonl", "--model", SIMULATED, "--out", "pride.json")
     assert fitted.code == 0, fitted.err
     ask(run, "run", 4, *options, command="judge")
-    assert run("judge", *options, "--out", "run", "--shard", "1/4").out.endswith(": there\n")
+    assert run("judge", *options, "--out", "run", "--shard", "1/4").out.endswith(
+        ": already complete\n"
+    )
     assert run("merge", "run").out == "run/verdicts.jsonl: 30 verdicts\n"
     assert run("judge", *options, "--out", "whole.jsonl").code == 0
     assert Path("run/verdicts.jsonl").read_bytes() == Path("whole.jsonl").read_bytes()

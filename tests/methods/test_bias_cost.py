@@ -149,7 +149,7 @@ def test_it_finds_the_order_of_evenly_chosen_positions(search: Any) -> None:
         return 0 if ask.presentation.position_of_candidate(0) < 2 else 2
 
     method = BiasCost(search=search, resamples=0)
-    with pytest.warns(MethodWarning, match=r"the probe does not cover 2, 4, 5 would be chosen"):
+    with pytest.warns(MethodWarning, match=r"the probe does not cover 2, 4, 5"):
         probe = probe_of(method.fit_tables(probed(method, 50, 5, judge)[0]))
     assert probe.unknown == (1, 3, 4)
     np.testing.assert_allclose(probe.shares[[1, 3, 4]], 0.2)
@@ -246,7 +246,7 @@ def test_a_damaged_file_is_refused() -> None:
     worse = max(balanced(5), key=lambda entry: bias_cost(shares, entry))
     for change, said in (
         ({"order": [0, 0, 1, 2, 3]}, "not a sequence"),
-        ({"cost": 0.1}, "not those of the counts"),
+        ({"cost": 0.1}, "do not follow from the counts"),
         ({"costs": probe["costs"][:-1]}, "costs: 9 numbers"),
         ({"chosen": [[-1, 0, 0, 0, 0]] * 5}, "chosen: -1"),
         ({"shown": []}, "shown: 0 levels"),

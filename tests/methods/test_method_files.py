@@ -88,8 +88,8 @@ def test_a_method_without_anything_to_learn_can_be_saved(tmp_path: Path) -> None
         (lambda data: data["method"].update(extra=1), MethodError, "unknown fields.*extra"),
         (lambda data: data["method"].update(seed="x"), MethodError, "the file is damaged"),
         (lambda data: data.update(unswayed_method=99), UsageError, "newer unswayed"),
-        (lambda data: data.pop("model"), UsageError, "not a method file"),
-        (lambda data: data.update(surprise=1), UsageError, "not a method file"),
+        (lambda data: data.pop("model"), UsageError, "not a calibration file"),
+        (lambda data: data.update(surprise=1), UsageError, "not a calibration file"),
     ],
 )
 def test_damaged_files_are_refused_with_the_reason(path: Path, change, error, message) -> None:
@@ -106,18 +106,18 @@ NAN = float("nan")
 @pytest.mark.parametrize(
     ("spec", "field", "change", "reason"),
     [
-        ("pride", "priors", lambda priors: priors.clear(), "priors: nothing in it"),
+        ("pride", "priors", lambda priors: priors.clear(), "priors is empty"),
         ("pride", "priors", lambda p: p[0].update(values=[1.0]), "values: 1 numbers where 2"),
         ("pride", "priors", lambda p: p[0].update(values=[1.5, -0.5]), "values: 1.5 is not a"),
         ("pride", "priors", lambda p: p[0].update(values=[1.0, 0.0]), "not positive with a sum"),
         ("pride", "priors", lambda p: p[0].update(values=[0.5, 0.4]), "not positive with a sum"),
         ("pride", "priors", lambda p: p[0].update(values=[None, 0.5]), "Expected `float`"),
-        ("pride", "priors", lambda p: p[0].update(values=[NAN, 0.5]), "not a method file"),
+        ("pride", "priors", lambda p: p[0].update(values=[NAN, 0.5]), "not a calibration file"),
         ("pride", "priors", lambda p: p[0].update(layout=[0, 0]), "layout: .0, 0. is not a seq"),
         ("pride", "priors", lambda p: p[0].update(low=[0.1]), "low: 1 numbers where 2"),
         ("batch", "priors", lambda p: p[0].update(n=3), "layout: .0, 1. is not a sequence"),
         ("cell-median", "priors", lambda p: p[0].update(n=1), "layout"),
-        ("additive", "effects", lambda e: e.clear(), "effects: nothing in it"),
+        ("additive", "effects", lambda e: e.clear(), "effects is empty"),
         ("additive", "effects", lambda e: e[0].update(labels=[0.1]), "labels: 1 numbers where 2"),
         ("additive", "effects", lambda e: e[0].update(positions_low=[1.0]), "positions_low: 1 num"),
         ("additive", "effects", lambda e: e[0].update(layouts=[[0, 2]]), "layouts: .0, 2."),
@@ -140,7 +140,7 @@ def test_learned_values_that_no_fit_makes_are_refused(
     path.write_text(json.dumps(data))
     with pytest.raises(UnswayedError, match=rf"fitted\.json(?s:.)*{reason}") as raised:
         load_method(path)
-    if "not a method file" not in reason:
+    if "not a calibration file" not in reason:
         assert field in str(raised.value)
         assert "unswayed calibrate" in str(raised.value)
 
@@ -149,7 +149,7 @@ def test_files_that_are_not_there_or_not_json(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot read"):
         load_method(tmp_path / "none.json")
     (tmp_path / "text.json").write_text("hello")
-    with pytest.raises(UsageError, match="not a method file"):
+    with pytest.raises(UsageError, match="not a calibration file"):
         load_method(tmp_path / "text.json")
     with pytest.raises(UsageError, match="cannot write"):
         saved(tmp_path / "no" / "where.json", Vote())

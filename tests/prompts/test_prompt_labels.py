@@ -75,4 +75,4 @@ def test_single_letters_that_stand_as_labels_are_counted() -> None:
     ]
     (warning,) = check_prompts(items, PromptSettings())
     assert warning.startswith("4 of 6 items")
-    assert "the first is q2" in warning
+    assert "such as q2" in warning

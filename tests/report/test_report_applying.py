@@ -44,7 +44,7 @@ def rename_fields(data: Path) -> None:
 
 def block_of(text: str) -> tuple[str, str]:
     """The command and the Python of the block in what the terminal shows."""
-    applied = text.partition("Apply this\n")[2]
+    applied = text.partition("Apply the method\n")[2]
     command, _, python = applied.partition("import unswayed")
     python = python.partition("\n\nrun")[0]
     return command, f"import unswayed{python}"
@@ -102,8 +102,8 @@ def test_nothing_is_shown_where_nothing_is_recommended(
 ) -> None:
     command = ["audit", str(data), "--model", MODEL, "--out", "run", "--limit", "5"]
     assert main([*command, "--resamples", "100"]) == 0
-    assert "Apply this" not in capsys.readouterr().out
-    assert "Apply this" not in Path("run/report.html").read_text()
+    assert "Apply the method" not in capsys.readouterr().out
+    assert "Apply the method" not in Path("run/report.html").read_text()
 
 
 def test_an_open_question_has_a_command_for_both_answers(
@@ -113,11 +113,11 @@ def test_an_open_question_has_a_command_for_both_answers(
     assert main([*command, "--resamples", "100"]) == 0
     told = capsys.readouterr().out
     for word, method in (("most accurate", "average"), ("cheapest", "direct")):
-        block = told.partition(f"Apply this: {word}\n")[2].partition("Apply this")[0]
+        block = told.partition(f"Apply the method: {word}\n")[2].partition("Apply the method")[0]
         assert f"--method {method}" in block
         assert f"method='{method}'" in block
         assert f"--out run/verdicts-{word.replace(' ', '-')}.jsonl" in block
-        assert f"Apply this: {word}" in Path("run/report.html").read_text()
+        assert f"Apply the method: {word}" in Path("run/report.html").read_text()
 
 
 def test_sampled_probabilities_get_no_command(

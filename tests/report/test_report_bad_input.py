@@ -64,7 +64,7 @@ HALF = [0] * 30 + [None] * 30
             "^An answer wins 100% of its comparisons when shown first and 0% when shown last",
         ], ["The judge is right"]),
         (first_place, 40, {"gold": "tie"}, [
-            "All gold is a tie, so this report shows how steady the verdicts are",
+            "All gold is a tie, so this report shows whether the verdicts are consistent",
             "No recommendation: with ties as the only gold nothing can be shown to be more accurate.",
         ], ["no gold", "without gold"]),
         (first_place, 1, {"gold": 0}, [
@@ -90,7 +90,7 @@ HALF = [0] * 30 + [None] * 30
         ], []),
         (lambda i, first: first if i % 2 else 0, 500, {
             "gold": 0, "unit": [f"u{i // 50}" for i in range(500)],
-        }, ["with 500 items, 10 distinct questions, ", " distinct questions give"], []),
+        }, ["with 500 items, 10 distinct questions, ", " distinct questions narrow it"], []),
         (first_place, 60, {"gold": HALF}, [
             "right in both orders on 0% of the 30 items with gold.",
         ], []),

@@ -164,7 +164,7 @@ def test_judge_that_ignores_letters_has_no_separate_effects(
     assert found is not None
     assert (found[0] is Cause.UNFOLLOWED) is ignores
     assert (bias_of(finding).label is None) >= ignores
-    assert ("does not follow the printed letters" in printed(finding.run, 110)) is ignores
+    assert ("does not follow the printed labels" in printed(finding.run, 110)) is ignores
     thresholds = {
         "methods": {"direct": {"X0": 0.5}},
         "by_presentation": {},
@@ -253,7 +253,7 @@ def test_change_beyond_noise_is_the_key_figure_if_known() -> None:
     assert figure.estimate is not None
     assert (figure.estimate.value, figure.line, figure.flow) == (0.51, None, "")
     assert plain(sentence("phrases.noise", finding)) == (
-        "Asked again (temperature 1), 6% of verdicts change in the same order and 57% in another, "
+        "On a repeated call (temperature 1), 6% of verdicts change in the same order and 57% in another, "
         "so 51 points come from the order (48 to 54)."
     )
     none = Finding(plain_run(repeats={**again, "beyond": est(0.01, -0.02, 0.04)}))

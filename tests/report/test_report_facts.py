@@ -1,4 +1,4 @@
-"""How it was measured: no secret reaches the page, and what is left out is said."""
+"""Settings: no secret reaches the page, and what is left out is said."""
 
 import json
 from dataclasses import replace
@@ -203,10 +203,10 @@ def test_changes_by_newer_rules_are_reported() -> None:
 def test_page_and_terminal_report_replies() -> None:
     run = with_calls(disagree=12, disagree_positions=[8, 4], reasked=82, reasked_read=76).run
     assert "states a label other than the likeliest" in render_report([run])
-    assert "were asked again" in render_report([run])
+    assert "led to a second call" in render_report([run])
     shown = printed(run, 200)
     assert "states a label other than the likeliest" in shown
-    assert "were asked again" not in shown
+    assert "led to a second call" not in shown
 
 
 def test_facts_hide_secrets_too() -> None:

@@ -38,7 +38,7 @@ from unswayed.report.numerals import (
         (interval(Estimate(value=0.5)), ""),
         (
             points(Estimate(value=-0.003, low=-0.012, high=0.005)),
-            "\u22120.3 points, 95% interval \u22121.2 to +0.5",
+            "\u22120.3 points (95% interval \u22121.2 to +0.5)",
         ),
         (signed(0.0004), "0.0"),
         (" ".join(map(small, ("Accuracy", "RStd", "ICC(2,k)", ""))), "accuracy RStd ICC(2,k) "),

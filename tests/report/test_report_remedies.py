@@ -203,9 +203,9 @@ def test_a_single_call_is_enough_for_accuracy_despite_bias() -> None:
 @pytest.mark.parametrize(
     ("state", "given", "titles"),
     [
-        ("open", OPEN, ["Apply this: most accurate", "Apply this: cheapest"]),
-        ("open", {**OPEN, "most_accurate": "direct"}, ["Apply this: cheapest"]),
-        ("better", {"method": "average", "gain": est(0.04, 0.01, 0.07)}, ["Apply this"]),
+        ("open", OPEN, ["Apply the method: most accurate", "Apply the method: cheapest"]),
+        ("open", {**OPEN, "most_accurate": "direct"}, ["Apply the method: cheapest"]),
+        ("better", {"method": "average", "gain": est(0.04, 0.01, 0.07)}, ["Apply the method"]),
         ("enough", {"method": "direct", "gain": est(0.0, -0.01, 0.01)}, []),
         ("none", {"method": "average"}, []),
         ("same", {}, []),

@@ -66,4 +66,4 @@ def test_a_method_has_its_row_its_dot_and_the_recommendation(run: RunData) -> No
 def test_a_run_of_a_missing_method_shows_no_commands(run: RunData) -> None:
     asked = {"model": "tiny/judge", "data": "pairs.jsonl"}
     told = dataclasses.replace(run, run=type(run.run)(asked=asked))
-    assert "Apply this" not in render_report([told])
+    assert "Apply the method" not in render_report([told])

@@ -67,7 +67,10 @@ def test_model_of_request_is_passed_on_without_name(api: str) -> None:
         (["simulated/judge", "--mean", "log", "--polarity"], "--mean and --polarity would change"),
         (["simulated/judge", "--host", "0.0.0.0"], "UNSWAYED_SERVE_TOKEN"),
         (["nobody/x"], "unknown provider"),
-        (["systemone/x", "--labels", "X,Y", "--base-url", NOWHERE], "asked as its clients ask"),
+        (
+            ["systemone/x", "--labels", "X,Y", "--base-url", NOWHERE],
+            "questions of its clients unchanged",
+        ),
     ],
 )
 def test_unusable_option_or_port_is_one_line(

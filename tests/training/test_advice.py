@@ -226,7 +226,7 @@ def test_every_share_and_state_of_a_reason_has_its_figure(seed):
         assert figures["wrong_gold_low"] == 0
         assert figures["wrong_gold_high"] >= CLEAN
     if advice.objective != "distill":
-        assert "This holds if gold is about what the judge will be used on" in text
+        assert "This holds if gold is about the judge's later task" in text
         questions, share = figures["gold_preferred_of"], figures["gold_preferred"]
         hits = round(questions * share)
         assert binom.sf(hits - 1, questions, figures["gold_preferred_by_lot"]) < 0.01

@@ -145,7 +145,7 @@ def test_recipe_of_card_is_read_back(tmp_path, name):
             "- Gold: none was used.",
         ),
         ({"labels_move": True}, "moved through the labels, and labels apart from candidates."),
-        ({}, "what labels or positions do alone was not trained."),
+        ({}, "effects of labels or positions alone were not trained."),
     ],
 )  # fmt: skip
 def test_a_card_says_what_was_shown_and_trained_towards(origin, said):
@@ -164,7 +164,7 @@ def test_figures_stand_with_their_intervals_and_what_was_checked():
     assert "| accuracy | 0.750 (0.500 to 0.875) | 0.750 (0.500 to 0.875) |" in card
     assert "| accuracy | not measured | 0.750 (0.500 to 0.875) |" in card_of(HUB, before={})
     assert "where `unswayed filter` chose those" in card
-    assert "agreement with the gold given, wrong gold included" in card
+    assert "agreement with the given gold, wrong gold included" in card
     assert "## Held-out items" not in card_of(HUB, before={}, after={})
 
 

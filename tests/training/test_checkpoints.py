@@ -121,7 +121,7 @@ def test_damaged_tables_of_contents_are_a_defect(whole, tmp_path):
         flipped = bytes([content[place] ^ 0x80])
         archive.write_bytes(content[:place] + flipped + content[place + 1 :])
         found.add(checkpoint_defect(at, 4))
-    assert found == {None, "scheduler.pt is not whole"}
+    assert found == {None, "scheduler.pt is incomplete"}
     archive.write_bytes(content)
     weights = weights_of(at)
     weights.write_bytes(weights.read_bytes().replace(b'"data_offsets":[0,', b'"data_offsets":[0.'))

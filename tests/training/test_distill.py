@@ -60,7 +60,7 @@ def test_gold_of_any_kind_is_let_be_and_items_said_twice_are_not(planned):
     for objective in ("rl-exact", "sft"):
         with pytest.raises(ItemError, match=r"q3: .* 6 of 9 .*these items with --set data.without"):
             planned(objective, items)
-        with pytest.raises(ItemError, match=r"5 of 5 .* train distill\."):
+        with pytest.raises(ItemError, match=r"5 of 5 .* use train distill"):
             planned(objective, items[3:8])
         kept = planned(objective, items, data_without_gold="drop").groups.counts
         assert (kept.kept, kept.without_gold, kept.all_right) == (3, 5, 1)

@@ -120,7 +120,7 @@ def test_reward_of_a_file_must_be_a_reward(file):
     with pytest.raises(UsageError, match="FLOOR is 7, not a Reward"):
         score(samples(), RewardSettings(consistency=f"{file}:FLOOR"))
     with pytest.raises(
-        UsageError, match=r"'cno' does not exist.*A reward of your own is FILE\.py:NAME"
+        UsageError, match=r"'cno' does not exist.*Name your own reward as FILE\.py:NAME"
     ):
         RewardSettings(consistency="cno")
     with pytest.raises(UsageError, match=r"response 'length': name a function as FILE\.py:NAME"):
@@ -153,7 +153,7 @@ def test_total_weighs_accuracy_and_response(file):
 def test_response_without_value_is_refused(file):
     settings = RewardSettings(response=f"{file}:length")
     keys = [SampleKey("q0", t, s) for t in range(2) for s in range(2)]
-    with pytest.raises(ShapeError, match="has no value of its own reward"):
+    with pytest.raises(ShapeError, match=r"has no value of reward\.response"):
         score_rows(keys, [Features(0, 1, 0, 2, 1)] * 4, settings, (2, 2))
 
 

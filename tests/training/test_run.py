@@ -189,7 +189,7 @@ def test_held_out_items_may_change_where_the_trained_ones_do_not(planned, word_m
     assert differing(word_model, changes, {"items": rest}) == set()
     assert differing(word_model, changes, {"items": rest[::-1]}) >= {"data.fingerprint"}
     assert differing(word_model, {}, changes) == {"data.fingerprint", "recipe.data.held_out"}
-    with pytest.raises(RunDirectoryError, match="taken from those that would be trained on"):
+    with pytest.raises(RunDirectoryError, match="come from the training items"):
         RunFolder(tmp_path).check_same_run(first.record, second.record)
 
 

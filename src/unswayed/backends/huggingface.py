@@ -113,10 +113,7 @@ class HuggingFaceBackend(LocalBackend):
                 f"{form} {forms[form]:,}" for form in ("plain", "prefix", "trie") if forms[form]
             )
             shared = len(forms) > 1 or not forms["plain"]
-            trial = (
-                " Trees are tested at loading; if one changes a probability, "
-                "all prompts go by rows."
-            )
+            trial = " Trees are tested at loading; if one changes a probability, all go by rows."
             said.append(
                 f"{name}: label prompts would be read as {counts}; {reading.read:,} of {reading.given:,} "
                 f"tokens. Passes are predicted to take at most {peak / 1e9:.2g} of "

@@ -298,7 +298,7 @@ def test_copy_is_found_below_root_of_repository(name: str, tmp_path: Path) -> No
 def test_copy_in_two_folders_is_refused(tmp_path: Path) -> None:
     for folder in ("new", "old"):
         write(tmp_path / folder, ROWS["mmlu"])
-    said = r"all/test-\*\.parquet is in .*new and in .*old\. Choose one of them"
+    said = r"all/test-\*\.parquet is in .*new and in .*old\. Give one of these"
     with pytest.raises(UsageError, match=said):
         us.load_data("mmlu", data_dir=tmp_path)
 

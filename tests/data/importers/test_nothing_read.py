@@ -46,7 +46,7 @@ ERRORS = {"g1_judgment": "$ERROR$", "g2_judgment": "$ERROR$"}
 def test_import_without_decisions_names_counted_reasons(
     kind: str, records: list[object], reasons: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(ItemError, match=rf"no decisions \({reasons}\)\.$"):
+    with pytest.raises(ItemError, match=rf"no decisions \({reasons}\)\. Name files"):
         read(kind, tmp_path, *records)
 
 

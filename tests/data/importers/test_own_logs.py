@@ -259,7 +259,7 @@ QUOTE = r"quote the map: a shell reads an unquoted \| as a pipe\.$"
         ("id=a,verdict=b,verdict_is=name", "verdict_is=name needs names="),
         ("id=a,verdict=b,candidates_are=seen", "write own or shown"),
         ("id=a,verdict=b,names=m1|m2,order=o", "leave out order="),
-        ("id=a,verdict=b,tie=a", "also a word for tie"),
+        ("id=a,verdict=b,tie=a", "is also in tie="),
         ("id=a,verdict=v,task=rubric", "task=rubric needs values="),
         (
             "id=a,verdict=v,task=ranking",

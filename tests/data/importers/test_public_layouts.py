@@ -165,7 +165,7 @@ def test_autoj_files_that_do_not_belong_together_are_refused(
     autoj: dict[str, Path], tmp_path: Path
 ) -> None:
     short = lines(tmp_path / "short.jsonl", {"output": 0})
-    with pytest.raises(UsageError, match=r"by line, but their lengths differ: .*l 3, .*l 1"):
+    with pytest.raises(UsageError, match=r"by line: .*l 3, .*l 1"):
         import_files("autoj", [autoj["data"], short])
     with pytest.raises(UsageError, match=r"0 files of test data and 1 of outputs.*TESTDATA"):
         import_files("auto", [autoj["own"]])
@@ -271,7 +271,7 @@ def test_the_dev_bench_table_has_one_turn_and_other_verdicts(tmp_path: Path) -> 
     (item,) = made.items
     assert (item.id, item.candidates) == ("uml;gpt;human", ("that", "this"))
     assert choices(made.decisions) == [(OTHER, 0)]
-    with pytest.raises(ItemError, match="no column is called after a judge"):
+    with pytest.raises(ItemError, match="no column is named after a judge"):
         import_files("auto", [tsv(tmp_path / "none.tsv", [row])])
     with pytest.raises(ItemError, match="has no column answer1_1, answer1_2, "):
         import_files("auto", [tsv(tmp_path / "two.tsv", [{**row, "question_2": "", "j": said}])])

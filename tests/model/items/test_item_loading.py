@@ -165,7 +165,7 @@ def test_a_scale_or_list_that_is_none_says_why(record: dict[str, object], messag
         ({**PAIR, "a": "1", "b": None}, "b: is empty"),
         ({**PAIR, "a": "1", "b": "", "c": "3"}, "b: is empty"),
         ({**LISTED, "golds": 1}, "golds: .*Did you mean 'gold'.*meta"),
-        ({**LISTED, "rating": 1}, "rating: is no field .*into meta"),
+        ({**LISTED, "rating": 1}, "rating: is not a field .*into meta"),
         ({**LISTED, "gold": "B"}, "counted from 0, so write 1 for B"),
         ({**LISTED, "gold": "1"}, "write 1 without quotes"),
         ({**LISTED, "gold": "first"}, "write 0 to 1, a list of them"),
@@ -201,7 +201,7 @@ def test_lines_with_one_fault_are_reported_once(tmp_path: Path) -> None:
         load_items(path)
     said = str(caught.value).splitlines()
     assert said[0] == f"{path}: 8 bad lines:"
-    assert said[1].startswith(f"  {path}:1: rating: is no field")
+    assert said[1].startswith(f"  {path}:1: rating: is not a field")
     assert said[1].endswith("(so it is on line 2)")
     assert said[2].startswith(f"  {path}:3: own_0: ")
     assert said[6] == "  and 2 more"
