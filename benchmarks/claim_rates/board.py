@@ -66,10 +66,12 @@ class Board:
     @property
     def text(self) -> str:
         kinds = len(set(self.strengths)), len(set(self.strengths[1:]))
-        kind = {(1, 1): "equal models, ", (2, 1): "equal weak models, "}.get(kinds, "")
+        kind = {(1, 1): "equal models", (2, 1): "equal weak models"}.get(kinds, "models")
+        number = "" if len(self.strengths) == len(APART) else f"{len(self.strengths)} "
+        models = f"{number}{kind}, " if number or kind != "models" else ""
         against_what = "all pairs" if self.pairs else "one baseline"
         shown = f"{DESIGNS[self.design]}, {self.place:g} logits for the first answer"
-        return f"{kind}{against_what}, {shown}, {self.questions} questions"
+        return f"{models}{against_what}, {shown}, {self.questions} questions"
 
     @property
     def baseline(self) -> str | None:
@@ -89,6 +91,8 @@ BOARDS: Final = (
     *(Board(APART, design, 1.5, 100) for design in ("both", "balanced", "random")),
     *(Board(strengths, "own", 1.5, 40) for strengths in (APART, ALIKE)),
     *(Board(strengths, "own", 1.5, 25) for strengths in (MANY, WEAK, (0.0,) * 20)),
+    *(Board((0.0,) * models, "own", 0.0, 25) for models in (6, 10)),
+    Board(ALIKE, "sparse", 0.0, 60),
     *(
         Board(APART, design, place, 40, pairs=True)
         for place in (0.0, 1.5)
@@ -147,9 +151,15 @@ def truth(board: Board) -> tuple[FloatArray, float]:
         gap = quality[:, a] - quality[:, b] + place
         first[a, b] = (0.5 * (expit(gap - TIE) + expit(gap + TIE))).mean()
     score, effect = (first + 1 - first.T) / 2, first - (1 - first.T)
+    strengths = np.array(board.strengths)
     if board.pairs:
-        return np.nanmean(score, axis=1), float(np.nanmean(effect))
-    return np.append(0.5, score[1:, 0]), float(effect[1:, 0].mean())
+        right, mean = np.nanmean(score, axis=1), float(np.nanmean(effect))
+    else:
+        right, mean = np.append(0.5, score[1:, 0]), float(effect[1:, 0].mean())
+        right[strengths == strengths[0]] = 0.5
+    for strength in strengths:  # equal models have one truth; simulated ones differ by chance
+        right[strengths == strength] = right[strengths == strength].mean()
+    return right, mean
 
 
 def rates(trials: int | None = None) -> Iterator[Rate]:
@@ -197,13 +207,14 @@ def counted(
     for seed, board in enumerate(boards):
         ranking = rank_models(board, baseline=baseline, seed=seed)
         wrong = False
-        scores = right[[board.models.index(own.model) for own in ranking.models]]
+        names = [own.model for own in ranking.models]
+        scores = right[[board.models.index(name) for name in names]]
         for own, score in zip(ranking.models, scores, strict=True):
             if own.score.low is not None and own.score.high is not None:
                 asked["interval of a score"] += 1
                 held["interval of a score"] += bool(own.score.low <= score <= own.score.high)
-            above, below = (scores > score + 1e-9).sum(), (scores < score - 1e-9).sum()
-            wrong |= bool(own.best_rank > 1 + above or own.worst_rank < len(scores) - below)
+            below = {names[place] for place in np.flatnonzero(scores < score - 1e-9)}
+            wrong |= not below.issuperset(own.certainly_above)
         low, high = ranking.position_effect.low, ranking.position_effect.high
         assert low is not None
         assert high is not None

@@ -255,6 +255,31 @@ def test_models_without_common_questions_are_scored_on_their_own() -> None:
     )
 
 
+@pytest.mark.parametrize(("size", "ranked"), [(1, "ab"), (2, "ab"), (6, "abc"), (25, "abc")])
+def test_a_model_with_few_questions_does_not_choose_those_of_all(size: int, ranked: str) -> None:
+    rows = [(q, *pair, 1.0) for q in range(40) for pair in (("a", "b"), ("b", "a"))]
+    rows += [(q, *pair, 1.0) for q in range(size) for pair in (("c", "b"), ("b", "c"))]
+    ranking = rank_models(comparisons(*rows), baseline="b")
+    assert sorted(own.model for own in ranking.models) == list(ranked)
+    assert by_name(ranking)["a"].score.n == (size if size == 25 else 40)
+
+
+@pytest.mark.parametrize(("size", "won", "certain"), [(7, 1, False), (12, 0, True)])
+def test_few_questions_of_their_own_need_clear_wins(size: int, won: int, *, certain: bool) -> None:
+    rows = [(q, "a", "b", float(q < won)) for q in range(size)]
+    rows += [(q, "b", "a", float(q < size - won)) for q in range(size)]
+    rows += own_questions(b=0, c=8, d=8, e=8)
+    above = by_name(rank_models(comparisons(*rows), baseline="b"))["b"].certainly_above
+    assert above == (("a",) if certain else ())
+
+
+def test_rounding_makes_no_ranks() -> None:
+    for seed in range(10):
+        ranking = rank_models(drawn_board([0.0] * 3, 6, 0.5, seed=seed))
+        scores = {(own.rank, round(own.score.value or 0.0, 9)) for own in ranking.models}
+        assert len({score for _, score in scores}) == len(scores)
+
+
 def test_equal_answers_have_the_interval_of_their_own_questions() -> None:
     lost = [(q, *pair, float(pair[0] == "b")) for q, *pair, _ in own_questions(a=9, c=6)]
     own = by_name(rank_models(comparisons(*lost)))

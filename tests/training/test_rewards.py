@@ -484,5 +484,5 @@ def test_all_pairs_are_the_mean_over_ways_to_pair(block):
 
 @pytest.mark.parametrize("name", ["pair", "probability-weighted", "inv"])
 def test_a_reward_that_compares_presentations_needs_two(name):
-    with pytest.raises(ShapeError, match=f"reward {name} needs 2 presentations, got 1"):
+    with pytest.raises(ShapeError, match=f"reward {name} needs at least 2 presentations, got 1"):
         REWARDS.load(name).sampled(np.zeros((1, 3), dtype=np.int64), np.array([True, False]))

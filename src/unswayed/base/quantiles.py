@@ -16,11 +16,11 @@ NORMAL_ONE_SIDED: Final = 1.6448536269514722
 
 
 @functools.lru_cache(maxsize=4096)
-def student(items: int) -> float:
-    """Return the 97.5% quantile of Student's t for the mean of at least two items."""
+def student(items: int, tail: float = TAIL) -> float:
+    """Return the quantile of Student's t that leaves `tail` above it, for the mean of at least two items."""
     from scipy.special import stdtrit
 
-    return -float(stdtrit(items - 1, TAIL))
+    return -float(stdtrit(items - 1, tail))
 
 
 @functools.lru_cache(maxsize=4096)

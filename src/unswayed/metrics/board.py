@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 import msgspec
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 
 from unswayed.base.counts import plural
 from unswayed.base.errors import ItemError, UnknownNameError
+from unswayed.base.quantiles import NORMAL, TAIL, student
 from unswayed.base.registry import did_you_mean
 from unswayed.metrics.simultaneous import Contrasts
 from unswayed.metrics.uncertainty import FEW, alike_interval, exact_interval, paired_difference
@@ -114,16 +116,11 @@ def rank_models(compared: Comparisons, *, baseline: str | None = None, seed: int
 
 
 def _ranking(fit: WinRates, baseline: str | None, seed: int) -> Ranking:
-    compared, entries = fit.compared, np.round(fit.entries, 12)
+    fit = replace(fit, entries=np.round(fit.entries, 12))
+    compared, entries = fit.compared, fit.entries
     m, names = len(compared.models), compared.models
-    contrasts = Contrasts(values=entries, names=names, seed=seed)
-    critical = contrasts.critical()
-    over: BoolArray = np.zeros((m, m), np.bool_)
-    for a, b in itertools.combinations(range(m), 2):
-        apart = contrasts.difference(names[a], names[b], critical)
-        if apart.low is not None and apart.high is not None and apart.low * apart.high > 0:
-            over[(a, b) if apart.low > 0 else (b, a)] = True
-    value = np.round(entries.mean(axis=0), 12)
+    over = _over(fit, seed) if fit.own is None else _over_apart(fit, baseline)
+    value = np.round(entries.mean(axis=0), 9)  # rounding makes no ranks
     counts, unread = compared.counts(), compared.counts(np.isnan(compared.wins)).sum(axis=0)
     read = compared.counts(~np.isnan(compared.wins))
     shown_first = counts[0] / counts.sum(axis=0)
@@ -133,7 +130,7 @@ def _ranking(fit: WinRates, baseline: str | None, seed: int) -> Ranking:
             model=name,
             score=Estimate(value=0.5, n=len(entries), by_construction=True)
             if name == baseline
-            else score_estimate(entries[:, place], int(asked[place]))
+            else score_estimate(fit.of(place), int(asked[place]))
             if baseline is not None
             else rare_estimate(fit.sides[:, place], read[:, place], len(entries))
             or score_estimate(entries[:, place], int(asked[place])),
@@ -164,6 +161,35 @@ def _ranking(fit: WinRates, baseline: str | None, seed: int) -> Ranking:
     )
 
 
+def _over(fit: WinRates, seed: int) -> BoolArray:
+    """Return which models are certainly above which, (M, M), by joint intervals of their differences."""
+    names = fit.compared.models
+    contrasts = Contrasts(values=fit.entries, names=names, seed=seed)
+    critical = contrasts.critical()
+    over: BoolArray = np.zeros((len(names), len(names)), np.bool_)
+    for a, b in itertools.combinations(range(len(names)), 2):
+        apart = contrasts.difference(names[a], names[b], critical)
+        if apart.low is not None and apart.high is not None and apart.low * apart.high > 0:
+            over[(a, b) if apart.low > 0 else (b, a)] = True
+    return over
+
+
+def _over_apart(fit: WinRates, baseline: str | None) -> BoolArray:
+    """Return the same for models on questions of their own, which are few for some: from the score of each,
+    with an interval at 5% over all pairs (Bonferroni), distances added in squares as in `rare_estimate`.
+    """
+    names, asked = fit.compared.models, fit.compared.questions_of(~np.isnan(fit.compared.wins))
+    tail = TAIL / (len(names) * (len(names) - 1) / 2)
+    ends = np.full((3, len(names)), 0.5)
+    for place, name in enumerate(names):
+        if name != baseline:
+            own = score_estimate(fit.of(place), int(asked[place]), tail)
+            ends[:, place] = own.low or 0.0, own.value or 0.0, own.high or 0.0
+    low, value, high = ends
+    reach = np.hypot((value - low)[:, None], high - value)
+    return np.asarray(value[:, None] - value > reach + 1e-12, dtype=np.bool_)
+
+
 def _uneven(standings: Sequence[Standing], baseline: str | None) -> list[str]:
     """Warn if models differ in how often they were shown first."""
     ordered = sorted((own.shown_first, own.model) for own in standings if own.model != baseline)
@@ -176,20 +202,29 @@ def _uneven(standings: Sequence[Standing], baseline: str | None) -> list[str]:
     ]
 
 
-def score_estimate(entries: FloatArray, n: int) -> Estimate:
+def score_estimate(entries: FloatArray, n: int, tail: float = TAIL) -> Estimate:
     """Estimate a rate from its entries, one per question, shape (Q,): on the logit scale, or exactly where
-    few questions differ from 0 or 1. A model was asked `n` of the questions.
+    few questions differ from 0 or 1. A model was asked `n` of the questions; its interval leaves `tail` out on each side.
+
+    Entries that vary less than a rate does count as more. Two further questions that vary as a rate does allow for the
+    uncertainty of that variance.
     """
     value = float(np.clip(entries.mean(), 0.0, 1.0))
     apart = np.round(entries - entries.mean(), 12)
     room = value * (1.0 - value)
-    effective = room * len(entries) / float(apart.var(ddof=1)) if apart.any() else np.inf
+    size = len(entries)
+    effective = (
+        room * size * (size + 2) / (size * float(apart.var(ddof=1)) + 2 * room)
+        if apart.any()
+        else 0.0
+    )
     if room == 0.0 or not apart.any():
-        low, high = alike_interval(value, n, (0.0, 1.0))
+        low, high = alike_interval(value, n, (0.0, 1.0), tail)
     elif min(value, 1.0 - value) * effective < FEW:
-        low, high = exact_interval(value, effective, (0.0, 1.0))
+        low, high = exact_interval(value, effective, (0.0, 1.0), tail)
     else:
-        mean = paired_difference(apart, span=np.inf)
+        critical = NORMAL * student(size, tail) / student(size)
+        mean = paired_difference(apart, span=np.inf, critical=critical)
         assert mean.low is not None
         assert mean.high is not None
         centre, reach = np.log(value / (1.0 - value)), (mean.high - mean.low) / 2 / room

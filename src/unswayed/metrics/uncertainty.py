@@ -178,19 +178,23 @@ def percentile_interval(
     return min(float(low), value), max(float(high), value)
 
 
-def alike_interval(value: float, n_items: int, limits: Limits) -> tuple[float, float]:
+def alike_interval(
+    value: float, n_items: int, limits: Limits, tail: float = TAIL
+) -> tuple[float, float]:
     """Return an interval for the mean of items that are all alike.
 
     If more than a share u = 1 - 0.025^(1/n) of all items were different, n items alike would be
     seen less than 2.5% of the time; those that differ can be as far away as the limits. For a rate
     observed 0 of n times this is the exact (Clopper-Pearson) interval [0, u], about 3.7 / n.
     """
-    share = 1.0 - TAIL ** (1.0 / max(n_items, 1))
+    share = 1.0 - tail ** (1.0 / max(n_items, 1))
     low, high = limits
     return value - share * (value - low), value + share * (high - value)
 
 
-def exact_interval(value: float, items: float, limits: Limits) -> tuple[float, float]:
+def exact_interval(
+    value: float, items: float, limits: Limits, tail: float = TAIL
+) -> tuple[float, float]:
     """Return the Clopper-Pearson interval of a mean, taken as a rate between its limits. Items are more,
     and not whole, where they vary less than a rate does.
     """
@@ -200,8 +204,8 @@ def exact_interval(value: float, items: float, limits: Limits) -> tuple[float, f
     hits = items * (value - low) / (high - low)
     misses = items - hits
     ends = (
-        float(betaincinv(hits, misses + 1.0, TAIL)) if hits > 0 else 0.0,
-        float(betaincinv(hits + 1.0, misses, 1.0 - TAIL)) if misses > 0 else 1.0,
+        float(betaincinv(hits, misses + 1.0, tail)) if hits > 0 else 0.0,
+        float(betaincinv(hits + 1.0, misses, 1.0 - tail)) if misses > 0 else 1.0,
     )
     return low + ends[0] * (high - low), low + ends[1] * (high - low)
 

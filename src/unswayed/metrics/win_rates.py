@@ -84,10 +84,19 @@ class WinRates:
     effect: FloatArray  # the same of the position effect, shape (Q,)
     sides: FloatArray  # win rates shown first and second, shape (2, M)
     warnings: tuple[str, ...] = ()
+    own: BoolArray | None = None  # the questions of each model, (Q, M), if they are not the same
+
+    def of(self, place: int) -> FloatArray:
+        """Return what each of its questions adds to the score of a model."""
+        entries = self.entries[:, place]
+        if self.own is None:
+            return entries
+        kept, centre = self.own[:, place], entries.mean()
+        return np.asarray(centre + (entries[kept] - centre) * kept.mean())
 
 
 def against(compared: Comparisons, baseline: str) -> WinRates:
-    """Score models against one, on the questions that all of them answered; each on its own if these are too few."""
+    """Score models against one, on the questions that all answered; each on its own if these are few (under half)."""
     base = compared.models.index(baseline)
     whole = len(compared.models)
     compared = compared.rows((compared.first == base) | (compared.second == base))
@@ -102,7 +111,9 @@ def against(compared: Comparisons, baseline: str) -> WinRates:
     common: BoolArray = np.array(asked.all(axis=0), dtype=np.bool_)
     left = int((~common).sum())
     least, word = 2, "two"  # times that a model is shown on each side
-    if left and compared.questions - left < 2:
+    usual = float(np.median(np.delete(asked.sum(axis=1), base)))
+    apart = bool(left) and compared.questions - left < max(2.0, usual / 2)
+    if apart:
         least, word = 5, "five"
         told.append(
             f"The models share {plural(compared.questions - left, 'question')}, so each is scored on its "
@@ -139,10 +150,12 @@ def against(compared: Comparisons, baseline: str) -> WinRates:
     rates = np.where(held, total / np.maximum(count, 1), 0.0)
     means = rates.sum(axis=2) / number
     means[:, base] = 0.5
-    apart = np.where(held, rates - means[..., None], 0.0) * (shape[2] / number[..., None])
+    added = np.where(held, rates - means[..., None], 0.0) * (shape[2] / number[..., None])
     others = np.arange(shape[1]) != base
-    effect = (means[0] - means[1] + (apart[0] - apart[1]).T)[:, others].mean(axis=1)
-    return WinRates(compared, means.mean(axis=0) + apart.mean(axis=0).T, effect, means, tuple(told))
+    effect = (means[0] - means[1] + (added[0] - added[1]).T)[:, others].mean(axis=1)
+    own = np.asarray(held.any(axis=0).T) if apart else None
+    entries = means.mean(axis=0) + added.mean(axis=0).T
+    return WinRates(compared, entries, effect, means, tuple(told), own)
 
 
 def _check_determined(models: tuple[str, ...], design: FloatArray) -> None:
