@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 import numpy as np
@@ -238,6 +239,17 @@ def test_runs_that_count_questions_differently_say_so(tmp_path: Path) -> None:
     told = "The runs group items into questions differently; the first run decides."
     caveats = [load_runs([paths[0], path])[1].caveats for path in paths[1:]]
     assert [told in own for own in caveats] == [False, True, False]
+
+
+@pytest.mark.parametrize(("other", "told"), [("class", True), ("exclude", False)])
+def test_runs_that_count_gold_ties_differently_say_so(
+    other: Literal["class", "exclude"], tmp_path: Path, *, told: bool
+) -> None:
+    items = ItemSet.of(simulated_items(20, 2), name="set")
+    for name, ties in (("one", "exclude"), ("two", other)):
+        us.audit("simulated/judge", items, resamples=100, out=tmp_path / name, gold_ties=ties)
+    caveats = load_runs([tmp_path / "one", tmp_path / "two"])[1].caveats
+    assert any("count ties in the gold differently" in text for text in caveats) == told
 
 
 def test_runs_without_a_common_item_say_so(tmp_path: Path) -> None:

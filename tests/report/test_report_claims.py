@@ -287,3 +287,5 @@ def test_differences_between_runs_hold_jointly() -> None:
     # four looks: a normal quantile of 1 - .025 / 4, 2.4977, over 1.9600 is 1.2743
     assert both["rstd"].low == pytest.approx(0.1 - 1.2743 * 0.1, abs=1e-4)
     assert both["accuracy"].high == pytest.approx(0.1 + 1.2743 * 0.2, abs=1e-4)
+    wide = Estimate(value=-0.3, low=-0.95, high=0.3, n=6)
+    assert changes_of({"accuracy": wide, "rstd": gain}, 2)["accuracy"].low == -1.0

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum, auto
 
 from unswayed.metrics.rows import Row
+from unswayed.metrics.table import METRICS
 from unswayed.model.decisions import Estimate
 from unswayed.report.findings import ACCURACY, CONSISTENCY, Finding
 from unswayed.report.intervals import (
@@ -218,4 +220,6 @@ def changes_of(changes: Mapping[str, Estimate], others: int) -> dict[str, Estima
     interval for itself.
     """
     gains = {name: gain for name, gain in changes.items() if gain.value is not None}
-    return {name: widened(gain, others * len(gains)) for name, gain in gains.items()}
+    limits = {name: METRICS.load(name).limits for name in gains}
+    spans = {name: own(2)[1] - own(2)[0] if own else math.inf for name, own in limits.items()}
+    return {name: widened(gain, others * len(gains), spans[name]) for name, gain in gains.items()}

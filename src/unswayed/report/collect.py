@@ -83,6 +83,11 @@ def load_runs(directories: Sequence[str | Path], *, names: Sequence[str] = ()) -
         )
         if both and len(both) > min(len(set(units)) for units in zip(*both, strict=True)):
             told = ("The runs group items into questions differently; the first run decides.",)
+        if len({run.run.settings.get("gold_ties") for run in (runs[0], r)}) > 1:
+            told += (
+                "The runs count ties in the gold differently (--gold-ties), so compare only the differences, not "
+                "the accuracies of each run.",
+            )
         asked = [run.run.prompt for run in (runs[0], r) if run.run.prompt]
         if len(asked) < 2:
             told += (

@@ -82,13 +82,13 @@ def jointly(estimate: Estimate, looks: int) -> Estimate:
     return msgspec.structs.replace(wide, low=max(wide.low, 0.0), high=min(wide.high, 1.0))
 
 
-def widened(estimate: Estimate, looks: int) -> Estimate:
-    """Return an estimate of any unit with an interval that holds for all that are looked at together."""
+def widened(estimate: Estimate, looks: int, span: float = math.inf) -> Estimate:
+    """Return an estimate of any unit, at most `span` from 0, with an interval that holds for all that are looked at."""
     if estimate.value is None or estimate.low is None or estimate.high is None:
         return estimate
     low = estimate.value - _wider(looks) * (estimate.value - estimate.low)
     high = estimate.value + _wider(looks) * (estimate.high - estimate.value)
-    return msgspec.structs.replace(estimate, low=low, high=high)
+    return msgspec.structs.replace(estimate, low=max(low, -span), high=min(high, span))
 
 
 def favoured_of(rates: Sequence[Estimate], looks: int) -> int | None:
