@@ -213,9 +213,14 @@ def test_few_items_away_from_a_limit_have_the_exact_interval() -> None:
     made = outcomes([[0, 0]] * 147 + [[0, 1]] * 3)
     cell = measure([made], names=["consistency"], resamples=4000)["consistency"]
     exact = scipy_stats.binomtest(147, 150).proportion_ci(0.95, method="exact")
-    # the spread of the resamples may count a few items more than there are
-    assert cell.low == pytest.approx(exact.low, abs=0.003)
-    assert cell.high == pytest.approx(exact.high, abs=0.001)
+    assert (cell.low, cell.high) == pytest.approx((exact.low, exact.high))
+
+
+@pytest.mark.parametrize(("resamples", "seed"), [(100, 3), (1000, 3), (1000, 4)])
+def test_a_rate_keeps_its_exact_interval_under_any_resamples(resamples: int, seed: int) -> None:
+    drawn = np.random.default_rng(seed).binomial(60, 56 / 60, resamples) / 60
+    low, high = interval(56 / 60, drawn, n_items=60, limits=(0.0, 1.0))
+    assert (low, high) == pytest.approx((0.8380, 0.9815), abs=1e-4)  # Clopper-Pearson, 56 of 60
 
 
 def test_small_samples_widen_quantiles_as_student_t() -> None:

@@ -159,8 +159,10 @@ def interval(value: float, samples: FloatArray, *, n_items: int, limits: Limits 
         low, high = limits
         share = (value - low) / (high - low)
         spread = float(defined.var()) / (high - low) ** 2
-        # items that are fractions vary less than a rate does, as if they were more
-        items = max(n_items, share * (1.0 - share) / spread)
+        # items that are fractions vary less than a rate does, as if they were more; the spread of
+        # resamples is known to sqrt(2 / B), so a rate keeps its own number
+        items = share * (1.0 - share) / spread
+        items = items if items > n_items * (1.0 + 4.0 * (2.0 / len(defined)) ** 0.5) else n_items
         if min(share, 1.0 - share) * items < FEW:
             return exact_interval(value, items, limits)
     return percentile_interval(value, defined, n_items=n_items)
