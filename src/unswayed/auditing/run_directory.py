@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from unswayed.base.errors import ANOTHER_OUT, RunDirectoryError, cannot
+from unswayed.base.errors import RunDirectoryError
 from unswayed.base.files import whole_file
 from unswayed.base.version import versions_of
 from unswayed.prompts import PromptSettings
@@ -59,7 +59,7 @@ def prepare_directory(path: Path) -> Path:
             f"{path} is a file, not a directory. Choose another --out."
         ) from None
     except OSError as error:
-        raise RunDirectoryError(cannot(f"write to {path}", error, ANOTHER_OUT)) from None
+        raise RunDirectoryError.cannot(f"write to {path}", error) from None
     return path
 
 
@@ -83,8 +83,8 @@ def _write(path: Path, parts: Iterable[bytes]) -> None:
         with whole_file(path) as file:
             file.writelines(parts)
     except OSError as error:  # disk full, read-only
-        raise RunDirectoryError(
-            cannot(f"write {path}", error, "Make it writable or free some space.")
+        raise RunDirectoryError.cannot(
+            f"write {path}", error, "Make it writable or free some space."
         ) from None
 
 
@@ -123,8 +123,8 @@ def keep_files(directory: Path, created: str) -> Path | None:
                 shutil.copyfile(path, partial / path.name)
         partial.rename(target)
     except OSError as error:
-        raise RunDirectoryError(
-            cannot(f"keep the audit of {directory} in {target}", error, ANOTHER_OUT)
+        raise RunDirectoryError.cannot(
+            f"keep the audit of {directory} in {target}", error
         ) from None
     return target
 
@@ -140,7 +140,7 @@ def read_bytes(path: Path) -> bytes:
             f"{path} does not exist: {path.parent} is not a finished run. Run the audit first."
         ) from None
     except OSError as error:
-        raise RunDirectoryError(cannot(f"read {path}", error, "Make it readable.")) from None
+        raise RunDirectoryError.cannot(f"read {path}", error, "Make it readable.") from None
     if lines and f"{hashlib.sha256(data).hexdigest()}  {path.name}".encode() not in lines:
         raise RunDirectoryError(
             f"{path} has changed since the audit wrote it (its sum is not in {SUMS_FILE}). Run the audit "

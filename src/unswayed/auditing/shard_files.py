@@ -16,7 +16,7 @@ import msgspec
 from unswayed.auditing.run_directory import json_text, prepare_directory, read_as, write_text
 from unswayed.base.arguments import Settings, options_of
 from unswayed.base.counts import agrees, plural
-from unswayed.base.errors import RunDirectoryError, StoreError, UsageError, cannot
+from unswayed.base.errors import RunDirectoryError, StoreError, UsageError
 from unswayed.base.files import whole_file
 from unswayed.base.registry import require
 from unswayed.base.version import VERSION
@@ -191,12 +191,10 @@ class ShardFolder:
                     arrays = [pa.array(own, kind) for own, kind in zip(cells, kinds, strict=True)]
                     out.write_table(pa.table(arrays, schema=schema))
         except OSError as error:
-            raise RunDirectoryError(
-                cannot(
-                    f"write {path}",
-                    error,
-                    f"The calls are kept in {local}. Free some space and run the same command again.",
-                )
+            raise RunDirectoryError.cannot(
+                f"write {path}",
+                error,
+                f"The calls are kept in {local}. Free some space and run the same command again.",
             ) from None
         shutil.rmtree(local, ignore_errors=True)
 
@@ -258,7 +256,7 @@ class ShardFolder:
             )
             lines = self.path(shard, "jsonl").read_bytes() if head.verdicts else b""
         except OSError as error:
-            raise RunDirectoryError(cannot(f"read {error.filename}", error, f"{again}")) from None
+            raise RunDirectoryError.cannot(f"read {error.filename}", error, f"{again}") from None
         except (KeyError, msgspec.MsgspecError):
             raise RunDirectoryError(f"{path} is not the file of a shard. {again}") from None
         except UsageError as error:

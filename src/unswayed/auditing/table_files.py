@@ -15,7 +15,7 @@ from msgspec import inspect
 
 from unswayed.auditing.run_directory import write_text
 from unswayed.base.counts import plural
-from unswayed.base.errors import ANOTHER_OUT, RunDirectoryError, cannot
+from unswayed.base.errors import RunDirectoryError
 from unswayed.base.files import sweep, whole_file
 from unswayed.base.registry import require
 from unswayed.base.version import VERSION
@@ -115,7 +115,7 @@ def write_dataset(columns: Columns, folder: Path, *, name: str, what: str) -> No
             sweep(folder / own)  # of a run that was killed here
         strangers = sorted({entry.name for entry in folder.iterdir()} - {file, "README.md"})
     except OSError as error:
-        raise RunDirectoryError(cannot(f"write {folder}", error, ANOTHER_OUT)) from None
+        raise RunDirectoryError.cannot(f"write {folder}", error) from None
     if strangers:
         raise RunDirectoryError(f"{folder} holds {strangers[0]}: give an empty or a new folder.")
     write_parquet(columns, folder / file)

@@ -18,7 +18,7 @@ from unswayed.backends.client import HttpBackend
 from unswayed.backends.faults import Fault, HttpReply, server_words, shown
 from unswayed.backends.protocol import Outcome
 from unswayed.base.counts import agrees, plural
-from unswayed.base.errors import ServerError, UsageError, WaitingError, cannot
+from unswayed.base.errors import ServerError, UsageError, WaitingError
 from unswayed.base.files import LARGEST, whole_file
 from unswayed.model.calls import Failure, Query, Response, key_of
 from unswayed.store import Pool
@@ -218,8 +218,8 @@ class BatchFolder:
                 if path not in files and re.fullmatch(rf"{re.escape(name)}-\d+", path.stem):
                     path.unlink()
         except OSError as error:
-            raise UsageError(
-                cannot(f"write requests to {upload}", error, "Choose another --batch.")
+            raise UsageError.cannot(
+                f"write requests to {upload}", error, "Choose another --batch."
             ) from None
         return list(files.items())
 

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from unswayed.base.errors import ANOTHER_OUT, UsageError, cannot
+from unswayed.base.errors import UsageError
 from unswayed.base.files import read_whole, whole_file
 
 FORMAT: Final = "unswayed-gates/1"
@@ -117,7 +117,7 @@ class HeadScales:
             with whole_file(path) as file:
                 file.write(content)
         except OSError as error:
-            raise UsageError(cannot(f"write {path}", error, ANOTHER_OUT)) from None
+            raise UsageError.cannot(f"write {path}", error) from None
 
 
 def _checksum(heads: FloatArray, neurons: FloatArray | None) -> int:

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import msgspec
 
-from unswayed.base.errors import UsageError, cannot
+from unswayed.base.errors import UsageError
 from unswayed.base.files import read_whole
 
 _MILLION = 1_000_000
@@ -112,7 +112,7 @@ def load_prices(override: str | Path | None = None) -> PriceTable:
             raw = msgspec.json.encode(msgspec.toml.decode(raw))
         given = msgspec.json.decode(raw, type=_File)
     except OSError as error:
-        raise UsageError(cannot(f"read the price table {path}", error, "Correct it.")) from None
+        raise UsageError.cannot(f"read the price table {path}", error, "Correct it.") from None
     except (ValueError, RecursionError, msgspec.MsgspecError) as error:
         raise UsageError(
             f"{path} is not a price table: {error}. It needs as_of (a date) and models, each with "

@@ -24,13 +24,18 @@ UnswayedError                 exit code 2 unless it says otherwise
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Self
 
 
 class UnswayedError(Exception):
     """Base of all errors of this package; the message says what happened and what to do."""
 
     exit_code: int = 2
+
+    @classmethod
+    def cannot(cls, doing: str, error: OSError, remedy: str = "Choose another --out.") -> Self:
+        """Build the error of what the operating system refused, such as "write FILE"."""
+        return cls(f"cannot {doing}: {error.strerror or error}. {remedy}")
 
 
 class UsageError(UnswayedError):
@@ -132,11 +137,3 @@ def field_and_reason(error: Exception) -> tuple[str, str]:
 def first_line(error: BaseException) -> str:
     """Return the first line of another package's error; some print pages."""
     return (str(error).splitlines() or [""])[0]
-
-
-ANOTHER_OUT: Final = "Choose another --out."
-
-
-def cannot(doing: str, error: OSError, remedy: str) -> str:
-    """Return the message of what the operating system refused, such as "write FILE", and the remedy."""
-    return f"cannot {doing}: {error.strerror or error}. {remedy}"

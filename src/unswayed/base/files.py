@@ -18,7 +18,7 @@ from glob import escape
 from pathlib import Path
 from typing import IO, Any, Final
 
-from unswayed.base.errors import UsageError, cannot
+from unswayed.base.errors import UsageError
 
 if sys.platform != "win32":
     import fcntl
@@ -200,10 +200,8 @@ def _close(file: IO[Any]) -> None:
 
 def no_room(error: OSError) -> UsageError:
     """Build the error for a folder that cannot hold a temporary file."""
-    return UsageError(
-        cannot(
-            "keep the data in a temporary file",
-            error,
-            "Set TMPDIR to a directory with enough free space for the data.",
-        )
+    return UsageError.cannot(
+        "keep the data in a temporary file",
+        error,
+        "Set TMPDIR to a directory with enough free space for the data.",
     )

@@ -16,7 +16,7 @@ import typer
 from unswayed.auditing.shard_files import VERDICTS, ShardFolder, ShardPlan, count_missing
 from unswayed.audits import RunArguments
 from unswayed.base.counts import plural
-from unswayed.base.errors import RunDirectoryError, UsageError, cannot
+from unswayed.base.errors import RunDirectoryError, UsageError
 from unswayed.base.files import whole_file
 from unswayed.cli.arrivals import arriving
 from unswayed.cli.command import command_line, without_shard
@@ -105,8 +105,8 @@ def _merge_verdicts(folder: ShardFolder, plan: ShardPlan, *, is_partial: bool) -
             whole = fingerprint(copied(file))
             folder.check(plan.with_facts(plan.model, plan.data, whole, plan.prompt))
     except OSError as error:
-        raise RunDirectoryError(
-            cannot(f"write {path}", error, "Make it writable or free some space.")
+        raise RunDirectoryError.cannot(
+            f"write {path}", error, "Make it writable or free some space."
         ) from None
     if gathered.missing:
         note(f"{count_missing(gathered.missing)}: {plural(n_lost, 'verdict')} left out.")

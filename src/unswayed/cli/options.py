@@ -14,7 +14,7 @@ import typer
 from msgspec import Meta
 
 from unswayed.base.arguments import Option, Settings, options_of
-from unswayed.base.errors import ANOTHER_OUT, RunDirectoryError, UsageError, cannot
+from unswayed.base.errors import RunDirectoryError, UsageError
 from unswayed.model.items import Shard
 
 R = TypeVar("R")
@@ -147,6 +147,6 @@ def check_out(out: Path, *inputs: str | Path | None) -> None:
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise RunDirectoryError(cannot(f"make {out.parent}", error, ANOTHER_OUT)) from None
+        raise RunDirectoryError.cannot(f"make {out.parent}", error) from None
     if not os.access(out if out.exists() else out.parent, os.W_OK):
         raise RunDirectoryError(f"cannot write {out}: no permission. Choose another --out.")

@@ -10,7 +10,7 @@ from typing import IO, Final, NoReturn, Self
 
 import msgspec
 
-from unswayed.base.errors import ANOTHER_OUT, RunDirectoryError, cannot
+from unswayed.base.errors import RunDirectoryError
 from unswayed.base.files import LARGEST, lock, sweep, temporary_for
 from unswayed.calls.judge import Judge
 from unswayed.model.decisions import Verdict
@@ -160,4 +160,4 @@ class VerdictFile:
 
 
 def _unwritable(out: Path, error: OSError) -> RunDirectoryError:
-    return RunDirectoryError(cannot(f"write {out}", error, ANOTHER_OUT))
+    return RunDirectoryError.cannot(f"write {out}", error)

@@ -15,14 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from unswayed.base.digests import digest
-from unswayed.base.errors import (
-    ANOTHER_OUT,
-    MethodError,
-    UnknownNameError,
-    UnswayedError,
-    UsageError,
-    cannot,
-)
+from unswayed.base.errors import MethodError, UnknownNameError, UnswayedError, UsageError
 from unswayed.base.files import read_whole
 from unswayed.methods import METHODS
 from unswayed.methods.names import spec_name
@@ -182,7 +175,7 @@ def save_method(
     try:
         Path(path).write_bytes(text + b"\n")
     except OSError as error:
-        raise UsageError(cannot(f"write {path}", error, ANOTHER_OUT)) from None
+        raise UsageError.cannot(f"write {path}", error) from None
     return record
 
 
@@ -197,7 +190,7 @@ def load_method(
     try:
         data = read_whole(path)
     except OSError as error:
-        raise UsageError(cannot(f"read {path}", error, "Give a calibration file.")) from None
+        raise UsageError.cannot(f"read {path}", error, "Give a calibration file.") from None
     try:
         record = msgspec.json.decode(data, type=FittedFile)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

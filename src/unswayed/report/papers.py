@@ -11,7 +11,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unswayed.base.errors import UsageError, cannot
+from unswayed.base.errors import UsageError
 from unswayed.base.registry import require
 from unswayed.base.visible import one_line
 from unswayed.report.claims import groups_of
@@ -71,8 +71,8 @@ def write_figures(runs: Sequence[RunData], directory: Path) -> list[Path]:
                         figure.suptitle(_escaped(finding.name), x=0.01, ha="left", fontsize=8)
                     written += _save(figure, directory / f"{prefix}{name}")
     except OSError as error:
-        raise UsageError(
-            cannot(f"write figures to {directory}", error, "Choose another --figures.")
+        raise UsageError.cannot(
+            f"write figures to {directory}", error, "Choose another --figures."
         ) from None
     return written
 

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import IO
 
-from unswayed.base.errors import RunDirectoryError, cannot
+from unswayed.base.errors import RunDirectoryError
 
 if sys.platform != "win32":
     import fcntl
@@ -51,12 +51,10 @@ class WriterLock:
                         f"{path} is a symbolic link, and a lock must be a regular file. Remove "
                         "the link, or choose another --out."
                     ) from None
-                raise RunDirectoryError(
-                    cannot(
-                        f"write to {path.parent}",
-                        error,
-                        "Choose another --out.",
-                    )
+                raise RunDirectoryError.cannot(
+                    f"write to {path.parent}",
+                    error,
+                    "Choose another --out.",
                 ) from None
             if not _locked(file):
                 holder = _holder(file)

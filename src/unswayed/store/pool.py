@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 
 import msgspec
 
-from unswayed.base.errors import ANOTHER_OUT, ItemError, RunDirectoryError, StoreError, cannot
+from unswayed.base.errors import ItemError, RunDirectoryError, StoreError
 from unswayed.model.calls import Failure, Request, Response
 from unswayed.model.items import ItemSet, decode_item, encode_item
 from unswayed.model.parsing import READER
@@ -74,7 +74,7 @@ class CallStore(Lookup):
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise RunDirectoryError(cannot(f"make {file.parent}", error, ANOTHER_OUT)) from None
+            raise RunDirectoryError.cannot(f"make {file.parent}", error) from None
         lock = WriterLock.acquire(file.with_name(file.name + ".lock"))
         try:
             return cls(connect_writer(file), file, lock=lock)

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from unswayed.base.errors import RunDirectoryError, StoreError, UnswayedError, cannot
+from unswayed.base.errors import RunDirectoryError, StoreError, UnswayedError
 from unswayed.store.records import sealed
 
 APPLICATION_ID: Final = 0x756E7377  # "unsw": tells our files from any other SQLite file
@@ -53,8 +53,8 @@ def database_file(path: Path) -> Path:
         file.exists()  # raises in a directory that cannot be read
         return file
     except OSError as error:
-        raise RunDirectoryError(
-            cannot(f"read {path}", error, "Make it readable or give another directory.")
+        raise RunDirectoryError.cannot(
+            f"read {path}", error, "Make it readable or give another directory."
         ) from None
 
 

@@ -13,7 +13,7 @@ import msgspec
 from msgspec.inspect import Type, UnionType, type_info
 
 from unswayed.backends.own_prompts import PROMPT_FILE, OwnPrompt
-from unswayed.base.errors import UnknownNameError, UsageError, cannot, field_and_reason
+from unswayed.base.errors import UnknownNameError, UsageError, field_and_reason
 from unswayed.base.files import read_whole
 from unswayed.base.registry import did_you_mean
 from unswayed.training.recipe_parts import Recipe
@@ -119,7 +119,7 @@ def _read(name: str | Path) -> tuple[str, str]:
         try:
             return read_whole(path).decode("utf-8-sig"), str(path)
         except OSError as error:
-            raise UsageError(cannot(f"read recipe {path}", error, "Correct --recipe.")) from None
+            raise UsageError.cannot(f"read recipe {path}", error, "Correct --recipe.") from None
         except UnicodeDecodeError as error:
             raise UsageError(
                 f"cannot read recipe {path}: it is not UTF-8 text (byte {error.start}). "

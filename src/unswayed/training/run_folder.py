@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from unswayed.base.errors import ANOTHER_OUT, RunDirectoryError, cannot
+from unswayed.base.errors import RunDirectoryError
 from unswayed.base.files import lock, read_object, whole_file
 from unswayed.training.checkpoints import (
     FILES,
@@ -93,7 +93,7 @@ class RunFolder:
                 self.write_record(record)
                 self.trim_log(resume or 0)
         except OSError as error:
-            raise RunDirectoryError(cannot(f"write to {self.path}", error, ANOTHER_OUT)) from None
+            raise RunDirectoryError.cannot(f"write to {self.path}", error) from None
         before, now = (old or record).get("processes"), record.get("processes")
         if resume is not None and before != now:
             warnings.append(

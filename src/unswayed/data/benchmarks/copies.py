@@ -23,7 +23,7 @@ from typing import Any, Final
 
 import msgspec
 
-from unswayed.base.errors import ItemError, UsageError, cannot, first_line
+from unswayed.base.errors import ItemError, UsageError, first_line
 from unswayed.base.files import whole_file
 from unswayed.base.redaction import without_keys
 from unswayed.base.registry import require
@@ -222,8 +222,8 @@ def _github(name: str, benchmark: Benchmark[Any], path: str) -> Path:
     try:
         kept.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(
-            cannot(f"write {kept}", error, "Set XDG_CACHE_HOME to another folder.")
+        raise UsageError.cannot(
+            f"write {kept}", error, "Set XDG_CACHE_HOME to another folder."
         ) from None
     fault = _apart(
         partial(_save, f"{RAW}/{benchmark.repository}/{benchmark.revision}/{path}", kept)

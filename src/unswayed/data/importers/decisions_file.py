@@ -13,7 +13,7 @@ from typing import IO, Final, cast
 import msgspec
 import numpy as np
 
-from unswayed.base.errors import ANOTHER_OUT, ItemError, StoreError, cannot, field_and_reason
+from unswayed.base.errors import ItemError, StoreError, field_and_reason
 from unswayed.base.files import whole_file
 from unswayed.model.decisions import RANK, SCORE, Decision, Recording, check_decision, record
 from unswayed.model.decisions.recorder import SHARED
@@ -96,7 +96,7 @@ def write_decisions(path: str | Path, decisions: Iterable[Decision]) -> int:
             for count, decision in enumerate(decisions, start=1):  # noqa: B007
                 file.write(line_of(decision) + b"\n")
     except OSError as error:
-        raise StoreError(cannot(f"write {path}", error, ANOTHER_OUT)) from None
+        raise StoreError.cannot(f"write {path}", error) from None
     return count
 
 

@@ -14,7 +14,7 @@ from typing import IO, Any, Final, TypeVar
 
 import msgspec
 
-from unswayed.base.errors import ItemError, UsageError, cannot, first_line
+from unswayed.base.errors import ItemError, UsageError, first_line
 from unswayed.base.files import LARGEST, open_file
 from unswayed.base.registry import require
 from unswayed.model.items.tables import BadFieldError, read_rows
@@ -101,7 +101,7 @@ def open_text(path: str | Path) -> IO[bytes]:
     try:
         file = open_file(path)
     except OSError as error:
-        raise UsageError(cannot(f"read {path}", error, "Check its path and permissions.")) from None
+        raise UsageError.cannot(f"read {path}", error, "Check its path and permissions.") from None
     if not is_packed(path):
         return io.BufferedReader(_Bounded(path, file), AT_ONCE)
     packed = file if file.seekable() else None  # what comes through a pipe may be of any size
