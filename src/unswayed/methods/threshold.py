@@ -110,7 +110,10 @@ def threshold_view(
         accuracy = sum(part.accuracy * part.n for part in parts) / total
         cells = Oracle(parts[0].threshold, accuracy, total)
     view = method_thresholds(methods, {name: PRESENTATIONS[name] for name in p_a} or PRESENTATIONS)
-    return ThresholdView(view, alone, single, cells, _explain(alone, single, cells))
+    text = _explain(alone, single, cells)
+    if any(value is None for own in view.values() for value in own.values()):
+        text += " A dash (–) stands where a method was not fitted."
+    return ThresholdView(view, alone, single, cells, text)
 
 
 def _pooled(
