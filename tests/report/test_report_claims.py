@@ -252,6 +252,10 @@ def test_change_beyond_noise_is_the_key_figure_if_known() -> None:
     figure = key_figures(finding)[1]
     assert figure.estimate is not None
     assert (figure.estimate.value, figure.line, figure.flow) == (0.51, None, "")
+    other = Finding(plain_run())
+    shares = [key_figures(run, [finding, other])[1] for run in (finding, other)]
+    assert {own.label for own in shares} == {"of verdicts change when the answers change places"}
+    assert shares[0].estimate == shares[1].estimate
     assert plain(sentence("phrases.noise", finding)) == (
         "On a repeated call (temperature 1), 6% of verdicts change in the same order and 57% in another, "
         "so 51 points come from the order (48 to 54)."

@@ -23,13 +23,15 @@ MOST = 4
 POINTS = Axis(-1.0, write=signed, unit="")
 
 
-def key_figures(finding: Finding) -> list[PlotRow]:
+def key_figures(finding: Finding, runs: Sequence[Finding] = ()) -> list[PlotRow]:
     """At most four figures: the effect of position, what changes, and how often it is right.
 
-    Each is named by what it counts; its `flow` names what it stands beside.
+    Each is named by what it counts; its `flow` names what it stands beside. Those of `runs` count the same.
     """
     right = _right if finding.has_gold or finding.criterion == SPEARMAN else _alone
-    figures = itertools.chain(_effect(finding), _changes(finding), right(finding))
+    figures = itertools.chain(
+        _effect(finding), _changes(finding, runs or [finding]), right(finding)
+    )
     return list(itertools.islice(figures, MOST))
 
 
@@ -53,19 +55,20 @@ def _effect(finding: Finding) -> Iterator[PlotRow]:
         yield replace(_figure(kind, finding, effect, 0.0, "dotted: no bias"), axis=POINTS)
 
 
-def _changes(finding: Finding) -> Iterator[PlotRow]:
-    """Yield the effect of the order, beyond repeat noise where that was measured."""
+def _changes(finding: Finding, runs: Sequence[Finding]) -> Iterator[PlotRow]:
+    """Yield the effect of the order, beyond repeat noise where that was measured in every run."""
     steady, again = finding.consistency, finding.repeats
     if steady is None or steady.value is None:
         return
-    if again:
+    if again and all(run.repeats for run in runs):
         yield _figure("beyond", finding, again.beyond, None, "")
     elif finding.n > 2:
         yield _figure("kept", finding, steady, None, "")
     else:
         low, high = (None if end is None else 1 - end for end in (steady.high, steady.low))
         flips = Estimate(value=1 - steady.value, low=low, high=high, n=steady.n)
-        yield _figure("flips", finding, flips, None, "")
+        unread = (run for run in runs if run.metrics.flips.get("unread"))
+        yield _figure("flips", next(unread, finding), flips, None, "")
 
 
 def _right(finding: Finding) -> Iterator[PlotRow]:
@@ -97,7 +100,7 @@ def key_tables(findings: Sequence[Finding]) -> list[PlotTable]:
     """Return the key figures of several runs: one small table per figure, a row per run."""
     by_label: dict[str, list[PlotRow]] = {}
     for finding in findings:
-        for row in key_figures(finding):
+        for row in key_figures(finding, findings):
             named = replace(row, label=finding.name)
             by_label.setdefault(row.label, []).append(named)
     return [
