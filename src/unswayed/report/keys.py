@@ -26,7 +26,7 @@ POINTS = Axis(-1.0, write=signed, unit="")
 def key_figures(finding: Finding, runs: Sequence[Finding] = ()) -> list[PlotRow]:
     """At most four figures: the effect of position, what changes, and how often it is right.
 
-    Each is named by what it counts; its `flow` names what it stands beside. Those of `runs` count the same.
+    Each is named by what it counts; its `flow` names what it stands beside. If `runs` are compared, all show the same.
     """
     right = _right if finding.has_gold or finding.criterion == SPEARMAN else _alone
     figures = itertools.chain(
