@@ -112,12 +112,12 @@ def test_function_fits_a_screen(path: Path) -> None:
 
 BUDGETS: Final = {
     ".": 1362,
-    "auditing": 5079,
-    "backends": 7936,
+    "auditing": 5077,
+    "backends": 7945,
     "base": 1122,
-    "calls": 3120,
-    "cli": 3121,
-    "data": 5963,
+    "calls": 3121,
+    "cli": 3133,
+    "data": 5966,
     "ext": 128,
     "integrations": 462,
     "methods": 5374,
@@ -129,7 +129,7 @@ BUDGETS: Final = {
     "store": 1273,
     "testing": 1335,
     "tiny": 1148,
-    "training": 9130,
+    "training": 9129,
 }
 """Lines of Python by room. Who raises one names, in that commit, the feature that needs it."""
 

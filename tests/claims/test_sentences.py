@@ -232,7 +232,7 @@ ROWS: tuple[Row, ...] = (
     Row("that agree, mean over items", lambda t: not pairs(t)),
     Row(" @ on @ |", lambda t, *_: not biased(t) or t.units < 20),
     Row("@ favours the answer shown first", lambda t, _: biased(t), ODDS),
-    Row("Unchanged verdicts: #% (#–#) if order and labels change", lambda t, *_: t.judge.apart),
+    Row("{{ "Unchanged verdicts" if f.n == 2 else "Consistency" }}: #% (#–#) if order and labels change", lambda t, *_: t.judge.apart),
 )
 
 SCORES: tuple[Row, ...] = (
@@ -339,7 +339,7 @@ The scores of one response vary by # points over the orders (standard deviation)
 Single scores and human scores: Spearman
 the distance of each level's choices at its position from
 with the lowest level first, # with the highest first
-The lowest of all is #. An unbiased judge has a bias cost above 0, too
+The lowest of all orders is #. An unbiased judge has a bias cost above 0, too
 Correlation of the scores with human scores, mean over the orders
 of the single calls that chose a level, the share at each position, in %. Without bias, every row is even
 Positions at which each level is chosen
@@ -362,7 +362,7 @@ Examples are in flipped.json, under unparsed_examples
 One answer in each of two orders cannot show a better method: counting a disagreement as a tie is as accurate as a single call, apart from unparsed answers
 Less consistent on @ than on @.
 The function sees no labels
-Other items would give another fit, which the intervals leave out
+The intervals do not include the variation of the fit with the items
 The judge does not follow the printed labels, so position and label cannot be separated
 It is right in #% of its answers, but only as often as by chance if the order (#%) or the labels (#%) change alone
 (--protocol all separates them)
@@ -473,7 +473,7 @@ Differences between groups
 Verdicts that changed with the order
 Fewer or more estimation items
 Fitted methods, by the number of items of the other folds that they were fitted on
-Methods that abstain: share of wrong answers among the surest, withheld ones included
+Methods that abstain: share of wrong verdicts among the surest, withheld ones included
 Methods that stop early, at several gaps between the two likeliest answers
 """.strip().split("\n")
 """No state here has it: tests of the parts of the report look at it."""

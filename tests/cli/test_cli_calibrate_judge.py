@@ -158,7 +158,7 @@ def test_failed_calls_leave_no_file_but_can_be_resumed(
     server.start({"kind": "status", "status": 400, "contains": "first answer 3"})
     ran = calibrate(run, "pride", pairs, model=Server.model)
     assert ran.code == 3
-    assert "2 of 60 answers are missing, such as q3: HTTP 400" in ran.err
+    assert "2 of 60 missing, such as q3: HTTP 400" in ran.err
     assert not Path("fitted.json").exists()
     server.start()
     assert calibrate(run, "pride", pairs, model=Server.model).code == 0

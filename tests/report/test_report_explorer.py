@@ -102,7 +102,7 @@ def test_the_page_embeds_the_surest_items_up_to_its_limit() -> None:
         item.item_id for item in run.flips.flipped[: len(items)]
     ]
     assert len(some.data.encode()) <= len(whole.data.encode()) / 2
-    assert some.count == f"surest {len(items)} of {run.flips.n_flipped}; all: unswayed export"
+    assert some.count == f"surest {len(items)} of {run.flips.n_flipped}; more: flipped.json"
     assert whole.count == f"{run.flips.n_flipped} flipped items, surest first"
 
 
@@ -131,4 +131,4 @@ def test_embedded_json_cannot_end_its_element_and_can_be_written(text: str) -> N
 def test_items_without_probabilities_are_not_called_sure() -> None:
     run = replace(plain_run(), flips=Flips(2, (pair(0, 1), pair(1, 0))))
     assert embed([Finding(run)], embed_mb=4.0).count == "2 flipped items"
-    assert embed([Finding(run)], embed_mb=0.0).count == "first 1 of 2; all: unswayed export"
+    assert embed([Finding(run)], embed_mb=0.0).count == "first 1 of 2; more: flipped.json"

@@ -95,7 +95,7 @@ def test_facts_list_calls_prices_and_versions() -> None:
     }  # fmt: skip
     shown = shown_of(Finding(with_metrics(plain_run(), calls=calls)))
     assert shown["Calls"] == "2,000 planned, 1,900 made, 100 reused, 0 failed"
-    assert shown["Unparsed"] == "7 of 2,000; mean label mass 0.998"
+    assert shown["Unparsed"] == "7 of 2,000, mean label mass 0.998"
     assert shown["Tokens and cost"] == "5,000 in, 2,000 out, $1.50"
     assert shown["Version"] == "unswayed 0.1.0, python 3.11.7, numpy 2.2.0"
 

@@ -169,7 +169,7 @@ def test_features_of_large_rows_stay_exact(planned, file):
 
 def test_response_reward_needs_samples_and_no_preset(planned, file):
     for objective in ("rl-exact", "sft", "distill"):
-        with pytest.raises(UsageError, match="samples no responses to pay for"):
+        with pytest.raises(UsageError, match="samples no responses to reward"):
             planned(objective, reward_response=f"{file}:length")
     with pytest.raises(UsageError, match=r"has no reward\.response\. Use: train rl --reward con"):
         planned(reward_response=f"{file}:length")

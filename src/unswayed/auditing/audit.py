@@ -173,13 +173,11 @@ class Audit:
         warnings, needed = self.plan.warnings, None
         if counts.left_out:
             warnings.append(
-                f"{counts.left_out:,} recorded second replies are left out, because no reply is asked "
-                "again (--no-reask)."
+                f"{plural(counts.left_out, 'recorded second reply', 'recorded second replies')} left out, because "
+                f"no reply is asked again (--no-reask)."
             )
         if store.damaged:
-            warnings.append(
-                f"{store.damaged:,} recorded answers were damaged and were asked for again."
-            )
+            warnings.append(f"{plural(store.damaged, 'damaged answer')} asked for again.")
         if counts.interrupted or counts.budget_spent or counts.fatal:
             # it stopped early, so the runner has met a part of the calls only
             left = self.price()

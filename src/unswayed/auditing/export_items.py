@@ -104,7 +104,6 @@ def _kind_of(name: str, cells: Iterable[Any]) -> str:
     plain = {isinstance(cell, str) for cell in cells}
     if len(plain) > 1:
         raise UsageError(
-            f"{name} are texts in some items and conversations in others: a Parquet column is of "
-            "one type. Write jsonl."
+            f"{name}: text in some items, conversations in others, and a Parquet column has one type. Write jsonl."
         )
     return "string" if plain <= {True} else "turn[]"

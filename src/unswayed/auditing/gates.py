@@ -189,7 +189,7 @@ def check_baseline(baseline: Path, run: Path, margin: float, rule: Rule = "shown
     title = f"consistency not more than {margin:g} below {baseline}"
     if estimate is None:
         raise UsageError(
-            f"{run} and {baseline} share no item in the same presentations. Choose another."
+            f"{run} and {baseline} share no item in the same presentations. Choose another --baseline."
         )
     if estimate.value is None or estimate.low is None or estimate.high is None:
         return GateCheck(title, "unknown", f"{title}: not known ({estimate.reason}).", estimate)

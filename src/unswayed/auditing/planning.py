@@ -25,7 +25,7 @@ from unswayed.auditing.design import (
 )
 from unswayed.auditing.pool import DecisionSource, sampled, with_content
 from unswayed.auditing.settings import AuditSettings, protocols_of, samples_per_call
-from unswayed.base.counts import plural
+from unswayed.base.counts import agrees, plural
 from unswayed.base.errors import MethodError, UsageError
 from unswayed.calls import Question
 from unswayed.methods import AUDITED, BASE, METHODS, Method
@@ -188,7 +188,8 @@ def equal_candidates(items: Sequence[Item]) -> str | None:
     if not equal:
         return None
     return (
-        f"{len(equal):,} of {len(items):,} items have two candidates with the same text, the first is {equal[0]}. "
+        f"{len(equal):,} of {len(items):,} items {agrees(len(equal), 'has', 'have')} two candidates with the same "
+        f"text, such as {equal[0]}. "
         "Their order alone decides between these, so verdicts change with it. Leave such items out."
     )
 

@@ -83,7 +83,7 @@ class BackendSettings(Settings):
     extra_body: Annotated[
         str | None,
         Meta(
-            description="JSON object to add to every request; part of every call's key.",
+            description="JSON object to add to every request; a change of it makes new calls.",
             extra={"text": str, "value": str | Mapping[str, object] | None},
         ),
     ] = None  # kept as sorted JSON; a local model takes `chat_template_kwargs` alone
@@ -265,7 +265,7 @@ def _told_to_think(name: str, settings: BackendSettings, own: OwnPrompt) -> Back
         return settings
     if provider != "openai-api":
         raise UsageError(
-            f"{name}: recipe {settings.recipe} sets chat.enable_thinking, which this API does not take."
+            f"{name}: recipe {settings.recipe} sets chat.enable_thinking, which this API does not take. Remove it."
         )
     extra = json.loads(settings.extra_body or "{}")
     arguments = {"enable_thinking": own.enable_thinking, **extra.get("chat_template_kwargs", {})}

@@ -177,7 +177,7 @@ def fault_of(reply: HttpReply, address: Address, *, model: str, wall: float) -> 
         hint = "The account has no quota left: check its plan and billing."
         return fatal(error=RateLimitedError, message=f"{said}. {hint}")
     if status in {401, 403}:
-        hint = "Check the key and what it may be used for."
+        hint = "Check the key and its permissions."
         if address.no_key_reason:
             hint = f"No key was sent: {address.no_key_reason}."
         return fatal(error=AuthError, message=f"{said}. {hint}")

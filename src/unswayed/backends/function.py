@@ -115,7 +115,8 @@ class FunctionJudge(Backend):
         if label is None:
             more = f", or {len(symbols)} probabilities that add up to 1"
             raise UsageError(
-                f"{query.item.id}: {self.model} returned {_written(repr, said):.60}. It may return a place from 0 to "
+                f"{query.item.id}: {self.model} returned {_written(repr, said):.60}. It may return a position from "
+                f"0 to "
                 f"{len(symbols) - 1}, one of {', '.join(symbols)}, 'tie', or None"
                 f"{more if self.gives_logprobs else ''}."
             )

@@ -244,7 +244,8 @@ def _asked(query: Query) -> Any:
         return {"state": None, **json.loads(query.request.messages[-1].content)}
     except (ValueError, TypeError, RecursionError):
         raise UsageError(
-            f"{query.item.id}: {query.request.model} answers typed questions and reads no other prompt."
+            f"{query.item.id}: {query.request.model} answers typed questions and reads no other prompt. Leave out "
+            f"the prompt."
         ) from None
 
 

@@ -54,7 +54,9 @@ def utilities(item: Item, point: str = "") -> list[float]:
         stated = stated.get(point)
     if isinstance(stated, list | tuple) and len(stated) == item.n:
         if not all(type(value) in {int, float} and abs(value) < MOST_UTILITY for value in stated):
-            raise ItemError(f"{item.id}: meta.utility: {stated} is not a list of numbers.")
+            raise ItemError(
+                f"{item.id}: meta.utility: {stated} is not a list of numbers. Correct it."
+            )
         return [float(value) for value in stated]
     if item.values is not None:
         name = f"{item.asked_as}\0{point}" if point else item.id

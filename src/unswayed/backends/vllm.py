@@ -94,7 +94,7 @@ def _check(folder: ModelFolder, settings: BackendSettings, shown: str) -> None:
     ):
         if value is not None:
             raise UsageError(
-                f"{shown}: {option}={value!r} is for hf/ models. vLLM takes the GPUs that it sees "
+                f"{shown}: {option}={value!r} is for hf/ models. Leave it out: vLLM takes the GPUs that it sees "
                 "(CUDA_VISIBLE_DEVICES; tensor_parallel splits the model over several) and chooses its attention."
             )
 
@@ -305,8 +305,8 @@ def _remedy() -> str:
 
     if not torch.cuda.is_available():
         return (
-            "Torch sees no GPU here: run it where nvidia-smi shows one and torch.cuda.is_available(), "
-            "or use hf/, which runs on a CPU."
+            "Torch sees no GPU here: run it where nvidia-smi shows one and torch.cuda.is_available() is True, or "
+            "use hf/, which runs on a CPU."
         )
     return (
         "If memory is short, set --memory-gb (keys and values), --tensor-parallel N (several GPUs) or +bits=8, or "

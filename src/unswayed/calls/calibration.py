@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from unswayed.backends import Backend
+from unswayed.base.counts import plural
 from unswayed.base.errors import BackendError, UsageError
 from unswayed.calls import Caller, Progress, Question, RunCounts
 from unswayed.methods import Method
@@ -110,7 +111,7 @@ async def calibrate(
     if len(decisions) < wanted:
         why = counts.fatal or (f"such as {counts.last_failure}" if counts.last_failure else "")
         raise BackendError(
-            f"{wanted - len(decisions)} of {wanted} answers are missing{f', {why}' if why else ''}"
+            f"{wanted - len(decisions):,} of {plural(wanted, 'answer')} missing{f', {why}' if why else ''}"
             f"{'' if why.endswith('.') else '.'} Run the same command again: finished calls are "
             "kept."
         )

@@ -168,7 +168,7 @@ class Errand:
             else:
                 self._counts.budget_spent = True
                 budget = self._flights.budget_usd
-                self._stop(f"the budget of ${budget:g} does not cover the next call.")
+                self._stop(f"the budget of ${budget:g} does not cover the next call. Raise it.")
             return
         backend = self._backend
         if len(self._window.ready) == 1 and self._window.exhausted:

@@ -110,7 +110,7 @@ class Shadow:
             overlap.append(
                 f"{plural(len(self._fitted_on), 'judged item')} (such as {next(iter(self._fitted_on))}) "
                 f"{agrees(len(self._fitted_on), 'was', 'were')} used to fit the method; figures on "
-                f"{agrees(len(self._fitted_on), 'it', 'them')} flatter it."
+                f"{agrees(len(self._fitted_on), 'it', 'them')} flatter it. Judge other items."
             )
         return overlap + (self._drift() if self._share else [])
 

@@ -22,6 +22,7 @@ from unswayed.auditing.gates import (
 )
 from unswayed.auditing.records import read_metrics
 from unswayed.auditing.run_directory import write_bytes
+from unswayed.base.counts import plural
 from unswayed.base.errors import GateError, UsageError
 from unswayed.cli.output import note, write
 
@@ -59,7 +60,7 @@ def gate(
     max_failed_share: FailedShare = 0.0,
     junit: Junit = None,
 ) -> None:
-    """Fail a build by the figures of finished runs."""
+    """Fail a build based on the figures of finished runs."""
     conditions = [Condition.of(text) for text in fail_if or ()]
     if not conditions and baseline is None:
         raise UsageError("nothing to check. Give --fail-if or --baseline.")
@@ -98,10 +99,13 @@ def conclude(
                 file.write(summary_table(checks, rule))
     failed = failures(checks, rule)
     if failed:
-        raise GateError(f"{len(failed)} of {len(checks)} gates failed: {_one_line(failed[0])}")
+        raise GateError(
+            f"{len(failed)} of {plural(len(checks), 'gate')} failed: {_one_line(failed[0])}"
+        )
     if any(own.outcome == "unclear" for own in checks):
         note(
-            "some gates are unclear: the interval includes the limit or is missing, and --rule shown lets them pass."
+            "some gates are unclear: the interval includes the limit or is missing, so --rule shown lets them pass. "
+            "To fail them, use --rule strict."
         )
 
 

@@ -52,7 +52,8 @@ def fit(
     fitted.write(out)
     _describe(fitted)
     note(
-        "these figures are of the items that the mask was chosen on, so they show no gain. A prior (`unswayed "
+        "these figures come from the items that the mask was chosen on, so they are not evidence of a gain. A prior "
+        "(`unswayed "
         "calibrate pride`) did better wherever both were measured (docs/evidence/heads.md): audit both."
     )
     masked = shlex.quote(f"{name}+heads={out}")

@@ -167,7 +167,7 @@ def list_(
     """List methods, models, benchmarks and other names."""
     if name is not None:
         if kind != "launch":
-            raise UsageError(f"list {kind} takes no name; list launch does.")
+            raise UsageError(f"list {kind} takes no name. Leave it out.")
         from unswayed.training.launch_files import launch_file
 
         write(str(launch_file(name)))

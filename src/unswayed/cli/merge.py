@@ -15,7 +15,7 @@ import typer
 
 from unswayed.auditing.shard_files import VERDICTS, ShardFolder, ShardPlan, count_missing
 from unswayed.audits import RunArguments
-from unswayed.base.counts import plural
+from unswayed.base.counts import agrees, plural
 from unswayed.base.errors import RunDirectoryError, UsageError
 from unswayed.base.files import whole_file
 from unswayed.cli.arrivals import arriving
@@ -44,7 +44,7 @@ def merge(
         bool, typer.Option("--json", help="Print metrics.json and nothing else.")
     ] = False,
 ) -> int:
-    """Merge the shards that commands with --shard wrote; makes no call."""
+    """Merge the shards that commands with --shard wrote, without a call."""
     plan = ShardFolder(directory).plan()
     if plan.kind == "judge":
         if json:
@@ -137,6 +137,9 @@ def ask_shards(
         incomplete += [asked] if asked.exit_code else []
     if not incomplete:
         return merge(directory=directory, json=json)
-    note(f"{len(incomplete):,} of {plural(count, 'shard')} are incomplete. One of them:")
+    note(
+        f"{len(incomplete):,} of {plural(count, 'shard')} {agrees(len(incomplete), 'is', 'are')} incomplete. One "
+        f"of them:"
+    )
     worst = max(incomplete, key=lambda asked: asked.needed_usd or 0)
     return tell_shard(worst._replace(needed_usd=worst.needed_usd and worst.needed_usd * count))

@@ -43,7 +43,11 @@ class ShardTasks(Settings):
     engine: Annotated[Literal["ray"] | None, Meta(description="Engine that runs --shards.")] = None
     gpus_per_shard: (
         Annotated[
-            float, Meta(ge=0, description="GPUs of a part [default: 1 for hf/ and vllm/, if any].")
+            float,
+            Meta(
+                ge=0,
+                description="GPUs per shard [default: 1 for hf/ and vllm/, if there is a GPU].",
+            ),
         ]
         | None
     ) = None

@@ -123,7 +123,7 @@ def warn_if_few(
         elif count < least:
             warn_of(
                 f"{name}: only {count} estimation {what} with {n} candidates; the "
-                f"correction is unreliable below {least}."
+                f"correction is unreliable below {least}. Give more items."
             )
 
 

@@ -49,12 +49,12 @@ def parse_method(text: str) -> Method:
             continue
         if key not in defaults:
             if not defaults:
-                raise UsageError(f"{text!r}: {name} has no parameters.")
+                raise UsageError(f"{text!r}: {name} has no parameters. Leave them out.")
             raise UsageError(f"{text!r}: unknown parameter {key!r}. {did_you_mean(key, defaults)}")
         if not equals or not value:
             raise UsageError(f"{text!r}: give {key} a value, such as {key}={defaults[key]}.")
         if key in given:
-            raise UsageError(f"{text!r}: {key} is given twice.")
+            raise UsageError(f"{text!r}: {key} is given twice. Give it once.")
         given[key] = value
     hints = get_type_hints(kind)
     return kind(**{key: _convert(text, key, value, hints[key]) for key, value in given.items()})

@@ -138,7 +138,7 @@ class PriDe(PriorMethod):
             )
             warn_of(
                 f"pride:prior=group: few estimation questions in some groups: {shown}. Below "
-                f"{FEW_ITEMS} a group's prior is unreliable; below {SMALLEST_GROUP} the prior of "
-                "all items is used."
+                f"{FEW_ITEMS} a group's prior is unreliable; below {SMALLEST_GROUP} the prior of all items is used. "
+                f"Give more items, or use pride."
             )
         return priors

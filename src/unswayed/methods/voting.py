@@ -215,7 +215,7 @@ def decide_by_mean_value(
         if uneven.any():
             warn_of(
                 f"{name}: answers that name no level leave some levels unseen at some positions; "
-                "these scores are means over the others, and not balanced."
+                "these scores are means over the remaining positions and are not balanced."
             )
     total = shares.sum(axis=1)
     given = np.where(read, value_of_choices(choices, values), 0.0)

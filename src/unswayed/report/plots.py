@@ -317,7 +317,7 @@ def risk_tables(finding: Finding) -> list[PlotTable]:
     for name, points in (finding.metrics.risk_curve or {}).items():
         decided = finding.metrics.methods[name].estimates[coverage].value or 0.0
         curve[f"{name}, decides {percent(decided)}"] = points
-    sub = "% wrong, by share of answers decided"
+    sub = "% wrong, by share of verdicts given"
     return of_curve("Errors among verdicts", "groups", curve, row, sub)
 
 

@@ -48,10 +48,7 @@ STEADY: Final = 0.95
 """Consistency above which there is little to gain."""
 
 CONDITION: Final = "This holds if gold is about the judge's later task, which no data can show. Otherwise, train distill."
-CLOSE_ITEMS: Final = (
-    "Gold that is wrong on close items only looks right here: then scores follow the annotators, not "
-    "the truth."
-)
+CLOSE_ITEMS: Final = "Gold that is wrong only on close items looks right here: then scores follow the annotators, not the truth."
 
 
 Rule = tuple[str, dict[str, str], list[str]]

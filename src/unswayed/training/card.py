@@ -103,7 +103,7 @@ def model_card(
         "items that were not trained on.",
         "- Where gold came from a model or from few annotators, their preferences were learned too."
         if origin.needs_gold
-        else "- Only the base's own answers were learned: where their average is wrong, this is too.",
+        else "- Only the base's own answers were learned: where their average is wrong, so is this model.",
         "- No licence is stated: the licences of the base and of the data apply.",
     ]
     if lora and base.hub_id is None:

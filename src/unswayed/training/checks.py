@@ -170,7 +170,7 @@ def check_reward(
     """Check that there are responses where the recipe pays for them, and a reward where one was asked for."""
     if recipe.reward.response is not None and not sampled:
         raise UsageError(
-            f"{objective} samples no responses to pay for. Remove reward.response, or use train rl."
+            f"{objective} samples no responses to reward. Remove reward.response, or use train rl."
         )
     if settings is None and asked is not None:
         raise UsageError(

@@ -40,7 +40,7 @@ def load_recipe(name: str | Path) -> Recipe:
     try:
         raw = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # also a number of thousands of digits
-        raise UsageError(f"{where}: not valid TOML ({error}).") from None
+        raise UsageError(f"{where}: not valid TOML ({error}). Correct it.") from None
     raw.setdefault("name", Path(str(name)).name.removesuffix(".toml"))
     return _build(raw, where)
 
@@ -59,7 +59,7 @@ def with_changes(recipe: Recipe, changes: Mapping[str, str]) -> Recipe:
     raw: dict[str, object] = {k: v for k, v in msgspec.to_builtins(recipe).items() if v is not None}
     for field, value in changes.items():
         if any("\ud800" <= letter <= "\udfff" for letter in field + value):  # bytes that are none
-            raise UsageError(f"recipe field {field!a}: {value!a} is not UTF-8 text.")
+            raise UsageError(f"recipe field {field!a}: {value!a} is not UTF-8 text. Correct it.")
         table, _, key = field.rpartition(".")
         target = raw
         if table:
@@ -190,14 +190,14 @@ def _check_values(recipe: Recipe, where: str) -> None:
     """Check what no type can say: finite numbers, and fields that depend on each other."""
     for name, number in recipe.identity().items():
         if isinstance(number, float) and not math.isfinite(number):
-            raise UsageError(f"{where}: {name}: {number} is not a finite number.")
+            raise UsageError(f"{where}: {name}: {number} is not a finite number. Correct it.")
         if isinstance(number, float) and abs(number) > LARGEST:
             raise UsageError(
                 f"{where}: {name}: {number} is above {LARGEST:.0e}; weights cannot be computed with it."
             )
     rollout, run, inner_updates = recipe.rollout, recipe.run, recipe.optimiser.inner_updates
     if rollout.engine == "vllm-server" and rollout.server_url is None:
-        raise UsageError(f"{where}: rollout.engine vllm-server needs rollout.server_url.")
+        raise UsageError(f"{where}: rollout.engine vllm-server needs rollout.server_url. Set it.")
     if recipe.data.evaluation is not None and recipe.data.held_out:
         raise UsageError(
             f"{where}: data.evaluation does not work with data.held_out {recipe.data.held_out}. Set "

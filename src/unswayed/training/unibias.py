@@ -260,7 +260,8 @@ def fit_heads(
     chosen = [item for item in items if item.permutable]
     if len(chosen) < LEAST_ITEMS or len({item.n for item in chosen}) > 1:
         raise UsageError(
-            f"{items.name}: the search needs {LEAST_ITEMS} items that may be permuted, with one number of candidates."
+            f"{items.name}: the search needs {LEAST_ITEMS} items that may be permuted, with one number of "
+            f"candidates. Give such items."
         )
     loaded = load_model(folder, reach.valid(), name=backend.model)
     if getattr(loaded.model.config, "quantization_config", None) is not None:

@@ -82,7 +82,7 @@ def files_of(
         there = [f"{name}:{part}" for part, files in own.items() if files]
         for part, files in own.items():
             if not files:
-                alone = f"; or take what is there: {' or '.join(there)}" if there else ""
+                alone = f"; or take a part that is there: {' or '.join(there)}" if there else ""
                 raise UsageError(
                     f"{name}: {data_dir} has no file {wanted[part][0]}, neither in itself nor up to two folders "
                     f"below, nor under its bare name, also as {', '.join(SUFFIXES[1:])} or .gz. Put the files of "
@@ -91,7 +91,7 @@ def files_of(
         if len(set(own.values())) < len(own):
             raise UsageError(
                 f"{name}: {data_dir} has one file, {next(iter(own.values()))[0].name}, for several parts. "
-                f"Put them into the folders of {benchmark.address}, or say which it is: {there[0]}, …"
+                f"Put the parts into the folders of {benchmark.address}, or name the part: {there[0]}, …"
             )
         return Copy(own, None, str(data_dir))
     paths = {part: patterns[0] for part, patterns in wanted.items()}

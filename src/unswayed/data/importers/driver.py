@@ -285,8 +285,8 @@ def _kind_of(record: Record, file: str) -> str:
             return name
     raise UsageError(
         f"{file}: unknown format; the fields are {_names(record)}. "
-        f"Name one of {', '.join(IMPORTERS)}; or, {OWN_LOG} Items without a judge's answers are "
-        f"none of these: audit them first (unswayed audit {file})."
+        f"Name one of {', '.join(IMPORTERS)}; or, {OWN_LOG} Items without a judge's answers are not imported: audit "
+        f"them first (unswayed audit {file})."
     )
 
 

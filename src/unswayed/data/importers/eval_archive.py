@@ -64,7 +64,9 @@ def samples_of(file: str) -> Iterator[Entry]:
     except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
         raise UsageError(f"{file}: not an .eval log: {error}. Give a log of Inspect.") from None
     except OSError as error:
-        raise UsageError(f"cannot read {file}: {error.strerror or error}.") from None
+        raise UsageError(
+            f"cannot read {file}: {error.strerror or error}. Correct its path or permissions."
+        ) from None
 
 
 def _samples(

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from unswayed.base.counts import plural
 from unswayed.base.errors import UsageError
 from unswayed.data.importers.protocol import (
     Entry,
@@ -103,8 +104,8 @@ def _by_line(files: Sequence[tuple[str, Iterator[Entry]]]) -> Iterator[Entry]:
         return
     if len(pairs) != 1 or len(outputs) > 2:
         raise UsageError(
-            f"{len(pairs)} files of test data and {len(outputs)} of outputs do not make one "
-            f"set. Give one file of test data and one or two files of its outputs: {_COMMAND}"
+            f"{plural(len(pairs), 'file')} of test data and {len(outputs)} of outputs do not make one set. Give one "
+            f"file of test data and one or two files of its outputs: {_COMMAND}"
         )
     outputs.sort(key=lambda part: "exchange" in PurePath(part[0]).name)
     parts = [*pairs, *outputs]

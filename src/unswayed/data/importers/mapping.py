@@ -134,7 +134,7 @@ class FieldMap:
                 is_number = False
             if not is_number:
                 raise UsageError(
-                    f"--map values={'|'.join(self.values)}: {value!r} is not a number."
+                    f"--map values={'|'.join(self.values)}: {value!r} is not a number. Correct it."
                 )
         if self.values and self.labels == LETTERS:
             object.__setattr__(self, "labels", self.values)
@@ -192,7 +192,7 @@ def parse_map(text: str) -> FieldMap:
         if name not in parts:
             raise UsageError(f"--map: unknown part {name!r}. {did_you_mean(name, parts)}")
         if name in given:
-            raise UsageError(f"--map: {name} is given twice.")
+            raise UsageError(f"--map: {name} is given twice. Give it once.")
         given[name] = tuple(divided(value, "|")) if name in lists else value
         hint = PIPE if name in lists and "|" not in value else ""
     if "id" not in given:

@@ -139,7 +139,7 @@ class RecordedLines:
         return bytes_at(self._file, begin, end - begin)
 
     def _changed(self) -> UsageError:
-        return UsageError(f"{self.path} has changed since it was read. Run it again.")
+        return UsageError(f"{self.path} has changed since it was read. Run the command again.")
 
     def read(self, places: Sequence[int]) -> Iterator[Decision]:
         """Yield the decisions at some places."""
