@@ -165,7 +165,7 @@ def test_a_damaged_answer_is_asked_for_again_and_said(run: Path, tmp_path: Path)
     assert again["methods"] == first["methods"]
     assert again["calls"]["made"] == 1
     warnings = json.loads((damaged / "run.json").read_text())["warnings"]
-    assert "1 asked for again." in warnings
+    assert "1 damaged answer asked for again." in warnings
 
 
 def test_a_run_of_all_methods_exports_what_could_be_asked(tmp_path: Path) -> None:

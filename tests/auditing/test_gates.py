@@ -216,7 +216,7 @@ def test_gate_command_has_exit_codes(
     told = capsys.readouterr()
     assert "FAIL  flip_rate>0.05: 0." in told.out
     assert "::error title=unswayed%3A flip_rate>0.05::" in told.out
-    assert "1 of 1 gates failed" in told.err
+    assert "1 of 1 gate failed" in told.err
     assert "**fail**" in summary.read_text()
     assert ElementTree.parse(junit).getroot()[0].attrib["failures"] == "1"
     assert main(["gate", run]) == 2

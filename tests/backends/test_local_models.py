@@ -224,7 +224,7 @@ def test_opening_loads_no_torch(folder: Path) -> None:
 
 
 def broken(folder: Path, made: Path, value: float) -> Path:
-    """A copy of a model whose last norm holds one value that is not a number. Correct it."""
+    """A copy of a model whose last norm holds one value that is not a number."""
     from safetensors.torch import load_file, save_file
 
     shutil.copytree(folder, made)

@@ -232,7 +232,7 @@ ROWS: tuple[Row, ...] = (
     Row("that agree, mean over items", lambda t: not pairs(t)),
     Row(" @ on @ |", lambda t, *_: not biased(t) or t.units < 20),
     Row("@ favours the answer shown first", lambda t, _: biased(t), ODDS),
-    Row("{{ "Unchanged verdicts" if f.n == 2 else "Consistency" }}: #% (#–#) if order and labels change", lambda t, *_: t.judge.apart),
+    Row("Unchanged verdicts: #% (#–#) if order and labels change", lambda t, *_: t.judge.apart),
 )
 
 SCORES: tuple[Row, ...] = (
@@ -291,7 +291,7 @@ which does not show that it is within # point
 Results of each method against its calls per item. Filled dots lie on the frontier:
 no cheaper method measured higher. Vertical lines are 95% intervals
 . The ringed dot is the recommendation
-† Asks the same in every order, so its consistency holds by construction and
+† Asks the same questions for any given order, so its consistency holds by construction and
 is left off the frontier
 Methods that learn are scored on items they were not fitted on
 orders agree with its most frequent answer
@@ -305,7 +305,7 @@ share of items whose only most frequent answer is right (consistent accuracy)
 share of parsed choices that fall on the first position; #% without bias
 share of right answers, averaged over the presentations of each item; a tie between
 candidates, one of them right, earns 1/k, unparsed answers nothing
-† Holds by construction, because the method asks the same in every order, and
+† Holds by construction: the method asks the same questions for any given order
 A tie between two candidates counts one half
 Skipped:
 Not shown here: …. See the report
@@ -396,7 +396,7 @@ missing. Run the same command again to make
 unreadable replies still await
 Items have @ to @ candidates. Positions are described for items with
 There is no gold, so this report shows how steady the verdicts are
-All gold is a tie, so this report shows how steady the verdicts are
+Every gold answer is a tie, so this report shows whether the verdicts are consistent
 Without gold no method is shown to beat a single call
 No method is measurably closer to the human scores than a single call
 were refusals). They count as wrong and as inconsistent

@@ -158,7 +158,7 @@ def test_failed_calls_leave_no_file_but_can_be_resumed(
     server.start({"kind": "status", "status": 400, "contains": "first answer 3"})
     ran = calibrate(run, "pride", pairs, model=Server.model)
     assert ran.code == 3
-    assert "2 of 60 missing, such as q3: HTTP 400" in ran.err
+    assert "2 of 60 answers missing, such as q3: HTTP 400" in ran.err
     assert not Path("fitted.json").exists()
     server.start()
     assert calibrate(run, "pride", pairs, model=Server.model).code == 0
@@ -241,7 +241,7 @@ def test_fitted_file_judges_and_reports_its_estimation_items(run: Run, pairs: Pa
     assert ran.code == 0
     assert ran.said == [
         "unswayed: 30 judged items (such as q0) were used to fit the method; figures on them "
-        "flatter it."
+        "flatter it. Judge other items."
     ]
 
 

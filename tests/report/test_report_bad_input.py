@@ -64,7 +64,7 @@ HALF = [0] * 30 + [None] * 30
             "^An answer wins 100% of its comparisons when shown first and 0% when shown last",
         ], ["The judge is right"]),
         (first_place, 40, {"gold": "tie"}, [
-            "All gold is a tie, so this report shows whether the verdicts are consistent",
+            "Every gold answer is a tie, so this report shows whether the verdicts are consistent",
             "No recommendation: with ties as the only gold nothing can be shown to be more accurate.",
         ], ["no gold", "without gold"]),
         (first_place, 1, {"gold": 0}, [

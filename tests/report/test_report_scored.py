@@ -207,7 +207,7 @@ def test_an_item_of_a_scale_tells_its_scores(audits: dict[Task, Path]) -> None:
     item = load_run(f"{audits[Task.RUBRIC]}-0").flips.flipped[0]
     assert item.values == (1, 2, 3, 4, 5)
     view = item_view(item, "level")
-    assert f"People gave it {item.human:g}." in view.summary
+    assert f"Its human score is {item.human:g}." in view.summary
     assert "score" in view.views[0].quiet
 
 

@@ -167,7 +167,7 @@ def test_autoj_files_that_do_not_belong_together_are_refused(
     short = lines(tmp_path / "short.jsonl", {"output": 0})
     with pytest.raises(UsageError, match=r"by line: .*l 3, .*l 1"):
         import_files("autoj", [autoj["data"], short])
-    with pytest.raises(UsageError, match=r"0 of test data and 1 of outputs.*TESTDATA"):
+    with pytest.raises(UsageError, match=r"0 files of test data and 1 of outputs.*TESTDATA"):
         import_files("auto", [autoj["own"]])
     with pytest.raises(ItemError, match="no decisions"):
         import_files("autoj", [autoj["data"]])
