@@ -112,11 +112,11 @@ def test_function_fits_a_screen(path: Path) -> None:
 
 BUDGETS: Final = {
     ".": 1362,
-    "auditing": 5077,
+    "auditing": 5080,
     "backends": 7945,
     "base": 1122,
     "calls": 3121,
-    "cli": 3133,
+    "cli": 3141,
     "data": 5966,
     "ext": 128,
     "integrations": 462,
@@ -125,7 +125,7 @@ BUDGETS: Final = {
     "model": 7834,
     "prompts": 1600,
     "report": 4000,
-    "serving": 731,
+    "serving": 740,
     "store": 1273,
     "testing": 1335,
     "tiny": 1148,

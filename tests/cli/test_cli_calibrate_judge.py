@@ -272,6 +272,9 @@ def test_a_damaged_file_is_refused(run: Run, pairs: Path) -> None:
         (["pairs.jsonl", "--method", "vote", "--shadow", "0.5"], "nothing can drift"),
         (["pairs.jsonl", "--prompt", "reasoning"], "it needs label probabilities"),
         (["empty.jsonl"], "empty.jsonl: no items"),
+        (["pairs.jsonl", "--task", "mcq"], "pairs.jsonl: no items of task mcq"),
+        (["twice.jsonl"], "twice.jsonl:2: id 'i' occurs more than once"),
+        (["pairs.jsonl", "--method", ""], "unknown method ''"),
         (["absent.jsonl"], "cannot read absent.jsonl"),
         (["pairs.jsonl", "--out", "pairs.jsonl"], "is both input and output"),
         (["pairs.jsonl", "--out", "pairs.CSV"], "are JSON Lines. Name a .jsonl file"),
@@ -286,12 +289,13 @@ def test_unjudgeable_input_gives_one_line(
     arguments: list[str], said: str, run: Run, pairs: Path
 ) -> None:
     write_lines("empty.jsonl", [])
+    write_lines("twice.jsonl", [{**pair(0), "id": "i"}, {**pair(1), "id": "i"}])
     write_lines("listwise.jsonl", [choice(0, task="listwise", candidates=["one"], gold=0)])
     before = pairs.read_bytes()
     ran = run("judge", *arguments, "--model", SIMULATED)
     assert ran.code == 2
     assert said in ran.err
-    assert len(ran.err.splitlines()) == 1
+    assert len([line for line in ran.err.splitlines() if line.startswith("unswayed: ")]) == 1
     assert pairs.read_bytes() == before
 
 

@@ -195,13 +195,15 @@ def test_another_fitted_file_is_refused(run: Run, pairs: Path) -> None:
     assert OUT.read_bytes() == before
 
 
-@pytest.mark.parametrize("content", ["a note of mine\n", "a note", '{"id": 1}\n'])
-def test_a_file_of_something_else_is_never_touched(content: str, run: Run, pairs: Path) -> None:
-    OUT.write_text(content)
+@pytest.mark.parametrize(
+    "content", [b"a note of mine\n", b"a note", b'{"id": 1}\n', b'{"item_id":"\xff"}\n']
+)
+def test_a_file_of_something_else_is_never_touched(content: bytes, run: Run, pairs: Path) -> None:
+    OUT.write_bytes(content)
     ran = judge(run, pairs)
     assert ran.code == 2
     assert "verdicts.jsonl holds something other than verdicts" in ran.err
-    assert OUT.read_text() == content
+    assert OUT.read_bytes() == content
 
 
 def test_verdicts_whose_calls_are_gone_are_not_paid_for_again(run: Run, pairs: Path) -> None:

@@ -83,6 +83,17 @@ def test_unusable_option_or_port_is_one_line(
     assert word in line
 
 
+@pytest.mark.parametrize("head", ["Authorization: Bearer sesame" + "A" * 9000, "X-Key sesame"])
+def test_a_request_that_cannot_be_read_is_not_logged(head: str) -> None:
+    with serving(NOWHERE, "simulated/judge") as (url, process):
+        place = url.removeprefix("http://").split(":")
+        with socket.create_connection((place[0], int(place[1])), timeout=30) as client:
+            client.sendall(f"GET /health HTTP/1.1\r\nHost: x\r\n{head}\r\n\r\n".encode())
+            assert b"400" in client.recv(65536)
+        process.terminate()
+        assert process.communicate(timeout=60)[1] == ""
+
+
 def test_file_of_other_labels_is_served_with_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

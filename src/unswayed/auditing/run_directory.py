@@ -134,14 +134,17 @@ def read_bytes(path: Path) -> bytes:
     try:
         data = path.read_bytes()
         sums = path.with_name(SUMS_FILE)
-        lines = sums.read_bytes().splitlines() if sums.exists() else []
+        lines = sums.read_bytes().splitlines() if sums.exists() else None
     except (FileNotFoundError, NotADirectoryError):
         raise RunDirectoryError(
             f"{path} does not exist: {path.parent} is not a finished run. Run the audit first."
         ) from None
     except OSError as error:
         raise RunDirectoryError.cannot(f"read {path}", error, "Make it readable.") from None
-    if lines and f"{hashlib.sha256(data).hexdigest()}  {path.name}".encode() not in lines:
+    if (
+        lines is not None
+        and f"{hashlib.sha256(data).hexdigest()}  {path.name}".encode() not in lines
+    ):
         raise RunDirectoryError(
             f"{path} has changed since the audit wrote it (its sum is not in {SUMS_FILE}). Run the audit "
             f"again: it reuses recorded calls. If you changed it, remove {SUMS_FILE}."

@@ -31,23 +31,31 @@ def arriving(data: str, selection: DataOptions) -> Iterator[list[Item]]:
         yield list(loaded)
         return
     some, task = False, selection.task
+    known: set[int] = set()
     for lines in chain([first], arrived):
         items = []
         for number, line in lines:
             try:
-                items.append(decode_item(line))
+                item = decode_item(line)
+                if (mark := hash(item.id)) in known:
+                    raise ItemError(f"id {item.id!r} occurs more than once. Give each item its own")
+                known.add(mark)
+                items.append(item)
             except ItemError as error:
                 if selection.on_bad_item == "stop":
-                    yield [item for item in items if task in (None, item.task)]
+                    yield [own for own in items if task in (None, own.task)]
                     raise ItemError(
                         f"{data}:{number}: {error}. Fix the line, or skip invalid lines with "
                         "--on-bad-item skip."
                     ) from None
                 note(f"{data}:{number}: {error} (left out)")
-        some = some or bool(items)
-        yield [item for item in items if task in (None, item.task)]
-    if not some and data != "-":  # a stream may well be empty
-        raise ItemError(f"{data}: no items. Give at least one line.")
+        kept = [item for item in items if task in (None, item.task)]
+        some = some or bool(kept)
+        yield kept
+    if not some and (known or data != "-"):  # a stream may well be empty
+        raise ItemError(
+            f"{data}: no items{f' of task {task}' if known else ''}. Give at least one line."
+        )
 
 
 def _lines(data: str) -> Iterator[list[tuple[int, bytes]]]:

@@ -156,7 +156,7 @@ def method_of(text: str | None, order: Literal["given", "canonical"]) -> str | M
                 f"with {text}. Remove one of the two."
             )
         return order
-    text = text or JUDGING
+    text = JUDGING if text is None else text
     if text.endswith(".json") or Path(text).is_file():
         return load_method(text)
     return text

@@ -114,7 +114,7 @@ class VerdictFile:
             return None
         try:
             return msgspec.json.decode(line, type=Verdict)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError):
             self._refuse("something other than verdicts")
 
     def _keep(self) -> None:

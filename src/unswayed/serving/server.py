@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import logging
 import socket
 from collections import Counter
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from typing import Any, Final, cast
 import aiohttp
 import msgspec
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from unswayed.backends.addresses import is_loopback
 from unswayed.backends.faults import server_words
@@ -255,6 +257,7 @@ def run(server: Server, *, host: str, port: int, timeout: float) -> None:
         raise UsageError(
             f"--host {host} is reachable from outside. Set UNSWAYED_SERVE_TOKEN, or serve 127.0.0.1."
         )
+    logging.getLogger("aiohttp.server").addFilter(_is_own_fault)
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         listening = socket.create_server((host, port), family=family)
@@ -271,3 +274,9 @@ def run(server: Server, *, host: str, port: int, timeout: float) -> None:
         raise UsageError(
             f"cannot serve {host}:{port}: {error.strerror or error}. Choose another --port."
         ) from None
+
+
+def _is_own_fault(record: logging.LogRecord) -> bool:
+    """Return False for requests that cannot be read: the log would quote their headers, keys among them."""
+    kind = record.exc_info[0] if record.exc_info else None
+    return kind is None or not issubclass(kind, HttpProcessingError)
