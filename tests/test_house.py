@@ -113,7 +113,7 @@ def test_function_fits_a_screen(path: Path) -> None:
 BUDGETS: Final = {
     ".": 1362,
     "auditing": 5080,
-    "backends": 7945,
+    "backends": 7942,
     "base": 1122,
     "calls": 3121,
     "cli": 3141,
@@ -125,11 +125,11 @@ BUDGETS: Final = {
     "model": 7834,
     "prompts": 1600,
     "report": 4000,
-    "serving": 740,
+    "serving": 736,
     "store": 1273,
     "testing": 1335,
     "tiny": 1148,
-    "training": 9129,
+    "training": 9128,
 }
 """Lines of Python by room. Who raises one names, in that commit, the feature that needs it."""
 

@@ -78,7 +78,7 @@ def test_a_csv_runs_no_formula_and_holds_no_conversation(tmp_path: Path) -> None
         export_items([scale], tmp_path / "s.csv", "csv")
     with pytest.raises(UsageError, match="m: a conversation as a prompt"):
         export_items(TALKS, tmp_path / "m.csv", "csv")
-    with pytest.raises(UsageError, match="prompt are texts in some items"):
+    with pytest.raises(UsageError, match="prompt: text in some items"):
         export_items([*PAIRS, *TALKS], tmp_path / "m.parquet", "parquet")
 
 

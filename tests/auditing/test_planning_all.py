@@ -159,5 +159,5 @@ def test_candidates_with_the_same_text_are_told() -> None:
     items = [Item(id=str(k), prompt="Q", candidates=pair) for k, pair in enumerate(texts)]
     said = equal_candidates(items)
     assert said is not None
-    assert said.startswith("2 of 6 items have two candidates with the same text, the first is 1.")
+    assert said.startswith("2 of 6 items have two candidates with the same text, such as 1.")
     assert equal_candidates([items[k] for k in (0, 2, 3, 5)]) is None

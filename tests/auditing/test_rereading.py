@@ -145,7 +145,7 @@ def test_left_out_calls_are_counted(talker: Talker, tmp_path: Path) -> None:
     result = us.audit(
         "fake/talker", ITEMS, out=tmp_path, methods="vote", resamples=100, reask=False
     )
-    assert any("3 recorded second replies are left out" in line for line in result.run["warnings"])
+    assert any("3 recorded second replies left out" in line for line in result.run["warnings"])
     assert (result.metrics["calls"]["unparsed"], result.metrics["calls"]["reasked"]) == (3, 0)
     assert result.run["settings"]["reask"] is False
 

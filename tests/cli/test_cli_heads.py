@@ -47,7 +47,7 @@ def test_fit_prints_mask_figures_and_next_command(run: Run, masked: str) -> None
 def test_fit_claims_no_gain(run: Run) -> None:
     ran = run("heads", "fit", "tiny-mcq-train", "--limit", "20", "--out", FILE)
     assert "20 items, 4 orders" in ran.out
-    assert "they show no gain" in ran.err
+    assert "they are not evidence of a gain" in ran.err
     assert "A prior (`unswayed calibrate pride`) did better" in ran.err
 
 

@@ -82,7 +82,7 @@ def test_a_file_that_is_not_what_the_audit_wrote_is_refused(
     assert f"{name} has changed since the audit wrote it" in ran.err
 
 
-def test_an_empty_file_of_sums_is_no_sum(run: Run, finished: Path) -> None:
+def test_an_empty_file_of_sums_is_refused(run: Run, finished: Path) -> None:
     (finished / "SHA256SUMS").write_bytes(b"")
     ran = run("report", finished, "--out", "report.html")
     assert ran.code == 2

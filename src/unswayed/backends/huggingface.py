@@ -32,7 +32,6 @@ from unswayed.backends.local_texts import generate
 from unswayed.backends.model_folders import ModelFolder, check_extras, locate
 from unswayed.backends.own_prompts import asked_as
 from unswayed.backends.protocol import Answer, failed
-from unswayed.base.counts import agrees, plural
 from unswayed.base.errors import first_line
 from unswayed.base.registry import require
 from unswayed.model.calls import Failure, Query, Response
@@ -114,21 +113,19 @@ class HuggingFaceBackend(LocalBackend):
                 f"{form} {forms[form]:,}" for form in ("plain", "prefix", "trie") if forms[form]
             )
             shared = len(forms) > 1 or not forms["plain"]
-            trial = " Trees are tested at loading; if one changes a probability, all prompts are read as rows."
+            trial = (
+                " Trees are tested at loading; if one changes a probability, all are read as rows."
+            )
             said.append(
                 f"{name}: label prompts would be read as {counts}; {reading.read:,} of {reading.given:,} "
                 f"tokens. Passes are predicted to take at most {peak / 1e9:.2g} of "
                 f"{plan.costs.budget / 1e9:.2g} GB in addition to the weights.{trial if shared else ''}"
             )
         if n_written:
-            said.append(
-                f"{name}: {plural(n_written, 'prompt')} {agrees(n_written, 'is', 'are')} answered with "
-                f"text, read as rows."
-            )
+            said.append(f"{name}: {n_written:,} prompts are answered with text, by rows.")
         if n_refused:
             said.append(
-                f"{name}: {plural(n_refused, 'prompt')} {agrees(n_refused, 'is', 'are')} longer than the model or "
-                f"the memory allows."
+                f"{name}: {n_refused:,} prompts are longer than the model or the memory allows."
             )
         return tuple(said)
 

@@ -31,15 +31,15 @@ def arriving(data: str, selection: DataOptions) -> Iterator[list[Item]]:
         yield list(loaded)
         return
     some, task = False, selection.task
-    known: set[int] = set()
+    marks: set[int] = set()
     for lines in chain([first], arrived):
         items = []
         for number, line in lines:
             try:
                 item = decode_item(line)
-                if (mark := hash(item.id)) in known:
+                if (mark := hash(item.id)) in marks:
                     raise ItemError(f"id {item.id!r} occurs more than once. Give each item its own")
-                known.add(mark)
+                marks.add(mark)
                 items.append(item)
             except ItemError as error:
                 if selection.on_bad_item == "stop":
@@ -52,9 +52,9 @@ def arriving(data: str, selection: DataOptions) -> Iterator[list[Item]]:
         kept = [item for item in items if task in (None, item.task)]
         some = some or bool(kept)
         yield kept
-    if not some and (known or data != "-"):  # a stream may well be empty
+    if not some and (marks or data != "-"):  # a stream may well be empty
         raise ItemError(
-            f"{data}: no items{f' of task {task}' if known else ''}. Give at least one line."
+            f"{data}: no items{f' of task {task}' if marks else ''}. Give at least one line."
         )
 
 

@@ -257,7 +257,9 @@ def run(server: Server, *, host: str, port: int, timeout: float) -> None:
         raise UsageError(
             f"--host {host} is reachable from outside. Set UNSWAYED_SERVE_TOKEN, or serve 127.0.0.1."
         )
-    logging.getLogger("aiohttp.server").addFilter(_is_own_fault)
+    logging.getLogger("aiohttp.server").addFilter(  # it would quote headers, keys among them
+        lambda told: not (told.exc_info and isinstance(told.exc_info[1], HttpProcessingError))
+    )
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         listening = socket.create_server((host, port), family=family)
@@ -274,9 +276,3 @@ def run(server: Server, *, host: str, port: int, timeout: float) -> None:
         raise UsageError(
             f"cannot serve {host}:{port}: {error.strerror or error}. Choose another --port."
         ) from None
-
-
-def _is_own_fault(record: logging.LogRecord) -> bool:
-    """Return False for requests that cannot be read: the log would quote their headers, keys among them."""
-    kind = record.exc_info[0] if record.exc_info else None
-    return kind is None or not issubclass(kind, HttpProcessingError)

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 import msgspec
 
-from unswayed.base.counts import plural
 from unswayed.base.digests import drawn
 from unswayed.base.errors import ItemError, UsageError
 from unswayed.model.items import TASKS, Item, Message, blind, fingerprint, text_of, units_of
@@ -44,8 +43,8 @@ def usable_items(
             else "Give gold, or use train distill, which needs none."
         )
         raise ItemError(
-            f"{first.id}: gold {fault}; no right candidate, or no wrong one, in {len(faulty):,} of "
-            f"{plural(len(items), 'item')}. {remedy}"
+            f"{first.id}: gold {fault}; {len(faulty)} of {len(items)} items name no right "
+            f"candidate, or no wrong one. {remedy}"
         )
     golden = [item for item, fault in zip(items, faults, strict=True) if not fault]
     distinct = [item for item in golden if not _repeats_a_candidate(item)]
