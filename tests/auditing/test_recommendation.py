@@ -137,6 +137,13 @@ def test_of_equal_cheaper_methods_the_cheapest_is_told() -> None:
     assert (found.method, found.cheapest) == ("average", "early")
 
 
+@pytest.mark.parametrize(("late", "told"), [(1.6, "early"), (1.5, "late")])
+def test_of_methods_equal_in_every_verdict_the_cheapest_is_used(late: float, told: str) -> None:
+    compared = values(183, average=(20, 10), early=(60, 0), late=(60, 0))
+    calls = {"direct": 1.0, "average": 4.0, "early": 1.6, "late": late}
+    assert recommend(compared, calls, Recommendation(margin=0.01)).method == told
+
+
 def test_interval_beside_guessing_stays_within_the_scale() -> None:
     found = advised(values(40, average=(1, 0)), chance=0.9)
     value, low, high = map(

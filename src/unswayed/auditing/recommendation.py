@@ -94,7 +94,9 @@ def recommend(
     whole = min(plain, key=lambda own: (places[own], ":" in own, -calls[own], own))
     over = compared.against(whole)
     above = [name for name, gap in over.items() if name != BASE and _low(gap) > 0]
-    top = max(above, key=lambda name: (over[name].value or 0.0, name), default=whole)
+    top = min(
+        above, key=lambda name: (-(over[name].value or 0.0), calls[name], name), default=whole
+    )
     vote = agreed if plain[whole] == ALL_ORDERS[1] else None
     critical = NORMAL if top == whole else compared.critical(BASE)
     gain = compared.difference(top, BASE, critical)
