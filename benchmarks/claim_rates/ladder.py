@@ -200,7 +200,7 @@ def states(audits: Sequence[Advised]) -> Iterator[Rate]:
     yield from share("gain of more than 1.3 points", "state enough", enough)
     named = [a.loss(a.found.method) > a.loss(BASE) + 0.002 for a in audits if a.found.method]
     yield from share(
-        "the method is .2 points or more below a single call", "a method is named", named
+        "the method is 0.2 points or more below a single call", "a method is named", named
     )
 
 

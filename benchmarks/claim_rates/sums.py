@@ -44,7 +44,7 @@ SETTINGS = (
     Setting(text="2 candidates", sureness=1.0, candidates=2),
     Setting(text="4 candidates", sureness=1.0, candidates=4),
     Setting(text="2 candidates, nearly certain", sureness=8.0, candidates=2),
-    Setting(text=".2% swayed", sureness=1, candidates=2, swayed=0.002),
+    Setting(text="0.2% swayed", sureness=1, candidates=2, swayed=0.002),
     Setting(text="1% swayed", sureness=1, candidates=2, swayed=0.01),
     Setting(text="5% swayed", sureness=1, candidates=2, swayed=0.05),
 )
