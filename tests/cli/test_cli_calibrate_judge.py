@@ -274,7 +274,6 @@ def test_a_damaged_file_is_refused(run: Run, pairs: Path) -> None:
         (["empty.jsonl"], "empty.jsonl: no items"),
         (["pairs.jsonl", "--task", "mcq"], "pairs.jsonl: no items of task mcq"),
         (["twice.jsonl"], "twice.jsonl:2: id 'i' occurs more than once"),
-        (["pairs.jsonl", "--method", ""], "unknown method ''"),
         (["absent.jsonl"], "cannot read absent.jsonl"),
         (["pairs.jsonl", "--out", "pairs.jsonl"], "is both input and output"),
         (["pairs.jsonl", "--out", "pairs.CSV"], "are JSON Lines. Name a .jsonl file"),

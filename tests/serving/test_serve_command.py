@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.server
 import os
 import re
 import signal
@@ -67,6 +68,7 @@ def test_model_of_request_is_passed_on_without_name(api: str) -> None:
         (["simulated/judge", "--mean", "log", "--polarity"], "--mean and --polarity would change"),
         (["simulated/judge", "--host", "0.0.0.0"], "UNSWAYED_SERVE_TOKEN"),
         (["nobody/x"], "unknown provider"),
+        (["systemone/x", "--patience", "9", "--base-url", NOWHERE], "--max-retries and --patience"),
         (
             ["systemone/x", "--labels", "X,Y", "--base-url", NOWHERE],
             "questions of its clients unchanged",
@@ -81,6 +83,33 @@ def test_unusable_option_or_port_is_one_line(
         assert main(["serve", *(port if own == "TAKEN" else own for own in options)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert word in line
+
+
+class Busy(http.server.BaseHTTPRequestHandler):
+    """A server that rejects every request."""
+
+    def do_POST(self) -> None:  # the name that http.server calls
+        self.send_error(429)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_patience_limits_the_wait_for_a_busy_model() -> None:
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Busy) as busy:
+        threading.Thread(target=busy.serve_forever).start()
+        address = f"http://127.0.0.1:{busy.server_address[1]}/v1"
+        try:
+            with serving(address, "openai/x", "--patience", "0.3", "--max-retries", "1") as (
+                url,
+                _,
+            ):
+                body = {"prompt": "Which?", "candidates": ["one", "two"]}
+                status, reply = post(f"{url}/v1/judge", body)
+        finally:
+            busy.shutdown()
+    assert status == 502
+    assert "nothing for 0.3 seconds" in str(reply)
 
 
 @pytest.mark.parametrize("head", ["Authorization: Bearer sesame" + "A" * 9000, "X-Key sesame"])

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, TextIO
 
-from unswayed.base.errors import UnswayedError, WaitingError
+from unswayed.base.errors import UnswayedError, UsageError, WaitingError
 from unswayed.cli.output import aside, drop_output, note, usable_streams
 
 __all__ = ["main"]
@@ -98,6 +98,7 @@ def _run(arguments: Sequence[str] | None) -> int:
             raise typer.Exit
 
     words = list(sys.argv[1:] if arguments is None else arguments)
+    _check(words)
     named = {" ".join(words[:2]), *words[:1]} & COMMANDS.keys()
     if any(name.endswith("_COMPLETE") for name in os.environ):  # the words stand elsewhere
         named = set(COMMANDS)
@@ -129,6 +130,16 @@ def _run(arguments: Sequence[str] | None) -> int:
     except Exception as error:
         return _usage_or_raise(error)
     return result if isinstance(result, int) else 0
+
+
+def _check(words: Sequence[str]) -> None:
+    for before, word in zip(["unswayed", *words], words, strict=False):
+        if not word or (word.startswith("--") and word.find("=") == len(word) - 1):
+            raise UsageError(
+                f"the value after {word or before} is empty. Check the variable that it comes from."
+            )
+        if word != word.encode("utf-8", "replace").decode():
+            raise UsageError(f"{word!a} is not UTF-8. Rename the file or correct the argument.")
 
 
 def command_of(name: str) -> Callable[..., object]:

@@ -54,7 +54,9 @@ def serve(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on.")] = 8950,
     max_open: Annotated[int, typer.Option(min=1, help="Largest number of open requests.")] = 64,
     asking: AskOptions,
-    reach: Annotated[BackendSettings, "base_url", "timeout", "prices", "extra_body"],
+    reach: Annotated[
+        BackendSettings, "base_url", "timeout", "max_retries", "patience", "prices", "extra_body"
+    ],
 ) -> None:
     """Serve decisions that do not depend on the order of the options.
 
@@ -70,11 +72,11 @@ def serve(
     decides = f"/v1/{model.partition('/')[0]}" in APIS
     if shadow and (method is None or not decides):
         raise UsageError("--shadow tests a fitted file of a decision model. Give it with --method.")
-    if decides and (asking != AskOptions() or reach.extra_body):
+    relayed = BackendSettings(base_url=reach.base_url, timeout=reach.timeout, prices=reach.prices)
+    if decides and (asking != AskOptions() or reach != relayed):
         raise UsageError(
-            f"{model} takes the questions of its clients unchanged. Remove --prompt, --template, --labels, "
-            f"--no-reask and "
-            "--extra-body."
+            f"{model} takes the questions of its clients unchanged, and each of them once. Remove --prompt, "
+            "--template, --labels, --no-reask, --extra-body, --max-retries and --patience."
         )
     given = {"orders": orders, "mean": mean, "polarity": polarity}
     if named := [f"--{name}" for name, value in given.items() if value and not decides]:

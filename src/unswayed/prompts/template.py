@@ -121,13 +121,14 @@ class Template:
         try:
             return text.render(fields)
         except (jinja2.TemplateError, *RENDERING_ERRORS) as error:
-            problem = str(error) or type(error).__name__
+            problem = (str(error) or type(error).__name__).rstrip(".")
+            remedy = "Correct the expression."
             if isinstance(error, jinja2.UndefinedError):
-                problem += (
-                    ". It may use question, turns, system, candidates (.label, .text, .turns), "
+                remedy = (
+                    "It may use question, turns, system, candidates (.label, .text, .turns), "
                     "labels, reference, response, criteria, n and task."
                 )
-            raise TemplateError(f"template {self.path}: {problem}") from None
+            raise TemplateError(f"template {self.path}: {problem}. {remedy}") from None
 
 
 def _fields(layout: Layout, mark: str | None = None) -> dict[str, object]:
@@ -206,10 +207,13 @@ def _compiled(path: str, text: str, first_line: int) -> jinja2.Template:
     try:
         return environment.from_string(text)
     except (RecursionError, MemoryError):
-        raise TemplateError(f"template {path}: is nested too deeply.") from None
+        raise TemplateError(
+            f"template {path}: is nested too deeply. Remove some of its loops or brackets."
+        ) from None
     except jinja2.TemplateSyntaxError as error:
         line = first_line + (error.lineno or 1) - 1
-        raise TemplateError(f"template {path}, line {line}: {error.message}") from None
+        problem = f"template {path}, line {line}: {(error.message or 'no Jinja').rstrip('.')}"
+        raise TemplateError(f"{problem}. Correct the line.") from None
 
 
 def _front_matter(path: str, source: str) -> tuple[dict[str, str], str, int]:
@@ -220,7 +224,7 @@ def _front_matter(path: str, source: str) -> tuple[dict[str, str], str, int]:
     end = next((k for k, line in enumerate(lines) if k and line.rstrip() == "---"), 0)
     if not end:
         raise TemplateError(
-            f"template {path}: the settings that begin on line 1 have no closing `---` line."
+            f"template {path}: the settings that begin on line 1 have no closing `---` line. Add it."
         )
     settings: dict[str, str] = {}
     for number, line in enumerate(lines[1:end], start=2):
@@ -238,7 +242,9 @@ def _front_matter(path: str, source: str) -> tuple[dict[str, str], str, int]:
 def _sections(path: str, body: str, first_line: int) -> list[tuple[str, int, str]]:
     """Role, first line and source of each message."""
     if not body.strip():
-        raise TemplateError(f"template {path}: is empty.")
+        raise TemplateError(
+            f"template {path}: is empty. Write {{ question }} and a loop over candidates."
+        )
     lines = body.split("\n")
     marks = [
         (number, match[1])
@@ -255,7 +261,7 @@ def _sections(path: str, body: str, first_line: int) -> list[tuple[str, int, str
     if marks[-1][1] != "user":
         raise TemplateError(
             f"template {path}: the last message must be the user's, but it is the "
-            f"{marks[-1][1]} message."
+            f"{marks[-1][1]} message. Move a user section to the end."
         )
     ends = [number for number, _ in marks[1:]] + [len(lines)]
     return [
