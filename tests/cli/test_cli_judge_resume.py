@@ -154,6 +154,13 @@ def test_data_may_grow(run: Run, pairs: Path) -> None:
     assert ids() == [f"q{number}" for number in range(32)]
 
 
+def test_verdicts_without_their_calls_are_named(run: Run, pairs: Path) -> None:
+    judge(run, pairs)
+    for file in OUT.with_suffix(".calls").iterdir():
+        file.unlink()
+    assert "or verdicts whose calls are gone" in judge(run, pairs).said[0]
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -86,7 +86,7 @@ class BatchWriter:
         """Raise what broke the writer."""
         if self._error is None:
             return
-        lost = f" Answers lost: {self._n_lost:,}." if self._n_lost else ""
+        lost = f" Answers lost: {self._n_lost:,}, besides calls in flight." if self._n_lost else ""
         if isinstance(self._error, UnswayedError):
             raise type(self._error)(f"{self._error}{lost}") from self._error
         raise StoreError(

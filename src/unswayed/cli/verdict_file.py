@@ -63,8 +63,9 @@ class VerdictFile:
                 self._refuse(f"verdicts of {self._expected.method}")
             if not self._judge.was_asked(item):
                 self._refuse(
-                    f"verdicts of another model, prompt or data ({self._pool} has no call on "
-                    f"{item.id}; the file goes on with {self._expected.item_id})"
+                    "verdicts of another model, prompt or data, or verdicts whose calls are gone "
+                    f"({self._pool} has no call on {item.id}; the file goes on with "
+                    f"{self._expected.item_id})"
                 )
             if self._expected.item_id == item.id:
                 self._expected = self._read_ahead()
