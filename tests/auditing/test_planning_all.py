@@ -6,11 +6,18 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import unswayed as us
 from unswayed.auditing.design import stratum_asks
-from unswayed.auditing.planning import AuditPlan, equal_candidates, plan_audit, shared_prompts
+from unswayed.auditing.planning import (
+    AuditPlan,
+    equal_candidates,
+    plan_audit,
+    referring_options,
+    shared_prompts,
+)
 from unswayed.auditing.settings import AuditSettings
 from unswayed.backends.simulated import simulated_items
 from unswayed.base.errors import UsageError
@@ -161,3 +168,19 @@ def test_candidates_with_the_same_text_are_told() -> None:
     assert said is not None
     assert said.startswith("2 of 6 items have two candidates with the same text, such as 1.")
     assert equal_candidates([items[k] for k in (0, 2, 3, 5)]) is None
+
+
+def test_options_that_refer_to_others_are_told() -> None:
+    last = ["a lung", "All of the above", "Both A and B", "None of these", "all of Gaul"]
+    items = [
+        Item(id=str(k), prompt="Q", candidates=("a heart", "a liver", text), task=Task.MCQ)
+        for k, text in enumerate(last)
+    ]
+    said = referring_options(items)
+    assert said is not None
+    assert said.startswith("3 of 5 items have an option that refers to others, such as 1.")
+    kept = [msgspec.structs.replace(item, permutable=False) for item in items]
+    assert referring_options(kept) is None
+    assert (
+        referring_options([msgspec.structs.replace(i, task=Task.LISTWISE) for i in items]) is None
+    )

@@ -33,6 +33,7 @@ from unswayed.methods.names import default_methods, parse_method, spec_name
 from unswayed.methods.protocol import why_not
 from unswayed.model.decisions import MISSING, REASKED, UNPARSED, Decision, Evidence
 from unswayed.model.items import BadLine, Item, ItemSet, Shard, Task, blind, text_of
+from unswayed.model.items.references import refer_to_each_other
 from unswayed.model.presentation import Ask, content_order, settled, through
 from unswayed.model.tasks import task_of
 
@@ -108,9 +109,8 @@ class AuditPlan:
         bad_lines = self.items.bad_lines
         said = [left_out(bad_lines)] if bad_lines else []
         items = self.items.items
-        said += filter(
-            None, [self.items.counted[1], shared_prompts(items), equal_candidates(items)]
-        )
+        said += filter(None, [self.items.counted[1], shared_prompts(items)])
+        said += filter(None, [equal_candidates(items), referring_options(items)])
         fitted = any(method.fitted_from for method in self.methods.values())
         if self.settings.estimation_sizes and not fitted:
             said.append(
@@ -191,6 +191,18 @@ def equal_candidates(items: Sequence[Item]) -> str | None:
         f"{len(equal):,} of {len(items):,} items {agrees(len(equal), 'has', 'have')} two candidates with the same "
         f"text, such as {equal[0]}. "
         "Their order alone decides between these, so verdicts change with it. Leave such items out."
+    )
+
+
+def referring_options(items: Sequence[Item]) -> str | None:
+    """Warn if options such as "All of the above" are shown in other orders, which changes their meaning."""
+    moved = [item for item in items if item.permutable and item.task == Task.MCQ]
+    referring = [item.id for item in moved if refer_to_each_other(map(text_of, item.candidates))]
+    if not referring:
+        return None
+    return (
+        f"{len(referring):,} of {len(items):,} items {agrees(len(referring), 'has', 'have')} an option that refers to "
+        f"others, such as {referring[0]}. Other orders change its meaning. Set permutable to false in such items."
     )
 
 
