@@ -63,7 +63,7 @@ def test_model_of_request_is_passed_on_without_name(api: str) -> None:
         (["systemone/x", "--port", "TAKEN", "--base-url", NOWHERE], "Choose another --port."),
         (["systemone/x", "--orders", "random"], "--orders"),
         (["systemone/x", "--shadow", "0.1"], "--shadow tests a fitted file"),
-        (["simulated/judge", "--method", "pride.json", "--shadow", "0.1"], "decision model"),
+        (["simulated/judge", "--method", "vote", "--shadow", "0.1"], "nothing can drift"),
         (["simulated/judge", "--orders", "cyclic"], "--orders would change nothing"),
         (["simulated/judge", "--mean", "log", "--polarity"], "--mean and --polarity would change"),
         (["simulated/judge", "--host", "0.0.0.0"], "UNSWAYED_SERVE_TOKEN"),
@@ -190,3 +190,17 @@ def test_client_of_page_gets_order_free_answers(package: str) -> None:
     assert len(printed) == 2
     assert len(set(printed)) == 1
     assert "('billing', 0." in printed[0]
+
+
+def test_openai_client_of_page_calls_any_judge() -> None:
+    python = interpreter("UNSWAYED_CLIENTS", "openai")
+    (call,) = re.findall(r"`(client\.post\(.+?\))`", PAGE.read_text(encoding="utf-8"))
+    with serving(NOWHERE, "simulated/judge", "--method", "average") as (url, _):
+        code = (
+            "from openai import OpenAI\n"
+            "item = {'prompt': 'Name a metal.', 'candidates': ['iron', 'oak']}\n"
+            f"client = OpenAI(base_url='{url}/v1', api_key='none')\n"
+            f"print({call}['n_calls'])"
+        )
+        done = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "2", done.stderr

@@ -12,13 +12,13 @@ from served import APIS, MODEL, TEXTS, body_of, client_of, decision_server, prob
 import unswayed as us
 from unswayed.backends import Backend, BackendSettings, open_backend
 from unswayed.base.errors import MethodError, UsageError
+from unswayed.calls import shadow
 from unswayed.calls.calibration import prompts_for
 from unswayed.methods.fitted_file import FittedFile, save_method
 from unswayed.methods.names import parse_method
 from unswayed.model.decisions import Decision
 from unswayed.model.items import Item, Task
 from unswayed.prompts import PromptSettings, prompt_fingerprint
-from unswayed.serving import correction as correction_module
 from unswayed.serving.correction import Correction
 
 NAMES = ["A", "B", "C", "D"]
@@ -155,7 +155,7 @@ def test_file_of_yes_no_questions_is_refused(tmp_path: Path) -> None:
 async def test_shadow_finds_drift(
     api: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(correction_module, "WINDOW", 40)
+    monkeypatch.setattr(shadow, "WINDOW", 40)
     with DecisionStub() as stub, DecisionStub(first=0.0) as changed:
         p_values = []
         for served in (stub, changed):

@@ -14,6 +14,7 @@ from served import client_of
 
 import unswayed as us
 from unswayed.backends.simulated import simulated_items
+from unswayed.calls import shadow
 from unswayed.serving.server import JudgeServer
 
 MODEL = "simulated/judge?slot=0.6&label=0.4"
@@ -65,6 +66,33 @@ async def test_escalated_verdicts_ignore_the_order_of_the_candidates(
     assert len(set(counts)) > 1
     assert f"unswayed_serve_upstream_requests_total {sum(counts)}\n" in metrics
     assert f"unswayed_serve_choices_total {6 * len(counts)}\n" in metrics
+
+
+async def test_shadow_finds_drift_of_a_judge(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shadow, "WINDOW", 40)
+    fitted, old = tmp_path / "fitted.json", tmp_path / "old.json"
+    us.calibrate("pride", simulated_items(100), MODEL, out=fitted)
+    content = json.loads(fitted.read_text())
+    wrong = {"values": [0.5, 0.5], "low": [0.48, 0.48], "high": [0.52, 0.52]}
+    content["method"]["priors"][0] |= wrong
+    old.write_text(json.dumps(content))
+    p_values = []
+    for file in (fitted, old):
+        judge = us.Judge(MODEL, method=us.load_method(file), shadow=1.0)
+        async with client_of(JudgeServer(judge)) as post:
+            for item in simulated_items(139)[100:]:
+                await post("v1/judge", as_body(item))
+                await post("v1/judge", as_body(item))  # recorded: it tells nothing new
+            assert "shadow_p_value" not in (await post("metrics")).raw.decode()
+            await post("v1/judge", as_body(simulated_items(140)[-1]))
+            for item in simulated_items(140)[100:]:
+                await post("v1/judge", as_body(item))
+            metrics = (await post("metrics")).raw.decode()
+        p_values.append(float(metrics.partition("shadow_p_value ")[2]))
+        assert (judge.shadow.size, judge.shadow.looks.count) == (0, 1)
+    assert p_values[1] < 0.001 < 0.01 < p_values[0]
 
 
 async def test_item_without_id_is_named_by_its_content() -> None:

@@ -124,14 +124,14 @@ class Judge:
         self.prompts = prompts_for(self._backend, asked.prompts(shots))
         judging = Judging.by(method, self._backend, self.prompts)
         self._judging = judging
-        self._shadow = Shadow(judging.method, shadow, judging.file)
+        self.shadow = Shadow(judging.method, shadow, judging.file)
         if calls is None or str(calls) == ":memory:":
             pool: Pool = Memory(MOST_IN_MEMORY, keeps_requests=False)
         else:
             pool = calls if isinstance(calls, CallStore) else CallStore.open(calls)
         settings = RunSettings(prompts=self.prompts, budget_usd=budget, reask=asked.reask)
         self._caller = Caller(self._backend, pool, settings, remembers=False, progress=progress)
-        self._rounds = Rounds(judging, self._caller, self._shadow)
+        self._rounds = Rounds(judging, self._caller, self.shadow)
         self._loop: LoopThread | None = None
         self._starting = threading.Lock()
         self._closed = False
@@ -241,8 +241,8 @@ class Judge:
             self._judging.check(item)
             asks = self._judging.method_for(item).asks(item.n)
             yield from (Question(item, ask) for ask in askable(item, asks))
-            if self._shadow.draws(item):
-                yield from self._shadow.questions([item])
+            if self.shadow.draws(item):
+                yield from self.shadow.questions([item])
 
     def budget_for(self, items: Given) -> float:
         """Return a budget that reaches for the rest of the items, and for one more call than now."""
@@ -263,7 +263,7 @@ class Judge:
 
         All the numbers of the file are one test at 5%.
         """
-        return self._shadow.report()
+        return self.shadow.report()
 
     async def aclose(self) -> None:
         """Release connections, memory and the store. A closed judge makes no more calls.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Collection, Iterable, Sequence
+from typing import Final
 
 from unswayed.base.counts import agrees, plural
 from unswayed.base.digests import digest
@@ -14,6 +16,9 @@ from unswayed.methods.estimation import FEW_ITEMS
 from unswayed.methods.fitted_file import FittedFile
 from unswayed.model.decisions import Decision
 from unswayed.model.items import Item, unit_of, units_of
+
+WINDOW: Final = 200
+"""Items asked again until a server tests its model for drift."""
 
 
 class Looks:
@@ -63,6 +68,7 @@ class Shadow:
         self._items: dict[str, Item] = {}
         self._recorded: set[str] = set()  # units of items whose answers were recorded before
         self._decisions: list[Decision] = []
+        self.looks = Looks()
 
     def draws(self, item: Item) -> bool:
         """Return True if an item is of the share that is asked again."""
@@ -93,6 +99,21 @@ class Shadow:
     def size(self) -> int:
         """Number of items asked again."""
         return len(self._items)
+
+    def look(self) -> None:
+        """Test the items once they are a window, and start anew; recorded answers tell nothing new."""
+        if self.size >= WINDOW:
+            new = {
+                i: item for i, item in self._items.items() if unit_of(item) not in self._recorded
+            }
+            self._items, self._recorded = new, set()
+            self._decisions = [answer for answer in self._decisions if answer.item_id in new]
+        if self.size >= WINDOW:
+            compared: tuple[Drift, ...] = ()
+            with contextlib.suppress(MethodError):  # the verdicts are good all the same
+                compared = self.compared()
+            self.looks.add(compared)
+            self._items, self._decisions = {}, []
 
     def compared(self) -> tuple[Drift, ...]:
         """Compare the items asked again with the fitted file.

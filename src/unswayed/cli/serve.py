@@ -70,8 +70,8 @@ def serve(
 
     token = os.environ.get("UNSWAYED_SERVE_TOKEN", "")
     decides = f"/v1/{model.partition('/')[0]}" in APIS
-    if shadow and (method is None or not decides):
-        raise UsageError("--shadow tests a fitted file of a decision model. Give it with --method.")
+    if shadow and method is None:
+        raise UsageError("--shadow tests a fitted file. Give it with --method.")
     relayed = BackendSettings(base_url=reach.base_url, timeout=reach.timeout, prices=reach.prices)
     if decides and (asking != AskOptions() or reach != relayed):
         raise UsageError(
@@ -105,6 +105,7 @@ def serve(
             reask=asking.reask,
             budget=budget,
             backend=reach,
+            shadow=shadow,
         )
         server = JudgeServer(judge, token=token, max_open=max_open)
     run(server, host=host, port=port, timeout=reach.timeout)

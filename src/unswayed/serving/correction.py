@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
-from typing import Final
 
 import numpy as np
 
 from unswayed.backends import Backend
 from unswayed.backends.typed_apis import SIDES
-from unswayed.base.errors import MethodError, UsageError
+from unswayed.base.errors import UsageError
 from unswayed.calls.calibration import prompts_for
 from unswayed.calls.judging import Judging
-from unswayed.calls.shadow import Looks, Shadow
-from unswayed.methods.drift import Drift
+from unswayed.calls.shadow import Shadow
 from unswayed.methods.fitted_file import FittedFile
 from unswayed.methods.protocol import learned_sizes
 from unswayed.methods.sets import canonical_ask
@@ -24,9 +21,6 @@ from unswayed.model.items import Item, Task
 from unswayed.model.permutations import Order
 from unswayed.model.presentation import Ask
 from unswayed.prompts import PromptSettings, label_set_of
-
-WINDOW: Final = 200
-"""Questions asked again until the model is tested for drift."""
 
 
 class Correction:
@@ -52,9 +46,7 @@ class Correction:
         prompts = prompts_for(backend, PromptSettings() if usual else own)
         self.method = Judging.by(file, backend, prompts).method
         self.sizes = learned_sizes(self.method)
-        self.share = shadow
         self.shadow = Shadow(self.method, shadow)
-        self.looks = Looks()
         for n in self.sizes:
             again = self.method.estimation_asks(n) if shadow else ()
             plain = all(ask == Ask(ask.presentation) for ask in again)
@@ -100,10 +92,5 @@ class Correction:
             )
         if len(asks) > 1:
             self.shadow.add([item], decisions)
-            if self.shadow.size >= WINDOW:
-                compared: tuple[Drift, ...] = ()
-                with contextlib.suppress(MethodError):  # the verdicts are good all the same
-                    compared = self.shadow.compared()
-                self.looks.add(compared)
-                self.shadow = Shadow(self.method, self.share)
+            self.shadow.look()
         return self.method.decide(item, decisions).scores or ()

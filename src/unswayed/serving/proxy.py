@@ -168,8 +168,8 @@ class DecisionServer(Server):
         """Return the spending, and the p-value of all tests for drift."""
         priced = self.backend.price(0, 0) is not None
         figures = {"spent_usd": round(self.spent, 9)} if priced else {}
-        if self.correction is not None and self.correction.looks.p_value is not None:
-            figures["shadow_p_value"] = self.correction.looks.p_value
+        if self.correction is not None and self.correction.shadow.looks.p_value is not None:
+            figures["shadow_p_value"] = self.correction.shadow.looks.p_value
         return figures
 
     async def decide(self, request: web.Request) -> web.Response:

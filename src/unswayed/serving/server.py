@@ -188,11 +188,13 @@ class JudgeServer(Server):
         await self.judge.aclose()
 
     def gauges(self) -> dict[str, float]:
-        """Return the spending, if anything was spent, and bring the counts of calls up to date."""
+        """Return the spending and the p-value of all tests for drift, and bring the counts of calls up to date."""
         counts = self.judge.counts
         self.counts["upstream_requests"] = counts.made
         self.counts["upstream_input_tokens"] = counts.input_tokens
-        return {"spent_usd": round(counts.cost_usd, 9)} if counts.cost_usd else {}
+        spent = round(counts.cost_usd, 9) or None
+        figures = {"spent_usd": spent, "shadow_p_value": self.judge.shadow.looks.p_value}
+        return {name: value for name, value in figures.items() if value is not None}
 
     async def verdict(self, request: web.Request) -> web.StreamResponse:
         """Judge the item of a request, or one item in each line of NDJSON."""
@@ -241,6 +243,7 @@ class JudgeServer(Server):
             raise ServeError(400, str(error)) from None
         except UnswayedError as error:
             raise ServeError(502, str(error)) from None
+        self.judge.shadow.look()
         if not isinstance(outcome, JudgeFailure):
             self.counts["choices"] += 1
             self.counts["flipped"] += outcome.consistent is False
