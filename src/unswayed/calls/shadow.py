@@ -101,7 +101,7 @@ class Shadow:
         return len(self._items)
 
     def look(self) -> None:
-        """Test the items once they are a window, and start anew; recorded answers tell nothing new."""
+        """Test the items once they fill a window, and forget them; recorded answers tell nothing new."""
         if self.size >= WINDOW:
             new = {
                 i: item for i, item in self._items.items() if unit_of(item) not in self._recorded
