@@ -81,7 +81,7 @@ def test_effect_names_the_place_that_two_candidates_gain_from(
 def test_effect_in_the_headline_is_that_of_the_place_that_gains() -> None:
     said = plain(sentence("lead.headline", with_effect(-0.10, -0.14, -0.06)))
     assert said == (
-        "An answer wins 55% of its comparisons when shown last and 45% when shown first (10 points, 6 to 14)."
+        "An answer wins 55% of its comparisons when shown last and 45% when shown first (10.0 points, 6.0 to 14.0)."
     )
 
 
