@@ -121,6 +121,42 @@ def test_a_map_reads_ties_unparsed_and_candidate_symbols(tmp_path: Path) -> None
     assert made.decisions[0].labels == ("1", "2")
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("verdict=ab,swapped=ba,labels=0|1,tie=2", ["0", "1", "2", "?"]),
+        ("text=ab,swapped=ba", ["[[A]]", "The better answer is [[B]]", "[[C]]", "?"]),
+    ],
+)
+def test_record_with_both_orders_is_two_calls(text: str, words: list[str], tmp_path: Path) -> None:
+    rows = [
+        {"id": f"{ab}{ba}", "ab": words[ab], "ba": words[ba]} for ab in range(4) for ba in range(4)
+    ]
+    made = mapped(tmp_path, f"id=id,{text}", *rows)
+    said, exchanged = (0, 1, "tie", None), (1, 0, "tie", None)
+    assert choices(made.decisions) == [
+        call
+        for ab in range(4)
+        for ba in range(4)
+        for call in (((0, 1), said[ab]), ((1, 0), exchanged[ba]))
+    ]
+    assert len(made.items) == 16
+    assert made.counts["unparsed"] == 8
+
+
+def test_second_call_exchanges_the_order_of_its_record(tmp_path: Path) -> None:
+    row = {"id": "1", "first": "x", "second": "a", "v": "A", "w": "A"}
+    shown = "id=id,candidates=first|second,candidates_are=shown,verdict=v,swapped=w"
+    made = mapped(tmp_path, shown, row)
+    assert [item.candidates for item in made.items] == [("a", "x")]
+    assert choices(made.decisions) == [((1, 0), 1), ((0, 1), 0)]
+    by_name = "id=id,names=first|second,verdict=v,verdict_is=name,swapped=w"
+    made = mapped(tmp_path, by_name, {**row, "v": "x", "w": "a"})
+    assert choices(made.decisions) == [((1, 0), 1), ((0, 1), 0)]
+    flagged = mapped(tmp_path, "id=id,order=o,verdict=v,swapped=w", {**row, "o": True})
+    assert choices(flagged.decisions) == [((1, 0), 1), ((0, 1), 0)]
+
+
 def test_a_map_reads_orders_of_four_as_lists_and_strings(tmp_path: Path) -> None:
     orders = {"a": [1, 2, 3, 0], "b": "BCDA"}
     records = ({"id": name, "order": order, "verdict": "D"} for name, order in orders.items())
@@ -267,6 +303,7 @@ QUOTE = r"quote the map: a shell reads an unquoted \| as a pipe\.$"
         ),
         ("id=a,verdict=v,values=1|high", "'high' is not a number"),
         ("id=id,verdict=v,values=1|1", "different symbols"),
+        ("id=id,ranking=r,swapped=s", "swapped=s needs verdict= or text="),
         ("id=id~q(,verdict=v", GROUP),
         ("id=id~q,verdict=v", GROUP),
         ("id=id~,verdict=v", GROUP),
@@ -305,6 +342,7 @@ ORDERED = "id=id,order=o,verdict=v,gold=g"
             "are equal texts, which show no order; give order=",
         ),
         ("id=id,names=a|b,verdict=v", {"a": "m", "b": "M"}, "are not two names"),
+        ("id=id,candidates=a|b|id,verdict=v,swapped=v,labels=A|B|C", {}, "two candidates, not 3"),
         ("id=id,names=a|b,verdict=v,gold=g,gold_is=name", {"g": "k"}, "g: 'k' is not one of m.n"),
         (
             "id=id,names=a|b,verdict=w",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from math import isfinite, nan
 from typing import Final, Literal
 
@@ -35,7 +36,23 @@ def read_mapped(fields: FieldMap, record: Record, source: Source) -> ReadRecord:
         kind, status = at(record, "result.type"), at(record, "response.status_code")
         if record.get("error") or kind not in (None, "succeeded") or status not in (None, 200):
             return ReadRecord(None, (), left_out=FAILED)
-    return _MappedRecord(fields, record).judged()
+    read = _MappedRecord(fields, record).judged()
+    if fields.swapped is None:
+        return read
+    other = _MappedRecord(_of_swapped(fields), record, exchanged=True).judged()
+    return replace(
+        read,
+        decisions=(*read.decisions, *other.decisions),
+        unread={**other.unread, **read.unread},
+    )
+
+
+@cache
+def _of_swapped(fields: FieldMap) -> FieldMap:
+    """Return the map of the call with the candidates exchanged."""
+    if fields.answer == "text":
+        return replace(fields, text=fields.swapped)
+    return replace(fields, verdict=fields.swapped, text=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +61,7 @@ class _MappedRecord:
 
     fields: FieldMap
     record: Record
+    exchanged: bool = False  # the candidates, against the order that the record gives
 
     def judged(self) -> ReadRecord:
         """Return the call and its item."""
@@ -73,6 +91,9 @@ class _MappedRecord:
             unit=self._text(fields.unit) or (str(name) if names else None),
             candidates_by=own_names or None,
         )
+        if fields.swapped is not None and len(order) != 2:
+            raise self._bad("swapped", f"is for two candidates, not {len(order)}")
+        order = order[::-1] if self.exchanged else order
         labels = tuple(symbols[c] for c in order) if fields.label_is_value else symbols
         decision = Decision(
             item_id=item.id,

@@ -52,6 +52,8 @@ class FieldMap:
     # Field with the order shown: a list of candidates by position, a string of symbols, or a flag
     # that is true where two candidates were swapped. None: always the own order.
     order: str | None = None
+    # field with the answer to the same two candidates exchanged, where a record has both calls
+    swapped: str | None = None
     # field with the right answer: a symbol, a name, a word for a tie, or an index
     gold: str | None = None
     gold_is: Meaning = "candidate"  # as `verdict_is`; by default gold is by candidate
@@ -85,6 +87,10 @@ class FieldMap:
         if not (self.verdict or self.scores or self.ranking or self.text):
             raise UsageError(
                 "--map needs verdict, scores, ranking or text. Name the field of one of them."
+            )
+        if self.swapped and self.answer not in ("verdict", "text"):
+            raise UsageError(
+                f"--map swapped={self.swapped} needs verdict= or text=. Add the other call's field."
             )
         if self.task is not None and self.task not in TASKS:
             raise UsageError(f"--map task={self.task}: write {', '.join(TASKS)}.")
