@@ -38,12 +38,12 @@ from unswayed.model.items import units_of
 
 PAGE = "stability"
 FLIPS = "flips, order and label together"
-COLUMNS = ("judge", "data", "items", "questions", FLIPS, "flips, order alone",
+COLUMNS = ("judge", "data", "items", "units", FLIPS, "flips, order alone",
            "flips, labels alone", "first position, points", "repeat noise", "calls", "ties",
            "unparsed")  # fmt: skip
-NOISE = ("judge", "data", "items", "questions", "samples", "same order", "other order",
+NOISE = ("judge", "data", "items", "units", "samples", "same order", "other order",
          "other minus same order")  # fmt: skip
-CONTRASTS = ("data", "first", "second", "items", "questions", "difference in flips, points",
+CONTRASTS = ("data", "first", "second", "items", "units", "difference in flips, points",
              "separated")  # fmt: skip
 DECISIONS = ("decision model", "asked through", "questions", "changed by reversing",
              "first position, points")  # fmt: skip
@@ -74,7 +74,7 @@ class Stability:
     judge: str
     data: str
     items: int
-    questions: str = "–"
+    units: str = "–"
     n: int = 2
     flips: Estimate | None = None
     order: Estimate | None = None
@@ -87,7 +87,7 @@ class Stability:
         """Return the cells under `COLUMNS`."""
         shares = (shown(own) for own in (self.flips, self.order, self.label))
         points = shown(self.first, signed=True)
-        known = (self.judge, self.data, f"{self.items:,}", self.questions)
+        known = (self.judge, self.data, f"{self.items:,}", self.units)
         return [*known, *shares, points, shown(self.noise), *self.counts]
 
 
@@ -175,7 +175,7 @@ def noise_cells(row: Stability, samples: int, both: Repeats | None) -> list[obje
     """Return the cells under `NOISE`."""
     across = both and shown(both.across)
     beyond = both and shown(both.beyond, signed=True)
-    known = (row.judge, row.data, f"{row.items:,}", row.questions)
+    known = (row.judge, row.data, f"{row.items:,}", row.units)
     return [*known, samples, shown(row.noise), across or "–", beyond or "–"]
 
 

@@ -86,8 +86,8 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=400)
     add_write(parser, PAGE)
     given = parser.parse_args()
-    columns = ("judges", "pairs", "questions", "first judge flips more", "trials",
-               "equal judges separated", "first judge separated, of its comparisons")  # fmt: skip
+    columns = ("judges", "pairs", "units", "first judge flips more", "trials",
+               "equal judges separated", "first judge's comparisons separated")  # fmt: skip
     table = Table(columns)
     for number, (judges, items, questions, points) in enumerate(SETTINGS):
         generator = np.random.default_rng([number, 20])

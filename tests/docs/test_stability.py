@@ -124,7 +124,7 @@ def test_row_agrees_with_raw_file(read: Any, judge: str, data: str) -> None:
     firsts = [(own["own"][0], own["other"][0]) for own in said.values()]
     flips = [float(differ(*pair)) for pair in firsts]
     units = [name.partition(";")[0] for name in said]
-    assert (row["items"], row["questions"]) == (f"{len(said)}", f"{len(set(units))}")
+    assert (row["items"], row["units"]) == (f"{len(said)}", f"{len(set(units))}")
     value, *ends = numbers(row[FLIPS])
     assert value == pytest.approx(100 * np.mean(flips), abs=0.0501)
     assert ends == pytest.approx(100 * quantiles(flips, units), abs=2.5)
