@@ -37,7 +37,7 @@ PROTOTYPE: Final = {
     ("pairs", "high", 0.02): "1.19, 1.02%",
 }
 COLUMNS: Final = (
-    "items, bound",
+    "items, guarantee",
     "share",
     "offsets",
     "calls per item",

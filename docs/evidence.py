@@ -24,7 +24,7 @@ from typing import Any
 DOCS = Path(__file__).parent
 EVIDENCE = DOCS / "evidence"
 BLOCK = re.compile(
-    r"(<!-- ((?:([\w-]+)\.)?(\w[\w-]*)): begin -->)(.*?)(<!-- \2: end -->)", re.DOTALL
+    r"(<!--\s+((?:([\w-]+)\.)?(\w[\w-]*)):\s+begin\s+-->)(.*?)(<!--\s+\2:\s+end\s+-->)", re.DOTALL
 )
 CAPTION = re.compile(r"\n`[^`]*`\n$")
 

@@ -48,6 +48,14 @@ def test_pages_show_the_measured_data(evidence: ModuleType) -> None:
     assert len(made) > 50
 
 
+def test_every_marker_of_evidence_is_read(evidence: ModuleType) -> None:
+    for page in (Path(__file__).parents[2] / "docs" / "evidence").glob("*.md"):
+        text = page.read_text(encoding="utf-8")
+        assert len(re.findall(r"begin\s+-->", text)) == len(evidence.BLOCK.findall(text))
+    broken = evidence.BLOCK.match("<!--\n  few:\n begin -->2<!-- few: end\n-->")
+    assert broken is not None
+
+
 def test_page_shows_data_of_another_by_name(
     evidence: ModuleType, data: dict[str, Any], tmp_path: Path
 ) -> None:

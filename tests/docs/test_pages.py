@@ -69,7 +69,7 @@ OTHER_METHOD = 150
 USER_PAGES = sorted(
     page for page in DOCS.rglob("*.md") if page.relative_to(DOCS).parts[0] not in {"evidence"}
 )
-GENERATED = re.compile(r"<!-- (\w[\w.-]*): begin -->.*?<!-- \1: end -->", re.DOTALL)
+GENERATED = re.compile(r"<!--\s+(\w[\w.-]*):\s+begin\s+-->.*?<!--\s+\1:\s+end\s+-->", re.DOTALL)
 
 
 def name_of(page: Path) -> str:
