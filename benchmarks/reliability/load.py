@@ -189,7 +189,7 @@ def main() -> None:
     if given.one:
         print(json.dumps(asdict(run(given.one, given.scale))))
         return
-    table = Table(("scenario", "calls", "s", "peak memory (MiB)", "longest stall (s)"))
+    table = Table(("scenario", "calls", "time (s)", "peak memory (MiB)", "longest stall (s)"))
     for name in given.only.split(","):
         done = subprocess.run(
             [sys.executable, __file__, "--one", name, "--scale", str(given.scale)],

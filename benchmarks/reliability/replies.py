@@ -192,7 +192,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             if kind != "all":
                 tallies[f"{name.partition(',')[0]}: {kind}"] = counts
     tallies["known to be read wrongly"] = tally(labelled_replies(OPEN))["all"]
-    table = Table(("set", "replies", "read", "unparsed with a verdict", "clear, unparsed", "wrong"))
+    table = Table(
+        ("set", "replies", "read", "unparsed, verdict stated", "clear, unparsed", "wrong")
+    )
     for name, counts in tallies.items():
         table.add(name, *counts.cells())
     if DATA.is_dir():

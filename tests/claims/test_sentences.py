@@ -170,8 +170,10 @@ ROWS: tuple[Row, ...] = (
         lambda t, items: items == t.judge.gaps),
     Row("No group differs measurably from the others in consistency",
         lambda t: t.judge.opposed),
-    Row("The @ position does not take the same share of choices in every group, so one correction for"
-        " all groups leaves some of the bias", lambda t, _: t.judge.opposed),
+    Row("The @ position does not take the same share of choices in every group",
+        lambda t, _: t.judge.opposed),
+    Row("To compare a correction for each group, add pride:prior=group to --methods",
+        lambda t: t.judge.opposed),
     Row("Consistency runs from #% (@, # items) to #% (@, # items)", lambda t, *_: t.judge.opposed),
     Row("No verdict changed with the order", lambda t: counts(t)[0] == 0),
     Row("# of # items change their answer with the order",
@@ -371,7 +373,7 @@ Too few items. 1 distinct question
 No cheaper method comes close: @, # calls per item, measures # points below the recommended method
 distinct question: no interval
 because of the position, of the @s shown there, or both
-such intervals can miss by chance, so this is not a finding
+such intervals can miss by chance, so @ is not a finding
 Both intervals exclude
 Position and label are not statistically distinguishable
 The answer could not be read
@@ -432,7 +434,7 @@ with a tie as gold left out
 no gold: excluded from accuracy
 Every group has one item, so groups are not compared
 Least consistent on @, most consistent on @.
-The @ position takes more of the choices in the least consistent groups, so one correction
+The @ position takes more of the choices in the least consistent groups
 groups, chance alone marks about # in each column
 in the middle are left out; metrics.json has all
 Pick an item to see the two prompts that the judge read, with both

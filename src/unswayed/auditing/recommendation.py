@@ -127,7 +127,7 @@ def recommend(
     if _low(gain) > 0:
         gains = {**compared.against(BASE), top: gain}
         shown = [name for name in near if _low(gains[name]) > 0]
-        method = min(shown, key=lambda own: (calls[own], own))
+        method = min(shown, key=lambda own: (calls[own], -(gains[own].value or 0.0), own))
         below = [name for name in gains if name not in near and calls[name] < calls[method]]
         second = "the gain comes from second answers where the first is unparsed"
         highest = max(
