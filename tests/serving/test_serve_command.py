@@ -123,6 +123,15 @@ def test_a_request_that_cannot_be_read_is_not_logged(head: str) -> None:
         assert process.communicate(timeout=60)[1] == ""
 
 
+def test_method_whose_drift_test_does_not_repeat_is_not_shadowed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, model = tmp_path / "curve.json", "simulated/judge?slot=0.6"
+    us.calibrate("calibraeval", simulated_items(60, 2), model, out=file)
+    assert main(["serve", model, "--method", str(file), "--shadow", "0.1"]) == 2
+    assert "holds for one check, not for those of a server" in capsys.readouterr().err
+
+
 def test_file_of_other_labels_is_served_with_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

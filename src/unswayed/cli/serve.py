@@ -13,7 +13,7 @@ from unswayed.base.errors import UsageError
 from unswayed.calls.judge import Judge
 from unswayed.cli.judge import Shadow, method_of
 from unswayed.cli.options import with_options
-from unswayed.methods.fitted_file import load_method
+from unswayed.methods.fitted_file import FittedFile, load_method
 from unswayed.prompts import AskOptions
 
 
@@ -72,6 +72,11 @@ def serve(
     decides = f"/v1/{model.partition('/')[0]}" in APIS
     if shadow and method is None:
         raise UsageError("--shadow tests a fitted file. Give it with --method.")
+    file = method_of(method, "given") if shadow else None
+    if isinstance(file, FittedFile) and file.load().tests_drift_once:
+        raise UsageError(
+            f"the drift test of {method} holds for one check, not for those of a server. Use judge --shadow."
+        )
     relayed = BackendSettings(base_url=reach.base_url, timeout=reach.timeout, prices=reach.prices)
     if decides and (asking != AskOptions() or reach != relayed):
         raise UsageError(

@@ -178,6 +178,7 @@ class CalibraEval(Method):
     name: ClassVar[str] = "calibraeval"
     reads: ClassVar[frozenset[Evidence]] = frozenset({Evidence.PROBS})
     fitted_from: ClassVar[int] = FEW_ITEMS
+    tests_drift_once: ClassVar[bool] = True
     about: ClassVar[About] = About(
         title="CalibraEval",
         source="Li et al. 2024 (arXiv 2410.15393)",

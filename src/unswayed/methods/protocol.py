@@ -120,6 +120,8 @@ class Method(ABC):
         abstains: Whether it may withhold a verdict (ABSTAINED).
         learns_threshold: Whether it chooses a threshold on its estimation items. Resampling does not show the
             spread of a choice, so its numbers are not tested for drift.
+        tests_drift_once: Whether its small p-values are too small, so that only one test for drift at 5% holds, not
+            the repeated tests of a server.
     """
 
     name: ClassVar[str]
@@ -130,6 +132,7 @@ class Method(ABC):
     needs_gold: ClassVar[bool] = False
     abstains: ClassVar[bool] = False
     learns_threshold: ClassVar[bool] = False
+    tests_drift_once: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
         for name in ("reads", "or_reads"):
