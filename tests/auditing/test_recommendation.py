@@ -144,6 +144,14 @@ def test_of_methods_equal_in_every_verdict_the_cheapest_is_used(late: float, tol
     assert recommend(compared, calls, Recommendation(margin=0.01)).method == told
 
 
+@pytest.mark.parametrize(("better", "told"), [("early", "early"), ("late", "late")])
+def test_of_methods_of_one_price_the_better_is_used(better: str, told: str) -> None:
+    moved = {"early": (60, 4), "late": (60, 4), better: (60, 2)}
+    compared = values(183, average=(20, 10), **moved)
+    calls = {"direct": 1.0, "average": 4.0, "early": 1.6, "late": 1.6}
+    assert recommend(compared, calls, Recommendation(margin=0.05)).method == told
+
+
 def test_interval_beside_guessing_stays_within_the_scale() -> None:
     found = advised(values(40, average=(1, 0)), chance=0.9)
     value, low, high = map(

@@ -96,6 +96,27 @@ def test_an_interval_that_is_out_by_chance_wins_nothing() -> None:
     assert (found.position.excluded, found.position.wins, finding.looks) == (True, False, 3)
 
 
+@pytest.mark.parametrize(("strong", "weak"), [("position", "label"), ("label", "position")])
+def test_interval_beside_a_finding_is_told_to_be_none(strong: str, weak: str) -> None:
+    near = [est(0.522, 0.502, 0.542), est(0.478, 0.458, 0.498)]
+    rates = {strong: shares(0.7, 0.3, n=1000), weak: near}
+    alone = {
+        "order": {"position_rate": rates["position"]},
+        "label": {"label_rate": rates["label"]},
+    }
+    finding = Finding(plain_run(EVEN, protocols=alone))
+    said = plain(sentence("bias.bias", finding, bias_of(finding)))
+    assert "Both intervals exclude 50%. One of three such intervals can miss by chance" in said
+    assert f"so the {weak} is not a finding" in said
+    rates[weak] = shares(0.6, 0.4, n=1000)
+    alone = {
+        "order": {"position_rate": rates["position"]},
+        "label": {"label_rate": rates["label"]},
+    }
+    finding = Finding(plain_run(EVEN, protocols=alone))
+    assert "by chance" not in plain(sentence("bias.bias", finding, bias_of(finding)))
+
+
 def test_one_protocol_cannot_tell_position_from_label() -> None:
     found = bias_of(Finding(plain_run()))
     assert found.together is not None
