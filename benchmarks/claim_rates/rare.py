@@ -33,6 +33,8 @@ AGREEMENT = ("icc2k", "icc3k")
 PLACES = (0.0, 0.15, 0.6)
 """Logits for the first of four options."""
 HANDFULS = (2, 3, 5, 7, 10)
+COPIES = 6
+"""Items of a question."""
 MEANS = ("consistency", "accuracy", "consistent_accuracy", "position_rate")
 FEW = 40
 """Items of which ICC under a hardly discordant judge covers 88.9% (1,500 trials), below 90."""
@@ -120,6 +122,7 @@ def rates(trials: int | None = None) -> Iterator[Rate]:
         yield from coverage_of_sizes(place, runs)
     for place in (0.0, 2.0):
         yield from coverage_of_handfuls(place, runs)
+    yield from coverage_of_copies(runs)
 
 
 def four(place: float, items: int, seed: int) -> Outcomes:
@@ -186,6 +189,43 @@ def coverage_of_handfuls(place: float, runs: int, *, size: int = POPULATION) -> 
                 trials=runs,
                 at_least=0.91,
             )
+
+
+def pulled(questions: int, seed: int) -> Outcomes:
+    """Answers to six pairs of every question, which has its own pull on the first place."""
+    draw, items = np.random.default_rng([questions, seed]), COPIES * questions
+    pull = np.repeat(draw.normal(1.0, 1.0, questions), COPIES)
+    better = draw.normal(0, 1.0, (items, 1)) + pull[:, None] * np.array([1.0, -1.0])
+    return Outcomes(
+        item_ids=tuple(map(str, range(items))),
+        groups=(None,) * items,
+        shown=(X0, X2),
+        label_set=("A", "B"),
+        choices=(better + draw.normal(0, 0.5, (items, 2)) < 0).astype(np.int16),
+        gold=np.tile([True, False], (items, 1)),
+        gold_kind=np.full(items, GOLD_ONE, dtype=np.int8),
+        permutable=np.ones(items, dtype=np.bool_),
+    )
+
+
+def coverage_of_copies(runs: int, *, size: int = POPULATION) -> Iterator[Rate]:
+    """Coverage of shares over a handful of questions with several items each, such as those of a group."""
+    whole, draw = pulled(size // COPIES, 0), np.random.default_rng(3)
+    names = ["position_rate"]
+    truth = measure([whole], names=names, resamples=0).values[names[0]][0].value or 0.0
+    for questions in HANDFULS:
+        held = 0
+        for trial in range(runs):
+            sample = drawn(whole, questions, COPIES, draw)
+            first = measure([sample], names=names, resamples=400, seed=trial).values[names[0]][0]
+            held += covers(first.low, first.high, truth)
+        yield Rate(
+            statement="interval of position_rate",
+            setting=f"two candidates, {questions} questions with six items, a mean",
+            count=held,
+            trials=runs,
+            at_least=0.91,
+        )
 
 
 def coverage(judge: Judge, runs: int, *, size: int = POPULATION) -> Iterator[Rate]:

@@ -107,21 +107,30 @@ def test_shares_of_items_all_alike(letters: str, low: float, high: float) -> Non
 
 
 def test_shares_by_hand() -> None:
-    # 19 kept, one always first: R = 21/40; residuals (f - 2R)/2 of -.025 (19) and .475
+    # 19 kept, one always first: R = 21/40; residuals (f - 2R)/2 of -.025 (19) and .475; from an even share 0 and .5
     found = cell("position_rate", judged(["AB"] * 19 + ["AA"]))
-    residuals = np.array([-0.025] * 19 + [0.475])
-    apart = paired_difference(residuals, np.ones(20, np.int64), span=1.0)
+    apart = paired_difference(np.array([0.0] * 19 + [0.5]), np.ones(20, np.int64), span=1.0)
     low, high = ends(apart)
-    assert ends(found) == pytest.approx((0.525 + low, 0.525 + high), abs=1e-12)
+    assert ends(found) == pytest.approx((0.5 + low, 0.5 + high), abs=1e-12)
+
+
+@pytest.mark.parametrize("count", [2, 3, 6, 40])
+def test_shares_of_two_candidates_have_the_interval_of_the_effect(count: int) -> None:
+    pairs = ["AA", "AB", "AA", "BB", "AA", "AA"] * count
+    units = Clusters(np.arange(len(pairs)) % count, count)  # a few questions, each with six items
+    made = replace(judged(pairs), clusters=units)
+    low, high = ends(cell("position_effect", made))
+    assert ends(cell("position_rate", made)) == pytest.approx(((1 + low) / 2, (1 + high) / 2))
 
 
 def test_shares_leave_out_ties_of_their_items() -> None:
     # choices 2, 1 and 0: R = 2/3, mean of p 3/2 over the two that chose
     found = cell("position_rate", judged(["AB", "A=", "=="]))
-    apart = paired_difference(np.array([1 - 4 / 3, 1 - 2 / 3]) / 1.5, np.ones(2, int), span=1.0)
+    residuals = np.array([1 - 4 / 3, 1 - 2 / 3]) / 1.5
+    apart = paired_difference(2 / 3 - 1 / 2 + residuals, np.ones(2, int), span=1.0)
     assert found.value == pytest.approx(2 / 3)
     low, high = ends(apart)
-    assert ends(found) == pytest.approx((max(2 / 3 + low, 0), min(2 / 3 + high, 1)), abs=1e-12)
+    assert ends(found) == pytest.approx((max(1 / 2 + low, 0), min(1 / 2 + high, 1)), abs=1e-12)
 
 
 def test_shares_of_positions_and_primacy_have_the_same_interval() -> None:

@@ -47,16 +47,22 @@ def of_differences(statistics: FloatArray, counts: Counts) -> list[Ends]:
 
 
 def of_shares(statistics: FloatArray, counts: Counts) -> list[tuple[float, float]]:
-    """Bound each column as a share of column 0."""
-    return [_share(statistics[:, 0], part, counts) for part in statistics.T[1:]]
+    """Bound each column as a share of column 0; several as their difference from an even share, so that those of
+    two candidates have the interval of their difference."""
+    parts = statistics.T[1:]
+    even = 1.0 / len(parts) if len(parts) > 1 else None
+    return [_share(statistics[:, 0], part, counts, even) for part in parts]
 
 
-def _share(whole: FloatArray, part: FloatArray, counts: Counts) -> tuple[float, float]:
+def _share(
+    whole: FloatArray, part: FloatArray, counts: Counts, even: float | None
+) -> tuple[float, float]:
     value, apart = residuals(whole, part, counts)
     if not np.round(apart, 12).any():
         return alike_interval(value, int(counts.sum()), (0.0, 1.0))
-    low, high = _ends(apart, counts)
-    return max(value + low, 0.0), min(value + high, 1.0)
+    centre = value if even is None else even
+    low, high = _ends(value - centre + apart, counts)
+    return max(centre + low, 0.0), min(centre + high, 1.0)
 
 
 def of_spread(statistics: FloatArray, counts: Counts) -> list[Ends] | None:
