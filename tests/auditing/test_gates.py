@@ -71,6 +71,11 @@ def test_sentence_names_the_items_that_would_decide() -> None:
     assert check(metrics, Condition.of("flip_rate>0.1")).said == told
 
 
+def test_sentence_names_no_number_for_a_limit_at_the_value() -> None:
+    said = check(metrics_with(0.07, 0.10001, 0.13), Condition.of("flip_rate>0.1")).said
+    assert said.endswith("so close to the limit that even 1,000,000 items may not decide it.")
+
+
 def test_sentence_counts_distinct_questions_of_fewer_units() -> None:
     estimate = Estimate(value=0.92, low=0.89, high=0.95, n=100, n_units=20)
     metrics = Metrics(

@@ -26,6 +26,8 @@ Rule = Literal["shown", "strict", "point"]
 """`shown`: fail where the whole interval is bad. `strict`: pass only where none of it is. `point`: the value."""
 Outcome = Literal["pass", "fail", "unclear", "unknown"]
 
+MOST: Final = 1_000_000
+"""Items above which a gate names no number."""
 _AMPLE: Final = (1.96 + 0.84) / 1.96
 """Factor of an interval's width at which an effect as measured is shown in 80% of samples."""
 
@@ -137,7 +139,12 @@ def check(metrics: Metrics, condition: Condition, rule: Rule = "shown") -> GateC
         end = high if condition.is_bad(high) != condition.is_bad(value) else low
         wanted = math.floor(estimate.n * (_AMPLE * (end - value) / distance) ** 2) + 1
         of = f" ({math.ceil(wanted * estimate.units / estimate.n):,} distinct questions)"
-        said += f"; about {plural(wanted, 'item')}{of if estimate.units < estimate.n else ''} in all may decide it"
+        if wanted > MOST:
+            said += (
+                f"; the value is so close to the limit that even {MOST:,} items may not decide it"
+            )
+        else:
+            said += f"; about {plural(wanted, 'item')}{of if estimate.units < estimate.n else ''} in all may decide it"
     return GateCheck(text, outcome, f"{said}.", estimate)
 
 
