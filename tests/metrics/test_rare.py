@@ -115,7 +115,7 @@ def test_shares_by_hand() -> None:
 
 
 @pytest.mark.parametrize("count", [2, 3, 6, 40])
-def test_shares_of_two_candidates_have_the_interval_of_the_effect(count: int) -> None:
+def test_shares_of_two_candidates_follow_the_effect(count: int) -> None:
     pairs = ["AA", "AB", "AA", "BB", "AA", "AA"] * count
     units = Clusters(np.arange(len(pairs)) % count, count)  # a few questions, each with six items
     made = replace(judged(pairs), clusters=units)
