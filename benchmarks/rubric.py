@@ -220,7 +220,7 @@ def keep(made: Mapping[tuple[int, str], Mapping[str, Figures]], trials: int) -> 
         sizes = (short(one.size[0]) for one in (row["direct"], *learned))
         cheapest.add(n, kind, *sizes, ", ".join(share(one.better) for one in learned))
     unbiased = [row for (_, kind), row in made.items() if kind == "none"]
-    alike = Table(("method", "compared with", "interval shows the smaller error"))
+    alike = Table(("method", "compared with", "interval shows a smaller error"))
     for name, control in (
         ("balanced-rubric", "as many calls in one order"),
         ("bias-cost", "a single call"),

@@ -178,7 +178,7 @@ def test_options_that_refer_to_others_are_told() -> None:
     ]
     said = referring_options(items)
     assert said is not None
-    assert said.startswith("3 of 5 items have an option that refers to others, such as 1.")
+    assert said.startswith("3 of 5 items have an option that seems to refer to others, such as 1.")
     kept = [msgspec.structs.replace(item, permutable=False) for item in items]
     assert referring_options(kept) is None
     assert (

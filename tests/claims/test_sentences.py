@@ -385,7 +385,7 @@ levels counted from the lowest
 Compare its rank correlation
 None of # call… was answered: nothing was measured
 answers could be read, so there is nothing to describe
-answers could not be read, so this report describes only the other
+They count as wrong and as inconsistent; shares by position describe only the other
 No item was judged; nothing to report
 do not show whether verdicts change with the order
 This item does not show whether verdicts change with the order

@@ -120,7 +120,11 @@ def test_broken_endings_are_reported_with_words() -> None:
     ("unparsed", "headline"),
     [
         (60, "None of 60 answers could be read, so there is nothing to describe."),
-        (15, "15 of 60 answers could not be read, so this report describes only the other 45."),
+        (
+            15,
+            "15 of 60 answers could not be read. They count as wrong and as inconsistent; shares by position describe "
+            "only the other 45.",
+        ),
     ],
 )
 def test_second_calls_are_not_counted_as_replies(unparsed: int, headline: str) -> None:

@@ -132,6 +132,16 @@ def test_method_whose_drift_test_does_not_repeat_is_not_shadowed(
     assert "holds for one check, not for those of a server" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", ["contextual", "domain-contextual"])
+def test_method_whose_numbers_have_no_interval_is_not_shadowed(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, model = tmp_path / "free.json", "simulated/judge?slot=0.6"
+    us.calibrate(name, simulated_items(60, 2), model, out=file)
+    assert main(["serve", model, "--method", str(file), "--shadow", "0.1"]) == 2
+    assert "have no interval, so they cannot be tested" in capsys.readouterr().err
+
+
 def test_file_of_other_labels_is_served_with_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -201,8 +201,8 @@ def referring_options(items: Sequence[Item]) -> str | None:
     if not referring:
         return None
     return (
-        f"{len(referring):,} of {len(items):,} items {agrees(len(referring), 'has', 'have')} an option that refers to "
-        f"others, such as {referring[0]}. Other orders change its meaning. Set permutable to false in such items."
+        f"{len(referring):,} of {len(items):,} items {agrees(len(referring), 'has', 'have')} an option that seems to "
+        f"refer to others, such as {referring[0]}. If it does, other orders change its meaning: set permutable to false."
     )
 
 

@@ -70,13 +70,8 @@ def serve(
 
     token = os.environ.get("UNSWAYED_SERVE_TOKEN", "")
     decides = f"/v1/{model.partition('/')[0]}" in APIS
-    if shadow and method is None:
-        raise UsageError("--shadow tests a fitted file. Give it with --method.")
-    file = method_of(method, "given") if shadow else None
-    if isinstance(file, FittedFile) and file.load().tests_drift_once:
-        raise UsageError(
-            f"the drift test of {method} holds for one check, not for those of a server. Use judge --shadow."
-        )
+    if shadow:
+        _check_drift_test(method)
     relayed = BackendSettings(base_url=reach.base_url, timeout=reach.timeout, prices=reach.prices)
     if decides and (asking != AskOptions() or reach != relayed):
         raise UsageError(
@@ -114,3 +109,23 @@ def serve(
         )
         server = JudgeServer(judge, token=token, max_open=max_open)
     run(server, host=host, port=port, timeout=reach.timeout)
+
+
+def _check_drift_test(method: str | None) -> None:
+    """Check that a method can be tested for drift again and again."""
+    if method is None:
+        raise UsageError("--shadow tests a fitted file. Give it with --method.")
+    file = method_of(method, "given")
+    if not isinstance(file, FittedFile):
+        return
+    learned = file.load()
+    if learned.tests_drift_once:
+        raise UsageError(
+            f"the drift test of {method} holds for one check, not for those of a server. Use judge --shadow."
+        )
+    bounded = any(number.low is not None for number in learned.estimates().values())
+    if not (bounded or learned.learns_threshold):
+        raise UsageError(
+            f"the numbers in {method} have no interval, so they cannot be tested for drift. Leave out --shadow, or "
+            "fit pride on 60 questions."
+        )

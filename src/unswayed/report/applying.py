@@ -25,7 +25,7 @@ WHICH: Final = ("task", "data_dir", "columns")
 
 CALLS: Final = {
     "pairwise": 'compare("question", "answer one", "answer two")',
-    "mcq": 'answer("question", ["option one", "option two"])',
+    "mcq": 'answer("question", [OPTIONS])',
     "listwise": 'rank("question", ["answer one", "answer two", "answer three"])',
     "rubric": 'score("question", "a response", {1: "poor", 2: "fair", 3: "good"})',
 }
@@ -127,9 +127,10 @@ def _python(asked: Asked, method: str, fitted: str | None, finding: Finding) -> 
     opened = ", ".join([model, f"method={chosen}", *options, *pool])
     lines.append(f"with us.Judge({opened}) as judge:")
     calls = {**CALLS, **TINY_CALLS} if str(asked["model"]).startswith("tiny/") else CALLS
+    texts = ", ".join(f'"option {number}"' for number in range(1, finding.n + 1))
     task = finding.run.run.task
     if task in calls and "=group" not in method:  # each item names its group
-        lines.append(f"    verdict = judge.{calls[task]}")
+        lines.append(f"    verdict = judge.{calls[task].replace('OPTIONS', texts)}")
     else:  # items that no call of a few arguments describes
         given = [f"{name}={asked[name]!r}" for name in WHICH if name in asked]
         source = ", ".join([repr(asked.get("data")), *given])

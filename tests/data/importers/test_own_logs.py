@@ -144,6 +144,12 @@ def test_record_with_both_orders_is_two_calls(text: str, words: list[str], tmp_p
     assert made.counts["unparsed"] == 8
 
 
+def test_unread_second_calls_are_named_by_their_field(tmp_path: Path) -> None:
+    rows = [{"id": str(k), "ab": "A", "ba": "first"} for k in range(3)]
+    made = mapped(tmp_path, "id=id,verdict=ab,swapped=ba", *rows)
+    assert "value of 'swapped=ba' is 'first' (3 times)" in made.warning
+
+
 def test_second_call_exchanges_the_order_of_its_record(tmp_path: Path) -> None:
     row = {"id": "1", "first": "x", "second": "a", "v": "A", "w": "A"}
     shown = "id=id,candidates=first|second,candidates_are=shown,verdict=v,swapped=w"
@@ -304,6 +310,8 @@ QUOTE = r"quote the map: a shell reads an unquoted \| as a pipe\.$"
         ("id=a,verdict=v,values=1|high", "'high' is not a number"),
         ("id=id,verdict=v,values=1|1", "different symbols"),
         ("id=id,ranking=r,swapped=s", "swapped=s needs verdict= or text="),
+        ("id=id,verdict=v,scores=r,swapped=s", "swapped=s needs .* without scores="),
+        ("id=id,verdict=v,swapped=v", "swapped=v names the first call"),
         ("id=id~q(,verdict=v", GROUP),
         ("id=id~q,verdict=v", GROUP),
         ("id=id~,verdict=v", GROUP),
@@ -342,7 +350,7 @@ ORDERED = "id=id,order=o,verdict=v,gold=g"
             "are equal texts, which show no order; give order=",
         ),
         ("id=id,names=a|b,verdict=v", {"a": "m", "b": "M"}, "are not two names"),
-        ("id=id,candidates=a|b|id,verdict=v,swapped=v,labels=A|B|C", {}, "two candidates, not 3"),
+        ("id=id,candidates=a|b|id,verdict=v,swapped=w,labels=A|B|C", {}, "two candidates, not 3"),
         ("id=id,names=a|b,verdict=v,gold=g,gold_is=name", {"g": "k"}, "g: 'k' is not one of m.n"),
         (
             "id=id,names=a|b,verdict=w",

@@ -88,9 +88,9 @@ class FieldMap:
             raise UsageError(
                 "--map needs verdict, scores, ranking or text. Name the field of one of them."
             )
-        if self.swapped and self.answer not in ("verdict", "text"):
+        if self.swapped and (self.scores or self.ranking):
             raise UsageError(
-                f"--map swapped={self.swapped} needs verdict= or text=. Add the other call's field."
+                f"--map swapped={self.swapped} needs verdict= or text=, without scores= and ranking=, which hold one call."
             )
         if self.task is not None and self.task not in TASKS:
             raise UsageError(f"--map task={self.task}: write {', '.join(TASKS)}.")
@@ -164,6 +164,8 @@ class FieldMap:
         given = getattr(self, part, None) if part in {own.name for own in fields(self)} else None
         if not given:
             return part
+        if part == self.answer and given == self.swapped:  # the map of the second call
+            part = "swapped"
         return f"{part}={'|'.join(given) if isinstance(given, tuple) else given}"
 
     def remedy(self, kind: str) -> str:
@@ -203,6 +205,8 @@ def parse_map(text: str) -> FieldMap:
         hint = PIPE if name in lists and "|" not in value else ""
     if "id" not in given:
         raise UsageError(f"--map needs id.{hint}")
+    if "swapped" in given and given["swapped"] in (given.get("verdict"), given.get("text")):
+        raise UsageError(f"--map swapped={given['swapped']} names the first call. Name the other.")
     try:
         return FieldMap(**given)  # type: ignore[arg-type]
     except UsageError as error:
