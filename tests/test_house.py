@@ -121,7 +121,7 @@ BUDGETS: Final = {
     "ext": 128,
     "integrations": 462,
     "methods": 5378,
-    "metrics": 4882,
+    "metrics": 4883,
     "model": 7878,
     "prompts": 1606,
     "report": 4001,

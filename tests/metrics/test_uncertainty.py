@@ -229,3 +229,10 @@ def test_small_samples_widen_quantiles_as_student_t() -> None:
     low, high = percentile_interval(0.5, samples, n_items=40)
     assert (low, high) == pytest.approx((0.02026, 0.97974), abs=2e-5)
     assert percentile_interval(0.5, samples) == pytest.approx((0.025, 0.975))
+
+
+def test_outcomes_of_no_items_have_no_patterns() -> None:
+    tied = np.ones((3, 2, 2), dtype=np.bool_)
+    made = outcomes([[-2, -2], [-2, -2], [-2, -2]], gold=[0, 0, 1], tied=tied)
+    first, of_item = made.rows(np.arange(0)).patterns
+    assert len(first) == len(of_item) == 0

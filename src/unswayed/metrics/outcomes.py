@@ -6,6 +6,7 @@ presentations really shown. `recorded.py` joins gold.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
@@ -262,7 +263,7 @@ class Outcomes:
         """
         columns = [self.choices, self.gold, self.gold_kind[:, None], self.permutable[:, None]]
         if self.tied is not None:
-            columns.append(self.tied.reshape(len(self), -1))
+            columns.append(self.tied.reshape(len(self), math.prod(self.tied.shape[1:])))
         return unique_rows(np.hstack([column.astype(np.int16) for column in columns]))
 
     @cached_property
