@@ -11,7 +11,7 @@ import numpy as np
 from claim_rates.answers import estimation_answers
 from claim_rates.rate import Rate
 from unswayed.backends.packed import is_mixed
-from unswayed.calls.shadow import Looks
+from unswayed.calls.shadow import WINDOW, Looks
 from unswayed.methods.drift import drift
 from unswayed.methods.estimation import MethodWarning
 from unswayed.methods.names import parse_method
@@ -22,8 +22,6 @@ LOOKS: Final = 50
 """Tests of a day: 10,000 questions asked again."""
 FILED: Final = 500
 """Items that the file was fitted on."""
-WINDOW: Final = 200
-"""Questions of a test."""
 
 
 def rates(trials: int | None = None) -> Iterator[Rate]:

@@ -142,6 +142,7 @@ def test_examples_go_through_the_template(tmp_path: Path) -> None:
         (TINY + "{{ candidates[0].values }}", "attribute 'values'"),
         (TINY + "{{ candidates[0].text.__class__.__mro__ }}", "unsafe"),
         (TINY + "{% for %}", "line 1: "),
+        (TINY + "{{ 1 / 0 }}", "division by zero. Correct the expression."),
         ("--- system ---\nfine\n--- user ---\n" + TINY + "\n{% endif %}", "line 5: "),
         ("words\n--- user ---\n" + TINY, "before the first section line"),
         ("--- user ---\n" + TINY + "\n--- system ---\nlast", "last message must be the user's"),
@@ -152,7 +153,7 @@ def test_examples_go_through_the_template(tmp_path: Path) -> None:
         ("---\nreask: Only {label}.\n---\n" + TINY, "write words, {labels}"),
         ("---\nreask: Only {}.\n---\n" + TINY, "write words, {labels}"),
         ("---\nanswer: direct\n" + TINY, "no closing"),
-        ("  \n", "is empty"),
+        ("  \n", "is empty. Write {{ question }} and a loop"),
     ],
 )
 def test_a_template_that_cannot_work_is_refused_with_the_reason(

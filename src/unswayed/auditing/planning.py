@@ -33,7 +33,7 @@ from unswayed.methods.names import default_methods, parse_method, spec_name
 from unswayed.methods.protocol import why_not
 from unswayed.model.decisions import MISSING, REASKED, UNPARSED, Decision, Evidence
 from unswayed.model.items import BadLine, Item, ItemSet, Shard, Task, blind, text_of
-from unswayed.model.items.references import refer_to_each_other
+from unswayed.model.items.referring_options import refer_to_each_other
 from unswayed.model.presentation import Ask, content_order, settled, through
 from unswayed.model.tasks import task_of
 

@@ -100,6 +100,25 @@ class Shadow:
         """Number of items asked again."""
         return len(self._items)
 
+    def check_repeatable(self) -> None:
+        """Check that the method can be tested again and again, as a server does.
+
+        Raises:
+            UsageError: If only one of its tests holds, or its numbers have no interval to test.
+        """
+        if not self._share:
+            return
+        name = self._method.name
+        if self._method.tests_drift_once:
+            raise UsageError(
+                f"the drift test of {name} holds for one check, not for those of a server. Use judge --shadow."
+            )
+        if all(number.low is None for number in self._method.estimates().values()):
+            raise UsageError(
+                f"the numbers of {name} have no interval, so they cannot be tested for drift. Leave out --shadow, or "
+                "fit pride on 60 questions."
+            )
+
     def look(self) -> None:
         """Test the items once they fill a window, and forget them; recorded answers tell nothing new."""
         if self.size >= WINDOW:

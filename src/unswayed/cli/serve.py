@@ -13,7 +13,7 @@ from unswayed.base.errors import UsageError
 from unswayed.calls.judge import Judge
 from unswayed.cli.judge import Shadow, method_of
 from unswayed.cli.options import with_options
-from unswayed.methods.fitted_file import FittedFile, load_method
+from unswayed.methods.fitted_file import load_method
 from unswayed.prompts import AskOptions
 
 
@@ -70,8 +70,8 @@ def serve(
 
     token = os.environ.get("UNSWAYED_SERVE_TOKEN", "")
     decides = f"/v1/{model.partition('/')[0]}" in APIS
-    if shadow:
-        _check_drift_test(method)
+    if shadow and method is None:
+        raise UsageError("--shadow tests a fitted file. Give it with --method.")
     relayed = BackendSettings(base_url=reach.base_url, timeout=reach.timeout, prices=reach.prices)
     if decides and (asking != AskOptions() or reach != relayed):
         raise UsageError(
@@ -109,23 +109,3 @@ def serve(
         )
         server = JudgeServer(judge, token=token, max_open=max_open)
     run(server, host=host, port=port, timeout=reach.timeout)
-
-
-def _check_drift_test(method: str | None) -> None:
-    """Check that a method can be tested for drift again and again."""
-    if method is None:
-        raise UsageError("--shadow tests a fitted file. Give it with --method.")
-    file = method_of(method, "given")
-    if not isinstance(file, FittedFile):
-        return
-    learned = file.load()
-    if learned.tests_drift_once:
-        raise UsageError(
-            f"the drift test of {method} holds for one check, not for those of a server. Use judge --shadow."
-        )
-    bounded = any(number.low is not None for number in learned.estimates().values())
-    if not (bounded or learned.learns_threshold):
-        raise UsageError(
-            f"the numbers in {method} have no interval, so they cannot be tested for drift. Leave out --shadow, or "
-            "fit pride on 60 questions."
-        )

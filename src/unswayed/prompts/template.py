@@ -243,7 +243,7 @@ def _sections(path: str, body: str, first_line: int) -> list[tuple[str, int, str
     """Role, first line and source of each message."""
     if not body.strip():
         raise TemplateError(
-            f"template {path}: is empty. Write {{ question }} and a loop over candidates."
+            f"template {path}: is empty. Write {{{{ question }}}} and a loop over candidates."
         )
     lines = body.split("\n")
     marks = [

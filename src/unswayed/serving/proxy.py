@@ -138,6 +138,7 @@ class DecisionServer(Server):
         self.correction = correction
         if correction is not None:
             self.about["method"] = correction.method.name
+            correction.shadow.check_repeatable()
         if serving.budget is not None and backend.price(0, 0) is None:
             raise UsageError(f"{model} has no known price. Give --prices, or leave --budget out.")
         self.spent = self.held = 0.0

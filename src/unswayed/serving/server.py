@@ -175,6 +175,7 @@ class JudgeServer(Server):
     def __init__(self, judge: Judge, **limits: Any) -> None:
         super().__init__({"model": judge.model, "method": judge.method.name}, **limits)
         self.judge = judge
+        judge.shadow.check_repeatable()
 
     def application(self) -> web.Application:
         """Return the application with its routes."""

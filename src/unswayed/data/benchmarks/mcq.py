@@ -12,7 +12,7 @@ import msgspec
 from unswayed.data.benchmarks.benchmark import Benchmark, Place, shuffled
 from unswayed.data.importers.protocol import Record
 from unswayed.model.items import BadFieldError, Item, Task
-from unswayed.model.items.references import refer_to_each_other
+from unswayed.model.items.referring_options import refer_to_each_other
 
 # MMLU: 57 subjects, four options each. Some options speak of the others, which the item says (`permutable`); some
 # items have the same text twice, so gold is a number, never a text. The group is the subject.
