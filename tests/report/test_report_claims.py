@@ -97,7 +97,7 @@ def test_an_interval_that_is_out_by_chance_wins_nothing() -> None:
 
 
 @pytest.mark.parametrize(("strong", "weak"), [("position", "label"), ("label", "position")])
-def test_interval_beside_a_finding_is_told_to_be_none(strong: str, weak: str) -> None:
+def test_lone_interval_beside_a_finding_is_called_chance(strong: str, weak: str) -> None:
     near = [est(0.522, 0.502, 0.542), est(0.478, 0.458, 0.498)]
     rates = {strong: shares(0.7, 0.3, n=1000), weak: near}
     alone = {

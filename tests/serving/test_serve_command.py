@@ -129,7 +129,7 @@ def test_method_whose_drift_test_does_not_repeat_is_not_shadowed(
     file, model = tmp_path / "curve.json", "simulated/judge?slot=0.6"
     us.calibrate("calibraeval", simulated_items(60, 2), model, out=file)
     assert main(["serve", model, "--method", str(file), "--shadow", "0.1"]) == 2
-    assert "holds for one check, not for those of a server" in capsys.readouterr().err
+    assert "can be tested for drift once" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["contextual", "domain-contextual"])

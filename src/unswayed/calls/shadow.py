@@ -111,11 +111,11 @@ class Shadow:
         name = self._method.name
         if self._method.tests_drift_once:
             raise UsageError(
-                f"the drift test of {name} holds for one check, not for those of a server. Use judge --shadow."
+                f"{name} can be tested for drift once, not repeatedly as a server does. Use judge --shadow."
             )
         if all(number.low is None for number in self._method.estimates().values()):
             raise UsageError(
-                f"the numbers of {name} have no interval, so they cannot be tested for drift. Leave out --shadow, or "
+                f"the numbers that {name} learns have no interval, so they cannot be tested for drift. Leave out --shadow, or "
                 "fit pride on 60 questions."
             )
 

@@ -47,8 +47,11 @@ def of_differences(statistics: FloatArray, counts: Counts) -> list[Ends]:
 
 
 def of_shares(statistics: FloatArray, counts: Counts) -> list[tuple[float, float]]:
-    """Bound each column as a share of column 0; several as their difference from an even share, so that those of
-    two candidates have the interval of their difference."""
+    """Bound each column as a share of column 0.
+
+    Several columns are bounded by their difference from an even share, so the shares of two candidates have the
+    interval of their difference.
+    """
     parts = statistics.T[1:]
     even = 1.0 / len(parts) if len(parts) > 1 else None
     return [_share(statistics[:, 0], part, counts, even) for part in parts]

