@@ -5,7 +5,7 @@ that of 200 000 items. With `gaps` a tenth of the calls failed, and `one order` 
 was given: there gold does not stand under both labels of every item.
 
 Then the sizes of four labels, from no pull of the first place on, where resamples lie above the truth,
-and means over few items, such as those of a small group.
+means over few items, such as those of a small group, and macro averages over such groups.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 
 from claim_rates.intervals import covers
 from claim_rates.rate import Rate
-from unswayed.metrics import measure
+from unswayed.metrics import measure, measure_groups
 from unswayed.metrics.gold import GOLD_ONE
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.model.decisions import MISSING, TIE
@@ -33,6 +33,8 @@ AGREEMENT = ("icc2k", "icc3k")
 PLACES = (0.0, 0.15, 0.6)
 """Logits for the first of four options."""
 HANDFULS = (2, 3, 5, 7, 10)
+GROUPS = ((2, 2), (5, 3), (20, 2), (20, 5))
+"""Groups, and the items of each."""
 COPIES = 6
 """Items of a question."""
 MEANS = ("consistency", "accuracy", "consistent_accuracy", "position_rate")
@@ -122,6 +124,7 @@ def rates(trials: int | None = None) -> Iterator[Rate]:
         yield from coverage_of_sizes(place, runs)
     for place in (0.0, 2.0):
         yield from coverage_of_handfuls(place, runs)
+        yield from coverage_of_groups(place, max(runs // 2, 1))
     yield from coverage_of_copies(runs)
 
 
@@ -185,6 +188,31 @@ def coverage_of_handfuls(place: float, runs: int, *, size: int = POPULATION) -> 
             yield Rate(
                 statement=f"interval of {name}",
                 setting=f"four options, {place:g} logits for the first, {items} items, a mean",
+                count=held[name],
+                trials=runs,
+                at_least=0.91,
+            )
+
+
+def coverage_of_groups(place: float, runs: int, *, size: int = POPULATION) -> Iterator[Rate]:
+    """Coverage of macro averages over groups of few items of four options; the truth of each group is the same."""
+    whole, draw = four(place, size, 0), np.random.default_rng(4)
+    truth = measure([whole], names=MEANS, resamples=0)
+    for groups, items in GROUPS:
+        held: Counter[str] = Counter()
+        names = tuple(f"g{group}" for group in range(groups) for _ in range(items))
+        for trial in range(runs):
+            sample = replace(drawn(whole, groups * items, 1, draw), groups=names, clusters=None)
+            _, row = measure_groups([sample], names=MEANS, resamples=400, seed=trial)
+            assert row is not None
+            for name in MEANS:
+                cell, right = row.values[name][0], truth.values[name][0].value
+                assert right is not None
+                held[name] += covers(cell.low, cell.high, right)
+        for name in MEANS:
+            yield Rate(
+                statement=f"interval of {name}",
+                setting=f"four options, {place:g} logits for the first, {groups} groups of {items} items, a mean",
                 count=held[name],
                 trials=runs,
                 at_least=0.91,

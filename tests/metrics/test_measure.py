@@ -15,6 +15,7 @@ from unswayed.metrics.groups import UNGROUPED
 from unswayed.metrics.metric import FloatArray, Need, item_means
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.table import load_metrics
+from unswayed.metrics.uncertainty import ONE, exact_interval
 from unswayed.model.decisions import ABSTAINED, Estimate
 from unswayed.model.presentation import presentations
 
@@ -167,6 +168,30 @@ def test_the_macro_interval_resamples_within_groups() -> None:
     cell = macro["accuracy"]
     # only group a varies: half of the standard error of 50 of 100
     assert cell.high - cell.low == pytest.approx(2 * 1.96 * 0.05 / 2, rel=0.15)
+
+
+def test_macro_interval_of_small_groups_is_that_of_samples() -> None:
+    names = [f"g{item // 2}" for item in range(100)]
+    _, macro = measure_groups([outcomes([[0, 0], [1, 1]] * 50, groups=names)], names=["accuracy"])
+    cell = macro["accuracy"]
+    # each mean of two has the variance 0.5 / 2; resamples of two have half of it
+    assert cell.high - cell.low == pytest.approx(2 * 2.01 * (0.25 / 50) ** 0.5, rel=0.1)
+
+
+def test_macro_interval_near_a_limit_is_that_of_a_rate() -> None:
+    names = [f"g{item // 3}" for item in range(60)]
+    made = outcomes([[1, 1]] + [[0, 0]] * 59, groups=names)
+    _, macro = measure_groups([made], names=["accuracy"], seed=1)
+    cell = macro["accuracy"]
+    low, high = exact_interval(59 / 60, 60, (0.0, 1.0))
+    assert (cell.low, cell.high) == pytest.approx((low, high), abs=0.015)
+
+
+def test_macro_average_over_groups_of_one_item_gives_the_reason() -> None:
+    made = outcomes([[0, 0], [1, 1]] * 5, groups=[f"g{item}" for item in range(10)])
+    _, macro = measure_groups([made], names=["accuracy"])
+    cell = macro["accuracy"]
+    assert (cell.value, cell.low, cell.high, cell.reason) == (0.5, None, None, ONE)
 
 
 def test_an_undefined_group_leaves_the_average_to_the_others() -> None:

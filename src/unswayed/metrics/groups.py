@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from unswayed.metrics.metric import Ends
 from unswayed.metrics.outcomes import Outcomes
 from unswayed.metrics.resampling import (
     RESAMPLES,
@@ -18,7 +19,15 @@ from unswayed.metrics.resampling import (
 )
 from unswayed.metrics.rows import Beside, Rates, Row, row_of
 from unswayed.metrics.table import load_metrics
-from unswayed.metrics.uncertainty import percentile_interval
+from unswayed.metrics.uncertainty import (
+    SMALL,
+    TOO_FEW,
+    UNDEFINED,
+    as_many,
+    exact_interval,
+    near,
+    percentile_interval,
+)
 from unswayed.model.decisions import Estimate, FloatArray
 
 UNGROUPED = "(no group)"
@@ -69,7 +78,7 @@ def measure_groups(
         for stream, group in enumerate(sorted(groups))
     }
     rows = {group: row_of(sample) for group, sample in samples.items()}
-    averages = _macro([sample.values for sample in samples.values()])
+    averages = _macro([sample.values for sample in samples.values()], together)
     return rows, Row(averages, Beside(groups=len(samples)))
 
 
@@ -101,7 +110,7 @@ def by_group(outcomes: Outcomes) -> dict[str, Outcomes]:
     return {group: outcomes.rows(own) for group, own in zip(names, rows, strict=True)}
 
 
-def _macro(groups: Sequence[dict[str, Bootstrapped]]) -> dict[str, Rates]:
+def _macro(groups: Sequence[dict[str, Bootstrapped]], together: bool) -> dict[str, Rates]:
     averages = {}
     for name in groups[0]:
         if not all(name in values for values in groups):
@@ -109,45 +118,69 @@ def _macro(groups: Sequence[dict[str, Bootstrapped]]) -> dict[str, Rates]:
         parts = [values[name] for values in groups]
         if len({len(part.point) for part in parts}) > 1:
             continue  # rates by position of different numbers of candidates
-        averages[name] = tuple(_average(parts, k) for k in range(len(parts[0].point)))
+        places = range(len(parts[0].point))
+        averages[name] = tuple(_average(parts, place, together) for place in places)
     return averages
 
 
-def _average(parts: Sequence[Bootstrapped], k: int) -> Estimate:
+def _average(parts: Sequence[Bootstrapped], k: int, together: bool) -> Estimate:
     defined = [part for part in parts if np.isfinite(part.point[k])]
     if not defined:
         return Estimate(value=None, reason=parts[0].reason, groups=0)
     value = float(np.mean([part.point[k] for part in defined]))
     by_construction = all(part.by_construction for part in defined)
-    low, high = (value, value) if by_construction else _interval(value, defined, k)
+    ends = (value, value) if by_construction else _interval(value, defined, k, together)
+    low, high = (None, None) if isinstance(ends, str) else ends
     return Estimate(
         value=value,
         low=low,
         high=high,
         n=sum(part.n for part in defined),
+        reason=(ends or None) if isinstance(ends, str) else None,
         by_construction=by_construction,
         groups=len(defined),
     )
 
 
-def _interval(
-    value: float, parts: Sequence[Bootstrapped], k: int
-) -> tuple[float | None, float | None]:
-    """Quantiles of the mean over groups, none of sizes; where none varies, the mean of their bounds."""
-    samples = np.stack([part.samples[:, k] for part in parts])
-    if parts[0].inflated or np.isnan(samples).all(axis=1).any():
-        return None, None  # a group has a value and no interval
+def _interval(value: float, parts: Sequence[Bootstrapped], k: int, together: bool) -> Ends:
+    """Return the interval of a mean over groups, or why there is none.
+
+    Resamples of n items vary by sqrt((n - 1) / n) less than samples do, and 95% intervals over groups
+    of two items would hold in 83% of trials. So each group's resamples are spread out, and quantiles
+    are those of as many items as Satterthwaite's degrees of freedom; near a limit, see `near`.
+    """
+    if parts[0].inflated:
+        return "sizes have no interval over groups"
+    own, limits = [part.estimates[k] for part in parts], parts[0].limits
+    items = np.array([part.n_items for part in parts])
+    for estimate, count in zip(own, items, strict=True):
+        if estimate.low is None and (limits is None or count < 2):
+            return estimate.reason or ""
+        if limits is None and count < SMALL:
+            return TOO_FEW
+    points = np.array([part.point[k] for part in parts])[:, None]
+    apart = np.stack([part.samples[:, k] for part in parts]) - points
+    rest = np.maximum(items - 1, 1)
+    apart = np.where(np.isfinite(apart), apart, np.nan) * np.sqrt(items / rest)[:, None]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # a resample undefined in every group
-        means: FloatArray = np.nanmean(np.where(np.isfinite(samples), samples, np.nan), axis=0)
+        means: FloatArray = np.nanmean(points + apart, axis=0)
+        spreads = np.nan_to_num(np.nanvar(apart, axis=1))
     defined = means[~np.isnan(means)]
-    if len(defined) * 2 <= len(means):
-        return None, None
-    if defined.max() - defined.min() > 1e-12:
-        return percentile_interval(value, defined)
-    own = [part.estimates[k] for part in parts]
-    lows = [estimate.low for estimate in own if estimate.low is not None]
-    highs = [estimate.high for estimate in own if estimate.high is not None]
-    if len(lows) < len(own) or len(highs) < len(own):
-        return None, None
-    return float(np.mean(lows)), float(np.mean(highs))
+    if len(defined) * 2 <= len(means) or np.isnan(apart).all(axis=1).any():
+        return UNDEFINED if len(means) else ""
+    if defined.max() - defined.min() <= 1e-12:
+        ends = [(e.low, e.high) for e in own if e.low is not None and e.high is not None]
+        if len(ends) < len(own):
+            return TOO_FEW
+        low, high = np.mean(ends, axis=0).tolist()
+        return low, high
+    total = int(items.min() if together else items.sum())
+    if limits is not None:
+        many = total if total < SMALL else as_many(value, defined, limits)
+        if total < SMALL or near(value, many, limits):
+            return exact_interval(value, many, limits)
+    freedom = spreads.sum() ** 2 / max((spreads**2 / rest).sum(), 1e-300)
+    count = total if together else max(int(freedom), 1) + 1
+    low, high = percentile_interval(value, defined, n_items=count)
+    return (low, high) if limits is None else (max(low, limits[0]), min(high, limits[1]))

@@ -40,7 +40,8 @@ SMALL: Final = 7
 
 TOO_FEW: Final = "too few differ"
 ONE: Final = "1 question"
-"""Why there is no interval where nearly all items are alike, or are one question."""
+UNDEFINED: Final = "too many resamples are undefined"
+"""Why there is no interval."""
 
 _BLOCK: Final = 8192
 """Items drawn at a time; a power of two, so that 16 random bits give a draw without rejection."""
@@ -149,23 +150,32 @@ def interval(value: float, samples: FloatArray, *, n_items: int, limits: Limits 
     finite = defined[np.isfinite(defined)]
     infinite = len(defined) - len(finite)
     if len(defined) * 2 <= len(samples) or infinite > len(defined) * expanded_tail(n_items):
-        return "too many resamples are undefined"
+        return UNDEFINED
     defined = np.where(np.isfinite(defined), defined, finite.max())  # beyond both quantiles
     if defined.max() - defined.min() <= 1e-12 * max(1.0, abs(value)):
         return TOO_FEW if limits is None else alike_interval(value, n_items, limits)
     if n_items < SMALL:
         return TOO_FEW if limits is None else exact_interval(value, n_items, limits)
     if limits is not None:
-        low, high = limits
-        share = (value - low) / (high - low)
-        spread = float(defined.var()) / (high - low) ** 2
-        # items that are fractions vary less than a rate does, as if they were more; the spread of
-        # resamples is known to sqrt(2 / B), so a rate keeps its own number
-        items = share * (1.0 - share) / spread
+        # the spread of resamples is known to sqrt(2 / B), so a rate keeps its own number
+        items = as_many(value, defined, limits)
         items = items if items > n_items * (1.0 + 4.0 * (2.0 / len(defined)) ** 0.5) else n_items
-        if min(share, 1.0 - share) * items < FEW:
+        if near(value, items, limits):
             return exact_interval(value, items, limits)
     return percentile_interval(value, defined, n_items=n_items)
+
+
+def as_many(value: float, samples: FloatArray, limits: Limits) -> float:
+    """Return how many items a rate needs to vary as little as samples; items that are fractions count as more."""
+    low, high = limits
+    share = (value - low) / (high - low)
+    return share * (1.0 - share) * (high - low) ** 2 / float(samples.var())
+
+
+def near(value: float, items: float, limits: Limits) -> bool:
+    """Return True if so few of the items differ from a limit that quantiles of resamples are too coarse."""
+    low, high = limits
+    return min(value - low, high - value) / (high - low) * items < FEW
 
 
 def percentile_interval(
