@@ -327,7 +327,7 @@ def price_calls(
             remarks = backend.forecast(caller.missing(plan.calls()))
             price = replace(
                 price,
-                remarks=(*changed, *remarks),
+                remarks=(*plan.warnings, *changed, *remarks),
                 per_item=plan.per_item(),
                 skipped=dict(plan.skipped),
             )

@@ -344,3 +344,13 @@ def test_dry_run_explains_missing_and_zero_price(run: Run, pairs: Path) -> None:
     assert "cost unknown: this model has no price; give one with --prices" in unknown.out
     here = run("audit", pairs, "--model", "openai-api/ollama/m", "--dry-run")
     assert "cost $0.0000 (on this machine, or priced at 0)" in here.out
+
+
+def test_dry_run_prints_the_warnings_of_the_run(run: Run, folder: Path) -> None:
+    data = folder / "exam.jsonl"
+    texts = ["A. heart", "B. lung", "C. liver", "D. All of the above"]
+    item = {"id": "q1", "task": "mcq", "prompt": "Which?", "candidates": texts, "gold": 1}
+    data.write_text(json.dumps(item) + "\n")
+    warning = "1 of 1 items has an option that seems to refer to others, such as q1."
+    assert warning in audit(run, data, "--dry-run").out
+    assert warning in audit(run, data).err

@@ -10,6 +10,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import Final
 
+from unswayed.base.counts import agrees
 from unswayed.base.errors import TemplateError
 from unswayed.model.items import Item, Task, encode_item, to_json, turns_of
 from unswayed.model.permutations import compose
@@ -250,7 +251,7 @@ def _check_content(items: Iterable[Item], labels: tuple[str, ...]) -> list[str]:
     if not hits:
         return []
     return [
-        f"{len(hits)} of {total} items contain text that looks like a label ({', '.join(short[:4])}"
+        f"{len(hits)} of {total} items {agrees(len(hits), 'contains', 'contain')} text that looks like a label ({', '.join(short[:4])}"
         f"{', ...' if len(short) > 4 else ''}), such as {hits[0]}. Answers are "
         "still read by their format; other labels (--labels) are safer if the model uses them."
     ]

@@ -8,15 +8,17 @@ from typing import Final
 
 _OTHERS: Final = r"(?:above|these|those|them|the others?|the options?|the choices?|the answers?)"
 _HOW_MANY: Final = r"(?:all|none|both|neither|either|any|two|some|each|one|only one|more than one)"
+_OWN: Final = r"\W*(?:[A-Ea-e][.):]\s+)?"
+"""The label of the option itself, as in "D. All of the above"."""
 _PHRASE: Final = re.compile(
-    rf"\W*(?:{_HOW_MANY} of (?:the )?{_OTHERS}\b|(?:all|none|both|neither) (?:the )?above\b)",
+    rf"{_OWN}(?:{_HOW_MANY} of (?:the )?{_OTHERS}\b|(?:all|none|both|neither) (?:the )?above\b)",
     re.IGNORECASE,
 )
 """An option that begins by naming the others."""
 _LABEL: Final = r"\(?[A-E]\)?"
 _AND: Final = r"\s*,?\s+(?:and|or|nor|&)\s+"
 _BOTH: Final = re.compile(
-    rf"\W*(?:both|neither|either) {_LABEL}{_AND}\(?[A-E](?:\)|\b)", re.IGNORECASE
+    rf"{_OWN}(?:both|neither|either) {_LABEL}{_AND}\(?[A-E](?:\)|\b)", re.IGNORECASE
 )
 """An option that begins by naming two of them."""
 _LABELS: Final = re.compile(
@@ -36,6 +38,8 @@ def refer_to_each_other(options: Iterable[str]) -> bool:
     ("a. and b. above").
 
     >>> refer_to_each_other(["a heart", "a lung", "Both A and B"])
+    True
+    >>> refer_to_each_other(["A. a heart", "B. a lung", "C. None of the above"])
     True
     >>> refer_to_each_other(["above the fold", "all of Gaul", "A and then B is built"])
     False
