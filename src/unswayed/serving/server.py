@@ -94,7 +94,7 @@ class Server:
         try:
             token = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
             valid = not self.token or hmac.compare_digest(token, b"Bearer " + self.token.encode())
-            need(valid, 401, "the token is missing or wrong")
+            need(valid, 401, "the token is missing or wrong: send Authorization: Bearer TOKEN")
             if asks:
                 await receive(request)
             need(self.open < self.max_open or not asks, 429, f"{self.max_open} requests are open")
