@@ -44,7 +44,7 @@ COLUMNS: Final = (
     "changed",
     "share exceeded",
     "accuracy",
-    "all orders",
+    "accuracy, all orders",
     "expected calls, changed, accuracy",
 )
 

@@ -125,7 +125,7 @@ def judgebench_table() -> Table:
                 less(accuracy, code if theirs is None else theirs / 100),
             )
         )
-    heads = ("judge, answers of", "bucket", "paper", "project's code", "accuracy", "consistency",
+    heads = ("judge on answers of", "bucket", "paper", "project's code", "accuracy", "consistency",
              "consistent accuracy", "accuracy minus published")  # fmt: skip
     return heads, rows
 

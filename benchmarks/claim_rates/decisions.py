@@ -96,20 +96,20 @@ def drift_rates(trials: int) -> Iterator[Rate]:
         )
         days = [day(n, LOOKS, trial, name) for trial in range(trials)]
         yield Rate(
-            statement=f"drift p-value of 5% at any of {LOOKS} looks, model unchanged",
+            statement=f"drift p-value of 5% at any of {LOOKS} tests, model unchanged",
             setting=setting,
             count=sum(shown for shown, _ in days),
             trials=trials,
             at_most=None if refused else 0.05,
         )
         yield Rate(
-            statement="the same, each look tested by itself at 5%",
+            statement="the same, each test by itself at 5%",
             setting=setting,
             count=sum(alone for _, alone in days),
             trials=trials,
         )
         yield Rate(
-            statement="drift p-value of 5% within 5 looks, position effect 0.6 → 1.2 logits",
+            statement="drift p-value of 5% within 5 tests, position effect 0.6 → 1.2 logits",
             setting=setting,
             count=sum(day(n, 5, trial, name, position=1.2)[0] for trial in range(trials)),
             trials=trials,

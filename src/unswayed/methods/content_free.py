@@ -116,7 +116,7 @@ class Contextual(_ContentFree):
         estimation="3 in all, per label sequence",
         equation="q(c) ~ p(c) / p_cf(label of c)",
         helps="the label preference shows without any content: the correction is almost free",
-        cannot="The answer to empty content need not be the bias on real content, so it often "
+        cannot="The answer to empty content need not match the bias on real content, so the method often "
         "over- or under-corrects. For two candidates it moves one threshold, so it "
         "cannot undo a first-position preference where labels and positions move separately.",
     )
@@ -200,7 +200,7 @@ class DomainContextual(_ContentFree):
         calls="1",
         estimation="20 in all, per label sequence",
         equation="q(c) ~ p(c) / p_dc(label of c)",
-        helps="fixed content-free texts are too far from your content: it is still almost free",
+        helps="fixed content-free texts are too far from your content: the correction is still almost free",
         cannot="Random words are not answers, so the prior from nonsense may differ from the "
         "prior on content. For two candidates it moves one threshold, as `contextual` "
         "does.",

@@ -61,8 +61,8 @@ class Vote(Method):
         idea="Ask in several orders and take the candidate named most often.",
         calls="2 for two candidates, n for more (one per order)",
         equation="argmax_c #{t : z_t = c}; equal counts are a tie",
-        helps="your judge returns no probabilities: it removes any bias that the orders balance",
-        cannot="With two orders, every disagreement is a tie. It ignores how sure each answer "
+        helps="your judge returns no probabilities: the vote removes any bias that the orders balance",
+        cannot="With two orders, every disagreement is a tie. The vote ignores how sure each answer "
         "was: with probabilities, `average` is better.",
         points_variants=("vote:criteria=rotate",),
     )
@@ -138,7 +138,7 @@ class Average(Method):
         calls="2 for two candidates, n for more (one per order)",
         equation="argmax_c mean_t p_t(c)",
         helps="you can afford several calls per item and want the strongest verdict",
-        cannot="Every item costs the whole set of calls. It needs label probabilities, or "
+        cannot="Every item costs the whole set of calls. The method needs label probabilities, or "
         "scores for lists.",
         variants=("average:layouts=all",),
     )

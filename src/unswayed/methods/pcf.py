@@ -50,7 +50,7 @@ class PCF(Method):
     """Consensus of several orders of one list.
 
     Attributes:
-        runs: Number of seeded orders, the item's own included; all n! if there are no more.
+        runs: Number of seeded orders, the item's own included; all n! if that is fewer.
         orders: Orders to read: the paper's seeded draws, or balanced sets that ignore `runs` and
             `seed`: `cyclic` (n orders) and `balanced` (2n).
         seed: Seed of the draws.

@@ -67,8 +67,8 @@ class PriDe(PriorMethod):
     about: ClassVar[About] = About(
         title="PriDe",
         source="Zheng et al. 2024 (arXiv 2309.03882)",
-        idea="Learn the judge's preference for each label from a few items shown in every "
-        "order, and divide it out of all other answers.",
+        idea="Learn the judge's preference for each label from a few items shown in n "
+        "orders, and divide it out of all other answers.",
         calls="1",
         estimation="n per estimation item; n² with `prior=cell`",
         equation="argmax_c log p(c) - log prior(label of c)",

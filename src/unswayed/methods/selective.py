@@ -106,8 +106,8 @@ class Selective(Method):
         calls="1",
         estimation="n per estimation item, which needs gold",
         equation="verdict = argmax_c z_c if the gap of z reaches the threshold, z = log p - offset",
-        helps="a wrong verdict costs more than no verdict, and some items have gold; the share of wrong"
-        " verdicts has a bound",
+        helps="a wrong verdict costs more than no verdict, and some items have gold: the share of wrong"
+        " verdicts then has a bound",
         cannot="The bound holds for items like the estimation items, and for all verdicts together, not for"
         " a single one. With little gold, the method abstains on every item. Audits neither compare it with"
         " methods that decide every item nor recommend it. Agreement of both orders does not show that a"

@@ -95,9 +95,9 @@ class DebiasPrompt(_SingleCall):
         idea="Add an instruction to the prompt: order, length and labels must not matter.",
         calls="1",
         equation="verdict = parsed label under the prompt `debias`",
-        helps="your judge follows instructions well: it needs no fitting and may gain a little",
+        helps="your judge follows instructions well: the prompt needs no fitting and may gain a little",
         cannot="The gain is unreliable and often negative, because the bias is not a belief "
-        "that an instruction could change. It needs a judge that reads free-form "
+        "that an instruction could change. The method needs a judge that reads free-form "
         "instructions.",
     )
 
