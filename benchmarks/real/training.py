@@ -197,7 +197,16 @@ def tables(given: argparse.Namespace, name: str) -> None:
     """Train and audit what a table lacks, and print it."""
     runs = RUNS[name]
     folders = {run: train(run, given) for run in runs}
-    trainings = Table(("model", "command", "items", "seed", "steps", "CPU minutes"))
+    trainings = Table(
+        (
+            "model",
+            "command (add `--recipe benchmarks/real/small-lora.toml`)",
+            "items",
+            "seed",
+            "steps",
+            "CPU minutes",
+        )
+    )
     for run, (folder, seconds) in folders.items():
         steps = json.loads((folder / "train.jsonl").read_text().splitlines()[-1])["step"]
         command = " ".join([run.objective, *(f"--set {field}" for field in run.options)])
