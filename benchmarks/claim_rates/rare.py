@@ -74,7 +74,7 @@ JUDGES = (
     Judge(text="heterogeneous", noise=0.8, spread=1.0),
     Judge(text="gaps", ease=1.6, place=0.6, gaps=0.1),
     Judge(text="one order", ease=1.6, place=0.6, views=1),
-    Judge(text="questions asked four times", ease=1.6, place=0.6, copies=4),
+    Judge(text="four items per question", ease=1.6, place=0.6, copies=4),
 )
 
 
@@ -283,7 +283,7 @@ def coverage(judge: Judge, runs: int, *, size: int = POPULATION) -> Iterator[Rat
         for name, count in asked.items():
             yield Rate(
                 statement=f"interval of {name}",
-                setting=f"{judge.text}, {items:,} items",
+                setting=f"{judge.text}, {items * judge.copies:,} items",
                 count=held[name],
                 trials=count,
                 at_least=0.92 if name not in AGREEMENT else 0.90 if items > FEW else 0.87,
