@@ -69,6 +69,8 @@ def test_call_of_python_is_shown_as_it_is(tmp_path: Path) -> None:
     page = (out / "report.html").read_text()
     assert "The function sees no labels" in page or "No position bias" in page
     assert "protocol all" not in page
+    assert "first, A" not in page
+    assert "carries the label" not in page
 
 
 @pytest.mark.parametrize(

@@ -186,7 +186,8 @@ def place_name(finding: Finding, index: int, n: int, protocol: str) -> str:
     if protocol == "label":
         return symbol
     place, comma = (ordinal(index), ", ") if n <= WORDS_UP_TO else (str(index + 1), " ")
-    return place if protocol == "order" or place == symbol else f"{place}{comma}{symbol}"
+    unnamed = protocol == "order" or finding.run.is_function or place == symbol
+    return place if unnamed else f"{place}{comma}{symbol}"
 
 
 def cause_table(findings: Sequence[Finding]) -> PlotTable:
