@@ -124,7 +124,7 @@ BUDGETS: Final = {
     "metrics": 4929,
     "model": 7884,
     "prompts": 1607,
-    "report": 4001,
+    "report": 4002,
     "serving": 728,
     "store": 1273,
     "testing": 1335,
