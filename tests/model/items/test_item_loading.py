@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from unswayed.base.errors import ItemError, UsageError
-from unswayed.model.items import Task, item_of, items_of, load_items
+from unswayed.model.items import Task, decode_item, item_of, items_of, load_items
 
 ROWS = [
     {"id": "q1", "prompt": "Which, then?", "candidates": ["one,\ntwo", 'a "b"'], "gold": 0},
@@ -95,6 +95,14 @@ def test_two_columns_are_a_pair_and_a_task_that_is_given_counts() -> None:
     nan = float("nan")  # as a data frame has what is missing
     item = item_of({**pair, "gold": 1.0, "group": nan, "meta.k": nan})
     assert (item.gold, item.group, item.meta) == (1, None, {})
+
+
+def test_two_levels_with_values_are_a_rubric_unless_a_task_is_given() -> None:
+    levels = {"id": "a", "prompt": "p", "response": "r", "candidates": ["bad", "good"]}
+    record = {**levels, "values": [0, 1]}
+    assert decode_item(json.dumps(record)) == item_of(record)
+    assert decode_item(json.dumps(record)).task is Task.RUBRIC
+    assert decode_item(json.dumps({**record, "task": "pairwise"})).task is Task.PAIRWISE
 
 
 def test_levels_stand_in_columns_by_their_values(tmp_path: Path) -> None:

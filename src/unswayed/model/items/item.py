@@ -290,6 +290,8 @@ def decode_item(line: bytes | str | msgspec.Raw) -> Item:
     """Parse and validate one JSON object."""
     try:
         item = _DECODER.decode(line)
+        if item.values is not None and item.task is Task.PAIRWISE:  # unless said, a rubric
+            return _from_object(line)
         check_item(item)
         if item.group is not None:  # one text for all items of a group
             msgspec.structs.force_setattr(item, "group", sys.intern(item.group))
