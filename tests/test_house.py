@@ -122,7 +122,7 @@ BUDGETS: Final = {
     "integrations": 462,
     "methods": 5378,
     "metrics": 4929,
-    "model": 7884,
+    "model": 7886,
     "prompts": 1607,
     "report": 4002,
     "serving": 728,

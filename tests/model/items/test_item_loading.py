@@ -97,7 +97,7 @@ def test_two_columns_are_a_pair_and_a_task_that_is_given_counts() -> None:
     assert (item.gold, item.group, item.meta) == (1, None, {})
 
 
-def test_two_levels_with_values_are_a_rubric_unless_a_task_is_given() -> None:
+def test_two_levels_with_values_are_a_rubric_without_a_task() -> None:
     levels = {"id": "a", "prompt": "p", "response": "r", "candidates": ["bad", "good"]}
     record = {**levels, "values": [0, 1]}
     assert decode_item(json.dumps(record)) == item_of(record)
