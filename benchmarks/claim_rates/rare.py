@@ -33,8 +33,14 @@ AGREEMENT = ("icc2k", "icc3k")
 PLACES = (0.0, 0.15, 0.6)
 """Logits for the first of four options."""
 HANDFULS = (2, 3, 5, 7, 10)
-GROUPS = ((2, 2), (5, 3), (20, 2), (20, 5))
-"""Groups, and the items of each."""
+GROUPS = {
+    "2 groups of 2 items": (2, 2),
+    "5 groups of 3 items": (3,) * 5,
+    "20 groups of 2 items": (2,) * 20,
+    "20 groups of 5 items": (5,) * 20,
+    "a group of 2, nine of 50 items": (2, *(50,) * 9),
+}
+"""Items of each group."""
 COPIES = 6
 """Items of a question."""
 MEANS = ("consistency", "accuracy", "consistent_accuracy", "position_rate")
@@ -198,11 +204,11 @@ def coverage_of_groups(place: float, runs: int, *, size: int = POPULATION) -> It
     """Coverage of macro averages over groups of few items of four options; the truth of each group is the same."""
     whole, draw = four(place, size, 0), np.random.default_rng(4)
     truth = measure([whole], names=MEANS, resamples=0)
-    for groups, items in GROUPS:
+    for text, sizes in GROUPS.items():
         held: Counter[str] = Counter()
-        names = tuple(f"g{group}" for group in range(groups) for _ in range(items))
+        names = tuple(f"g{group}" for group, items in enumerate(sizes) for _ in range(items))
         for trial in range(runs):
-            sample = replace(drawn(whole, groups * items, 1, draw), groups=names, clusters=None)
+            sample = replace(drawn(whole, len(names), 1, draw), groups=names, clusters=None)
             _, row = measure_groups([sample], names=MEANS, resamples=400, seed=trial)
             assert row is not None
             for name in MEANS:
@@ -212,7 +218,7 @@ def coverage_of_groups(place: float, runs: int, *, size: int = POPULATION) -> It
         for name in MEANS:
             yield Rate(
                 statement=f"interval of {name}",
-                setting=f"four options, {place:g} logits for the first, {groups} groups of {items} items, a mean",
+                setting=f"four options, {place:g} logits for the first, {text}, a mean",
                 count=held[name],
                 trials=runs,
                 at_least=0.91,

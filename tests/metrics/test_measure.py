@@ -184,7 +184,19 @@ def test_macro_interval_near_a_limit_is_that_of_a_rate() -> None:
     _, macro = measure_groups([made], names=["accuracy"], seed=1)
     cell = macro["accuracy"]
     low, high = exact_interval(59 / 60, 60, (0.0, 1.0))
-    assert (cell.low, cell.high) == pytest.approx((low, high), abs=0.015)
+    # the items that are alike in one more group of three count for a variance of their own
+    assert low - 0.03 < cell.low < low
+    assert cell.high == pytest.approx(high, abs=0.001)
+
+
+def test_small_group_of_equal_items_widens_the_macro_interval() -> None:
+    names = ["small"] * 2 + ["large"] * 50
+    made = outcomes([[0, 0]] * 2 + [[0, 0], [1, 1]] * 25, groups=names)
+    rows, macro = measure_groups([made], names=["accuracy"])
+    small, cell = rows["small"]["accuracy"], macro["accuracy"]
+    assert cell.value == 0.75
+    # two of two right may well be one of two in another sample, which moves the mean by a quarter
+    assert cell.high - cell.low > (small.high - small.low) / 2
 
 
 def test_macro_average_over_groups_of_one_item_gives_the_reason() -> None:
