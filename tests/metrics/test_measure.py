@@ -189,6 +189,13 @@ def test_macro_interval_near_a_limit_is_that_of_a_rate() -> None:
     assert cell.high == pytest.approx(high, abs=0.001)
 
 
+def test_macro_average_without_resamples_has_no_interval() -> None:
+    made = outcomes([[0, 0], [0, 0], [0, 0], [1, 1]], groups=["a", "a", "b", "b"])
+    _, macro = measure_groups([made], names=["accuracy"], resamples=0)
+    cell = macro["accuracy"]
+    assert (cell.value, cell.low, cell.reason) == (0.75, None, None)
+
+
 def test_small_group_of_equal_items_widens_the_macro_interval() -> None:
     names = ["small"] * 2 + ["large"] * 50
     made = outcomes([[0, 0]] * 2 + [[0, 0], [1, 1]] * 25, groups=names)

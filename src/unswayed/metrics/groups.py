@@ -160,6 +160,8 @@ def _interval(value: float, parts: Sequence[Bootstrapped], k: int, together: boo
             return estimate.reason or ""
         if limits is None and count < SMALL:
             return TOO_FEW
+    if not len(parts[0].samples):
+        return ""  # none was asked for
     points = np.array([part.point[k] for part in parts])[:, None]
     apart = np.stack([part.samples[:, k] for part in parts]) - points
     rest = np.maximum(items - 1, 1)
@@ -171,7 +173,7 @@ def _interval(value: float, parts: Sequence[Bootstrapped], k: int, together: boo
         spreads = np.nan_to_num(np.nanvar(apart, axis=1))
     defined = means[~np.isnan(means)]
     if len(defined) * 2 <= len(means) or np.isnan(apart).all(axis=1).any():
-        return UNDEFINED if len(means) else ""
+        return UNDEFINED
     if defined.max() - defined.min() <= 1e-12:
         ends = [(e.low, e.high) for e in own if e.low is not None and e.high is not None]
         if len(ends) < len(own):
