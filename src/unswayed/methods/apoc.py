@@ -113,9 +113,9 @@ class Apoc(Method):
         calls="2, and 1 more where the two disagree",
         equation="verdict = b1 where b0 != b1 and k == b1, else b0  (b0: own order, b1: swapped, "
         "k: keyed; no k if `skip` applies)",
-        helps="questions have a right answer that the judge can work out: the key settles "
-        "disagreements that a vote over two orders leaves tied",
-        cannot="If both orders name the same wrong answer, the key is not asked. A judge that "
+        helps="questions have a right answer that the judge can work out: the keyed judge "
+        "settles disagreements that a vote over two orders leaves tied",
+        cannot="If both orders name the same wrong answer, the keyed judge is not asked. A judge that "
         "cannot solve the question keeps the bias of the item's own order. The keyed call reasons at"
         " length, and an audit makes it for every item in both orders.",
         candidates=2,
