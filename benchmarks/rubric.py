@@ -195,7 +195,7 @@ def keep(made: Mapping[tuple[int, str], Mapping[str, Figures]], trials: int) -> 
             "mean error, `repeat-score`",
             "mean error, `balanced-rubric`",
             "mean absolute error, both",
-            "with `average:orders=balanced`",
+            "mean absolute error, `average:orders=balanced`",
             "rank correlation, both",
             "called better",
         )

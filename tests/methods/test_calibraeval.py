@@ -150,7 +150,7 @@ def test_more_than_two_candidates_are_marked_unvalidated() -> None:
     test = choices_options(500, 4, shown, seed=2, **planted)
     with pytest.warns(MethodWarning, match="unvalidated"):
         method = CalibraEval().fit_tables({4: train.table})
-    assert "without validation" in CalibraEval.about.cannot
+    assert "unvalidated extension" in CalibraEval.about.cannot
     corrected = method.decide_table(test.table.select(method.asks(4)))
     np.testing.assert_allclose(corrected.scores.sum(axis=1), 1)
     raw = (test.table.choices[:, 0] == test.gold).mean()

@@ -190,8 +190,8 @@ class CalibraEval(Method):
         "are comparable between presentations",
         cannot="A monotone map moves only one threshold on P(A), so its verdicts cannot beat "
         "the best single threshold, and a first-position preference needs one threshold "
-        "per label sequence. For more than two candidates, it is an extension "
-        "without validation.",
+        "per label sequence. For more than two candidates, the method is an unvalidated "
+        "extension.",
     )
 
     def __post_init__(self) -> None:

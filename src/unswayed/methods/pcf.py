@@ -70,7 +70,7 @@ class PCF(Method):
         idea="Score and rank the whole list in several orders, and combine mean scores, ranks,"
         " first places and flags for calibrated uncertainty.",
         calls="7, or n! if that is less; n with `orders=cyclic`, 2n with `orders=balanced`",
-        equation="C = .50 mean score + .25 Borda + .20 top-set share + .05 caution share, each of "
+        equation="C = .50 mean score + .25 Borda + .20 top-set share + .05 uncertainty share, each of "
         "100; argmax_c C",
         helps="you pick the best of several answers and their order in the list moves the scores",
         cannot="Seven drawn orders do not show every candidate first equally often, so part of "
