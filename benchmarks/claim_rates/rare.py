@@ -11,7 +11,7 @@ means over few items, such as those of a small group, and macro averages over su
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,6 +21,7 @@ from claim_rates.rate import Rate
 from unswayed.metrics import measure, measure_groups
 from unswayed.metrics.gold import GOLD_ONE
 from unswayed.metrics.outcomes import Outcomes
+from unswayed.metrics.rows import Row
 from unswayed.model.decisions import MISSING, TIE
 from unswayed.model.decisions.clusters import Clusters
 from unswayed.model.presentation import X0, X2, presentations
@@ -180,49 +181,50 @@ def coverage_of_sizes(place: float, runs: int, *, size: int = POPULATION) -> Ite
 def coverage_of_handfuls(place: float, runs: int, *, size: int = POPULATION) -> Iterator[Rate]:
     """Coverage of means over a handful of items of four options."""
     whole, draw = four(place, size, 0), np.random.default_rng(2)
-    truth = measure([whole], names=MEANS, resamples=0)
     for items in HANDFULS:
-        held: Counter[str] = Counter()
-        for trial in range(runs):
+
+        def row_of(trial: int, items: int = items) -> Row:
             sample = drawn(whole, items, 1, draw)
-            row = measure([sample], names=MEANS, resamples=400, seed=trial)
-            for name in MEANS:
-                cell, right = row.values[name][0], truth.values[name][0].value
-                assert right is not None
-                held[name] += covers(cell.low, cell.high, right)
-        for name in MEANS:
-            yield Rate(
-                statement=f"interval of {name}",
-                setting=f"four options, {place:g} logits for the first, {items} items, a mean",
-                count=held[name],
-                trials=runs,
-                at_least=0.91,
-            )
+            return measure([sample], names=MEANS, resamples=400, seed=trial)
+
+        yield from coverage_of_means(whole, row_of, f"{place:g}", f"{items} items", runs)
 
 
 def coverage_of_groups(place: float, runs: int, *, size: int = POPULATION) -> Iterator[Rate]:
     """Coverage of macro averages over groups of few items of four options; the truth of each group is the same."""
     whole, draw = four(place, size, 0), np.random.default_rng(4)
-    truth = measure([whole], names=MEANS, resamples=0)
     for text, sizes in GROUPS.items():
-        held: Counter[str] = Counter()
         names = tuple(f"g{group}" for group, items in enumerate(sizes) for _ in range(items))
-        for trial in range(runs):
+
+        def row_of(trial: int, names: tuple[str, ...] = names) -> Row:
             sample = replace(drawn(whole, len(names), 1, draw), groups=names, clusters=None)
             _, row = measure_groups([sample], names=MEANS, resamples=400, seed=trial)
             assert row is not None
-            for name in MEANS:
-                cell, right = row.values[name][0], truth.values[name][0].value
-                assert right is not None
-                held[name] += covers(cell.low, cell.high, right)
+            return row
+
+        yield from coverage_of_means(whole, row_of, f"{place:g}", text, runs)
+
+
+def coverage_of_means(
+    whole: Outcomes, row_of: Callable[[int], Row], place: str, text: str, runs: int
+) -> Iterator[Rate]:
+    """Coverage of means in the rows of trials; the truth is that of the whole population."""
+    truth = measure([whole], names=MEANS, resamples=0)
+    held: Counter[str] = Counter()
+    for trial in range(runs):
+        row = row_of(trial)
         for name in MEANS:
-            yield Rate(
-                statement=f"interval of {name}",
-                setting=f"four options, {place:g} logits for the first, {text}, a mean",
-                count=held[name],
-                trials=runs,
-                at_least=0.91,
-            )
+            cell, right = row.values[name][0], truth.values[name][0].value
+            assert right is not None
+            held[name] += covers(cell.low, cell.high, right)
+    for name in MEANS:
+        yield Rate(
+            statement=f"interval of {name}",
+            setting=f"four options, {place} logits for the first, {text}, a mean",
+            count=held[name],
+            trials=runs,
+            at_least=0.91,
+        )
 
 
 def pulled(questions: int, seed: int) -> Outcomes:
