@@ -121,7 +121,7 @@ BUDGETS: Final = {
     "ext": 128,
     "integrations": 462,
     "methods": 5378,
-    "metrics": 4948,
+    "metrics": 4950,
     "model": 7886,
     "prompts": 1607,
     "report": 4002,

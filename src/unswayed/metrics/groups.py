@@ -24,9 +24,9 @@ from unswayed.metrics.uncertainty import (
     SMALL,
     TOO_FEW,
     UNDEFINED,
-    as_many,
+    equivalent_items,
     exact_interval,
-    near,
+    near_limit,
     percentile_interval,
 )
 from unswayed.model.decisions import Estimate, FloatArray
@@ -131,13 +131,13 @@ def _average(parts: Sequence[Bootstrapped], k: int, together: bool) -> Estimate:
     value = float(np.mean([part.point[k] for part in defined]))
     by_construction = all(part.by_construction for part in defined)
     ends = (value, value) if by_construction else _interval(value, defined, k, together)
-    low, high = (None, None) if isinstance(ends, str) else ends
+    (low, high), reason = ((None, None), ends or None) if isinstance(ends, str) else (ends, None)
     return Estimate(
         value=value,
         low=low,
         high=high,
         n=sum(part.n for part in defined),
-        reason=(ends or None) if isinstance(ends, str) else None,
+        reason=reason,
         by_construction=by_construction,
         groups=len(defined),
     )
@@ -148,7 +148,7 @@ def _interval(value: float, parts: Sequence[Bootstrapped], k: int, together: boo
 
     Resamples of n items vary by sqrt((n - 1) / n) less than samples do, and 95% intervals over groups
     of two items would hold in 83% of trials. So each group's resamples are spread out, and quantiles
-    are those of as many items as Satterthwaite's degrees of freedom; near a limit, see `near`. A small
+    are those of as many items as Satterthwaite's degrees of freedom; near a limit, see `near_limit`. A small
     group whose items are all alike has no spread and may err most: see `_spread_alike`.
     """
     if parts[0].inflated:
@@ -166,7 +166,7 @@ def _interval(value: float, parts: Sequence[Bootstrapped], k: int, together: boo
     apart = np.stack([part.samples[:, k] for part in parts]) - points
     rest = np.maximum(items - 1, 1)
     apart = np.where(np.isfinite(apart), apart, np.nan) * np.sqrt(items / rest)[:, None]
-    _spread_alike(apart, np.array([(e.high or 0.0) - (e.low or 0.0) for e in own]))
+    apart = _spread_alike(apart, np.array([(e.high or 0.0) - (e.low or 0.0) for e in own]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # a resample undefined in every group
         means: FloatArray = np.nanmean(points + apart, axis=0)
@@ -182,8 +182,8 @@ def _interval(value: float, parts: Sequence[Bootstrapped], k: int, together: boo
         return low, high
     total = int(items.min() if together else items.sum())
     if limits is not None:
-        many = total if total < SMALL else as_many(value, defined, limits)
-        if total < SMALL or near(value, many, limits):
+        many = total if total < SMALL else equivalent_items(value, defined, limits)
+        if total < SMALL or near_limit(value, many, limits):
             return exact_interval(value, many, limits)
     freedom = spreads.sum() ** 2 / max((spreads**2 / rest).sum(), 1e-300)
     count = total if together else max(int(freedom), 1) + 1
@@ -191,15 +191,17 @@ def _interval(value: float, parts: Sequence[Bootstrapped], k: int, together: boo
     return (low, high) if limits is None else (max(low, limits[0]), min(high, limits[1]))
 
 
-def _spread_alike(apart: FloatArray, widths: FloatArray) -> None:
-    """Spread the resamples, (G, B), of one group whose items are all alike, the one with the widest interval,
-    as that interval does; where other groups vary. Without it, intervals over one group of two items and
-    nine of fifty would hold in 65% of trials.
+def _spread_alike(apart: FloatArray, widths: FloatArray) -> FloatArray:
+    """Return resamples, (G, B), in which one group whose items are all alike is spread as its interval is.
+
+    It is the group with the widest interval, and only if other groups vary. Without it, intervals over
+    one group of two items and nine of fifty would hold in 65% of trials.
     """
     alike = np.abs(np.nan_to_num(apart)).max(axis=1) <= 1e-12
-    if alike.any() and not alike.all():
-        widest = int(np.argmax(np.where(alike, widths, 0.0)))
-        normal = np.random.default_rng(0).standard_normal(apart.shape[1])
-        apart[widest] = np.where(
-            alike[widest], widths[widest] / (2.0 * NORMAL) * normal, apart[widest]
-        )
+    widths = np.where(alike, widths, 0.0)
+    if alike.all() or not widths.any():
+        return apart
+    spread, widest = apart.copy(), int(widths.argmax())
+    normal = np.random.default_rng(0).standard_normal(apart.shape[1])
+    spread[widest] = widths[widest] / (2.0 * NORMAL) * normal
+    return spread

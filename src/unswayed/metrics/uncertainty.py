@@ -158,21 +158,21 @@ def interval(value: float, samples: FloatArray, *, n_items: int, limits: Limits 
         return TOO_FEW if limits is None else exact_interval(value, n_items, limits)
     if limits is not None:
         # the spread of resamples is known to sqrt(2 / B), so a rate keeps its own number
-        items = as_many(value, defined, limits)
+        items = equivalent_items(value, defined, limits)
         items = items if items > n_items * (1.0 + 4.0 * (2.0 / len(defined)) ** 0.5) else n_items
-        if near(value, items, limits):
+        if near_limit(value, items, limits):
             return exact_interval(value, items, limits)
     return percentile_interval(value, defined, n_items=n_items)
 
 
-def as_many(value: float, samples: FloatArray, limits: Limits) -> float:
+def equivalent_items(value: float, samples: FloatArray, limits: Limits) -> float:
     """Return how many items a rate needs to vary as little as samples; items that are fractions count as more."""
     low, high = limits
     share = (value - low) / (high - low)
     return share * (1.0 - share) * (high - low) ** 2 / float(samples.var())
 
 
-def near(value: float, items: float, limits: Limits) -> bool:
+def near_limit(value: float, items: float, limits: Limits) -> bool:
     """Return True if so few of the items differ from a limit that quantiles of resamples are too coarse."""
     low, high = limits
     return min(value - low, high - value) / (high - low) * items < FEW
