@@ -166,7 +166,7 @@ def interval(value: float, samples: FloatArray, *, n_items: int, limits: Limits 
 
 
 def equivalent_items(value: float, samples: FloatArray, limits: Limits) -> float:
-    """Return how many items a rate needs to vary as little as samples; items that are fractions count as more."""
+    """Return the number of items at which a rate varies as much as the samples; fractions vary less than a rate."""
     low, high = limits
     share = (value - low) / (high - low)
     return share * (1.0 - share) * (high - low) ** 2 / float(samples.var())
